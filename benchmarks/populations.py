@@ -25,11 +25,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.games.repeated import REPEATED, RepeatedGame, make_repeated
+from labmates.games.repeated import RepeatedGame, make_repeated
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.library import read_text, strategy_files
 from labmates.workflows.populations.engine.workers import Batch, Workers, chunks
 
+PUBLISHED = ("public-goods", "collective-risk", "common-pool")
+"""The games of the published program."""
 _POPULATION, _GAMES, _ELITE, _MUTATION, _GENERATIONS, _GROUPS_SEATS = 512, 4, 64, 0.1, 21, 256
 
 
@@ -37,7 +39,7 @@ def main(checkout: Path) -> None:
     sys.path.insert(0, str(checkout / "src"))
     logging.disable(logging.CRITICAL)
     library = checkout / "strategies"
-    for game in REPEATED:
+    for game in PUBLISHED:
         for size in (4, 64):
             _evolution(library, game, size)
     _processes(library)

@@ -297,7 +297,66 @@ class CommonPool(RepeatedGame):
         return np.asarray(np.minimum(left + 2 * left * (1 - left / self.most), self.most))
 
 
-REPEATED: dict[str, type[RepeatedGame]] = {game.name: game for game in (PublicGoods, CollectiveRisk, CommonPool)}
+@dataclass(frozen=True)
+class ByCount(RepeatedGame):
+    """A game of one's own: payoffs by the number of players who cooperate.
+
+    Parameters
+    ----------
+    cooperate
+        What a cooperator gets when 1, 2, … all players cooperate; by default as in public goods with k = 2.
+    defect
+        What a defector gets when 0, 1, … all others cooperate.
+    """
+
+    cooperate: tuple[float, ...] = ()
+    defect: tuple[float, ...] = ()
+
+    name: ClassVar[str] = "by-count"
+    title: ClassVar[str] = "Payoffs by count"
+    summary: ClassVar[str] = "Each player gets what a table says for its action and the number of cooperators."
+
+    def __post_init__(self) -> None:
+        shares = [2 * count / self.n_players for count in range(self.n_players + 1)]
+        object.__setattr__(self, "cooperate", tuple(map(float, self.cooperate or shares[1:])))
+        object.__setattr__(self, "defect", tuple(map(float, self.defect or (1 + share for share in shares[:-1]))))
+        super().__post_init__()
+
+    def check(self) -> None:
+        """Check that there is a payoff for each count, and that they are finite and differ."""
+        for name in ("cooperate", "defect"):
+            if len(getattr(self, name)) != self.n_players:
+                count = len(getattr(self, name))
+                raise UsageError(f"n_players must be {count}, the number of payoffs in '{name}', not {self.n_players}")
+        payoffs = {*self.cooperate, *self.defect}
+        if len(payoffs) == 1 or not all(map(math.isfinite, payoffs)):
+            raise UsageError("payoffs must be finite numbers, and not all the same")
+
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest welfare of all counts."""
+        n = self.n_players
+        sums = [
+            (count and count * self.cooperate[count - 1]) + (n - count and (n - count) * self.defect[count])
+            for count in range(n + 1)
+        ]
+        return min(sums) / n, max(sums) / n
+
+    def individual_bounds(self) -> tuple[float, float]:
+        """The payoffs of a lone cooperator and of a lone defector; if the latter gets no more, those of the table."""
+        low, high = self.cooperate[0], self.defect[-1]
+        return (low, high) if low < high else (min(*self.cooperate, *self.defect), max(*self.cooperate, *self.defect))
+
+    def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
+        """What the table says."""
+        counts = cooperate.sum(axis=1)[:, None]
+        # Nobody cooperates at count 0, and nobody defects when all cooperate.
+        cooperators, defectors = np.array((0.0, *self.cooperate)), np.array((*self.defect, 0.0))
+        return np.asarray(np.where(cooperate, cooperators[counts], defectors[counts]))
+
+
+REPEATED: dict[str, type[RepeatedGame]] = {
+    game.name: game for game in (PublicGoods, CollectiveRisk, CommonPool, ByCount)
+}
 """All repeated games by name."""
 
 

@@ -89,15 +89,29 @@ def test_the_bounds_of_one_player_are_those_of_being_exploited_and_of_exploiting
 ) -> None:
     if name == "public-goods" and players == 2:
         rules = {"k": 1.5}
-    game = make_repeated(
-        name, players, rounds, {key: rules[key] for key in rules if (name, key) != ("common-pool", "k")}
-    )
+    has_k = name in ("public-goods", "collective-risk")
+    game = make_repeated(name, players, rounds, {key: rules[key] for key in rules if has_k or key != "k"})
     turns = np.arange(rounds)[None, :, None]
     first_defection = np.arange(rounds + 1)[:, None, None]
     first = np.arange(players) == 0
     exploiting = game.counted((turns < first_defection) | ~first)[:, :, 0].mean(axis=1)
     exploited = game.counted(np.broadcast_to(first, (1, rounds, players)))[0, :, 0].mean()
     assert game.individual_bounds() == pytest.approx((exploited, exploiting.max()), abs=1e-12)
+
+
+def test_a_table_by_count_pays_what_the_game_pays_that_it_was_made_of() -> None:
+    chance = np.random.default_rng(2)
+    actions = chance.random((20, 6, 5)) < 0.5
+    game = make_repeated("collective-risk", 5, 6, {"k": 3, "m": 3})
+    cooperate = [3 * (count >= 3) for count in range(1, 6)]
+    table = make_repeated("by-count", 5, 6, {"cooperate": cooperate, "defect": [1 + 3 * (n >= 3) for n in range(5)]})
+    assert np.array_equal(table.play(actions), game.play(actions))
+    assert table.individual_bounds() == game.individual_bounds()
+    assert table.bounds()[1] == game.bounds()[1]
+    with pytest.raises(UsageError, match="n_players must be 5, the number of payoffs in 'cooperate', not 4"):
+        make_repeated("by-count", 4, 6, {"cooperate": cooperate})
+    with pytest.raises(UsageError, match="not all the same"):
+        make_repeated("by-count", 2, 6, {"cooperate": [1, 1], "defect": [1, 1]})
 
 
 def test_rounds_count_by_the_probability_that_the_game_reaches_them() -> None:
@@ -118,7 +132,7 @@ def test_rounds_count_by_the_probability_that_the_game_reaches_them() -> None:
 def _extremes(name: str, players: int, rounds: int) -> list[np.ndarray]:
     seats, turns = np.arange(players), np.arange(rounds)[:, None]
     match name:
-        case "public-goods":
+        case "public-goods" | "by-count":
             return [seats < 0, seats >= 0]
         case "collective-risk":
             threshold = max(2, players // 2)

@@ -12,6 +12,7 @@ from pydantic import Field
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+from labmates.workflows.populations.condition import Game, PayoffsFile, game_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +111,10 @@ class StrategiesParams(Params):
     """What analyses of strategies share in their parameters: which play, by which rules, and where."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-    game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
+    game: Game = Field(description="The game; by-count is one's own.")
+    payoffs: PayoffsFile = Field(
+        None, description="File of YAML with the payoffs by the number of cooperators (by-count)."
+    )
     models: tuple[str, ...] = Field((), description="Take this model's strategies; repeatable.")
     attitudes: tuple[str, ...] = Field((), description="Take strategies of this attitude; repeatable.")
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
@@ -127,10 +131,8 @@ class StrategiesParams(Params):
 
     def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
         """The game under these rules and further ones."""
-        from labmates.games.repeated import make_repeated
-
         rules = {**self.model_dump(include={"k", "m", "capacity"}), **rules}
-        return make_repeated(self.game, group_size, rounds, rules)
+        return game_of(self.game, group_size, rounds, rules, self.payoffs)
 
     def workers(self, runs: Runs) -> Workers:
         """The workers that play the strategies."""

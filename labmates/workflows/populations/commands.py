@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import Field
 
@@ -13,14 +13,19 @@ from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.command import Command
 from labmates.workflows.experiment import condition_of
-from labmates.workflows.populations.condition import EvolutionCondition, StrategiesCondition
+from labmates.workflows.populations.condition import (
+    EvolutionCondition,
+    Game,
+    PayoffsFile,
+    StrategiesCondition,
+    game_of,
+)
 
 if TYPE_CHECKING:
     from labmates.workflows.command import Lab
     from labmates.workflows.populations.engine.checks import Checked
     from labmates.workflows.populations.engine.workers import Workers
 
-Game = Literal["public-goods", "collective-risk", "common-pool"]
 _GAME = Field(None, description="The game, where the folder's name does not tell it.")
 _PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
 
@@ -47,6 +52,9 @@ class PlayParams(SandboxParams):
     """The parameters of one game."""
 
     game: Game = Field(description="The game.")
+    payoffs: PayoffsFile = Field(
+        None, description="File of YAML with the payoffs by the number of cooperators (by-count)."
+    )
     rounds: int = Field(20, description="Rounds of the game.")
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
@@ -60,11 +68,10 @@ class PlayParams(SandboxParams):
 
 def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     """Play one game; seats are in the order of the players."""
-    from labmates.games.repeated import make_repeated
     from labmates.workflows.populations.engine.match import play_match
 
     rules = params.model_dump(include={"k", "m", "capacity", "noise"})
-    game = make_repeated(params.game, len(params.players), params.rounds, rules)
+    game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
     with params.workers(lab, 1) as workers:
         match = play_match(workers, game, params.players, seed=params.seed)
     totals = match.payoffs.sum(axis=0)
@@ -139,7 +146,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
         for file in strategy_files(params.path):
             game = params.game or file.game
             if game is None:
-                known = "public-goods, collective-risk, common-pool"
+                known = ", ".join(get_args(Game))
                 raise UsageError(f"which game is {file.path} for? Give it with --game ({known})")
             for checked in check_strategies(workers, game, workers.load(file.path.name, read_text(file.path))):
                 total += 1

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.errors import UsageError
@@ -18,12 +27,50 @@ if TYPE_CHECKING:
     from labmates.games.repeated import RepeatedGame
 
 
+Game = Literal["public-goods", "collective-risk", "common-pool", "by-count"]
+
+
+def _read(value: str | None) -> str | None:
+    from labmates.games.count_payoffs import read_payoffs
+
+    return None if value is None else read_payoffs(value)
+
+
+PayoffsFile = Annotated[str | None, BeforeValidator(_read)]
+"""Payoffs by the number of cooperators: a file when it is given, then its content."""
+
+
+def game_of(
+    name: str, n_players: int, n_rounds: int, rules: Mapping[str, Any], payoffs: str | None = None
+) -> RepeatedGame:
+    """The repeated game called `name`, with the payoffs of a user's own game.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is unknown or out of bounds, or there are payoffs for a game that has its own.
+    """
+    from labmates.games.count_payoffs import rules_of
+    from labmates.games.repeated import make_repeated
+
+    if (name == "by-count") != (payoffs is not None):
+        raise UsageError("payoffs are given for --game by-count, which needs them (--payoffs FILE)")
+    return make_repeated(name, n_players, n_rounds, {**rules, **rules_of(payoffs)})
+
+
 class PopulationCondition(Condition, ABC):
     """What such a condition says of the game and of the strategies; base of the conditions of such kinds."""
 
-    material: ClassVar[frozenset[str]] = frozenset({"game", "strategies", "digest", "group_size", "rounds", "rules"})
+    material: ClassVar[frozenset[str]] = frozenset(
+        {"game", "payoffs", "strategies", "digest", "group_size", "rounds", "rules"}
+    )
 
-    game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
+    game: Game = Field(description="The game; by-count is one's own.")
+    payoffs: PayoffsFile = Field(
+        None,
+        exclude_if=lambda value: value is None,  # conditions from before it was there keep their keys
+        description="File of YAML with the payoffs by the number of cooperators (by-count).",
+    )
     strategies: str = Field(
         description="The library of strategies: a folder with one for each game, or a file (see: labmates strategies)."
     )
@@ -44,7 +91,9 @@ class PopulationCondition(Condition, ABC):
         try:
             self.make_game()
         except UsageError as error:
-            raise fault(self, "group_size" if "n_players" in str(error) else "rules", str(error)) from error
+            fields = {"n_players": "group_size", "payoffs": "payoffs"}
+            name = next((field for word, field in fields.items() if str(error).startswith(word)), "rules")
+            raise fault(self, name, str(error)) from error
         if self.digest is None:
             from labmates.workflows.populations.engine.library import library_digest
 
@@ -67,10 +116,8 @@ class PopulationCondition(Condition, ABC):
         UsageError
             If it can't be played so.
         """
-        from labmates.games.repeated import make_repeated
-
         rules = {name: int(value) if value == int(value) else value for name, value in self.rules.items()}
-        return make_repeated(self.game, self.group_size, self.rounds, rules)
+        return game_of(self.game, self.group_size, self.rounds, rules, self.payoffs)
 
     def models(self) -> list[str]:
         """Return no models: strategies play, which models have written before."""

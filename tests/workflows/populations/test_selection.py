@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import labmates
 from labmates.errors import UsageError
 from labmates.stats.fixation import log_fixation, pair_payoffs
+from labmates.workflows.populations.condition import EvolutionCondition
 from tests.stats.test_fixation import public_goods
 from tests.support.strategies import library
 
@@ -62,3 +66,29 @@ def test_one_type_alone_is_refused(tmp_path: Path) -> None:
     folder = library(tmp_path, "public-goods", one={"selfish": "return D"})
     with pytest.raises(UsageError, match="there are 1 types"):
         labmates.analyze("fixation", path=folder, game="public-goods")
+
+
+STAG = """
+    table = self.game_description
+    return C if table.cooperate[-1] > table.defect[0] and table.n_players == len(table.defect) else D
+"""
+
+
+def test_own_payoffs_from_a_file_are_played_and_strategies_see_them(tmp_path: Path) -> None:
+    payoffs = tmp_path / "stag.yaml"
+    payoffs.write_text("cooperate: [0, 0, 4]\ndefect: [1, 1, 1]\n")
+    folder = library(tmp_path, "by-count-stag", one={"collective": STAG, "exploitative": "return D"})
+    values: dict[str, Any] = {"game": "by-count", "payoffs": str(payoffs), "group_size": 3, "rounds": 2}
+    hunters, others = labmates.analyze("fixation", path=folder, samples=2, **values).table("types").rows
+    assert (hunters["payoff"], others["payoff"]) == (4, 1)
+    values |= {"strategies": str(folder), "population": 12, "elite": 4}
+    made = EvolutionCondition.model_validate(values)
+    assert json.loads(made.payoffs or "") == {"cooperate": [0, 0, 4], "defect": [1, 1, 1]}
+    assert EvolutionCondition.model_validate(made.model_dump()).key == made.key
+    for wrong, problem in (
+        ({"group_size": 4}, "n_players must be 3"),
+        ({"payoffs": None}, "--payoffs FILE"),
+        ({"game": "public-goods"}, "--payoffs FILE"),
+    ):
+        with pytest.raises(ValidationError, match=problem):
+            EvolutionCondition.model_validate(values | wrong)

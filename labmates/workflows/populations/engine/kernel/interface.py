@@ -91,10 +91,19 @@ class CommonPoolDescription(GameDescription):
     capacity: int
 
 
+@dataclass(frozen=True)
+class ByCountDescription(GameDescription):
+    """Payoffs by count: what a cooperator gets when 1, 2, … cooperate, and a defector when 0, 1, … do."""
+
+    cooperate: tuple[float, ...]
+    defect: tuple[float, ...]
+
+
 DESCRIPTIONS: dict[str, type[GameDescription]] = {
     "public-goods": PublicGoodsDescription,
     "collective-risk": CollectiveRiskDescription,
     "common-pool": CommonPoolDescription,
+    "by-count": ByCountDescription,
 }
 """The class of the description of each game, by the game's name."""
 
