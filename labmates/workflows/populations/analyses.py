@@ -196,13 +196,14 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     each set (a model and an attitude; strategies that were written by different prompts, versions of them, models or
     temperatures are different sets): the mean pairwise distance (of random vectors: 1), the effective number of
     dimensions, and how far the model's sets of the other kind of attitude, or of the same attitude written in another
-    way, lie apart (Cohen's d).
+    way, lie apart (Cohen's d). Strategies take turns that change their move twice or more while all others cooperate.
     """
     import numpy as np
 
+    from labmates.workflows.populations.diversity import takes_turns
     from labmates.workflows.populations.engine.behaviour import situations
 
-    situations(params.make_game(params.group_size, params.rounds), params.features)  # refuses too many
+    known = situations(params.make_game(params.group_size, params.rounds), params.features)  # refuses too many
     with params.workers(runs) as workers:
         population = params.load(workers)
         members = [index for indices in population.genes.values() for index in indices]
@@ -211,7 +212,10 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     vectors = np.array([behaviour.rates for behaviour in found])
     rows = {index: row for row, index in enumerate(members)}
     sets = {gene: [rows[index] for index in indices] for gene, indices in population.genes.items()}
-    measured = [_measured(gene, sets, found, vectors) for gene in sets]
+    turning = takes_turns(vectors[:, known.all_cooperate])
+    measured = [
+        {**_measured(gene, sets, found, vectors), "take_turns": int(turning[sets[gene]].sum())} for gene in sets
+    ]
     notes = ["Distance: mean of all pairs, 1 for random vectors. Apart: Cohen's d. – is not defined."]
     notes += [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()]
     notes += [
@@ -270,7 +274,11 @@ def _diversity_table(measured: Sequence[Mapping[str, Any]], notes: Sequence[str]
         apart = (f"{'–' if value is None else f'{value:.2f}'} from {name}" for name, value in row["cohens_d"].items())
         rows.append({**row, "cohens_d": ", ".join(apart) or None})
     columns = [Column("model", once=True), *map(Column, ("set", "strategies", "deterministic"))]
-    columns += [Column("cooperation", form=".2f"), Column("mean_pairwise_distance", "distance", ".2f")]
+    columns += [
+        Column("take_turns", "take turns"),
+        Column("cooperation", form=".2f"),
+        Column("mean_pairwise_distance", "distance", ".2f"),
+    ]
     columns += [Column("participation_ratio", "dimensions", ".2f"), Column("cohens_d", "apart")]
     return Table("diversity", "How different strategies are", columns, rows, notes)
 

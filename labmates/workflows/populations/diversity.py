@@ -27,6 +27,20 @@ def mean_pairwise_distance(vectors: Vectors) -> float | None:
     return float(np.sqrt(squares[pairs]).mean() / np.sqrt(size / 6))
 
 
+def takes_turns(moves: Vectors) -> NDArray[np.bool_]:
+    """Whether strategies change their move twice or more by themselves, as those do that go by a schedule.
+
+    Parameters
+    ----------
+    moves
+        Cooperation rates in each round while all others cooperate, ``(strategies, rounds)``. The last round does not
+        count, and a strategy that acts at random does not take turns.
+    """
+    before_last = moves[:, :-1]
+    changes = (np.diff(before_last, axis=1) != 0).sum(axis=1)
+    return np.asarray((changes >= 2) & np.isin(before_last, (0, 1)).all(axis=1))
+
+
 def cohens_d(first: Vectors, second: Vectors) -> float | None:
     """Return the distance of two sets' centroids over their pooled deviation within; None where that is not defined.
 

@@ -11,6 +11,7 @@ from labmates.workflows.populations.diversity import (
     mean_pairwise_distance,
     participation_ratio,
     principal_components,
+    takes_turns,
 )
 
 SEEDS = st.integers(0, 2**31)
@@ -46,6 +47,12 @@ def test_the_ratio_counts_dimensions() -> None:
     corners = np.array([[x, y, 0.5] for x in (0, 1) for y in (0, 1)], dtype=float)
     assert participation_ratio(corners) == pytest.approx(2)
     assert participation_ratio(np.ones((4, 3))) is None
+
+
+def test_strategies_that_go_by_a_schedule_take_turns() -> None:
+    moves = np.array([[1, 0, 1, 0, 1], [1, 0, 0, 1, 0], [0, 1, 1, 1, 0], [1, 1, 1, 1, 0], [1, 0.5, 1, 0, 1]], float)
+    assert takes_turns(moves).tolist() == [True, True, False, False, False], "neither first and last rounds, nor chance"
+    assert not takes_turns(np.ones((1, 1))).any()
 
 
 def test_cohens_d_of_one_dimension_is_the_usual_one() -> None:

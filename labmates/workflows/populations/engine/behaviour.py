@@ -43,6 +43,12 @@ class Situations:
     places: NDArray[np.int64]
     size: int
 
+    @property
+    def all_cooperate(self) -> NDArray[np.int64]:
+        """The entry of each round where all opponents have always cooperated."""
+        game = np.argmax(self.opponents[:, :-1].all(axis=(1, 2)))
+        return np.asarray(self.places[game])
+
 
 def situations(game: RepeatedGame, features: Features) -> Situations:
     """Return all situations of a game.
