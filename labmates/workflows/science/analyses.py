@@ -49,19 +49,47 @@ SCORES = Analysis(
 )
 
 
-def coordination(runs: Runs, _params: Params) -> Result:
+class CoordinationParams(Params):
+    """The parameters of the measures of coordination."""
+
+    findings: bool = Field(
+        False, description="Also follow true findings: the share delivered, changed, lost. Takes a second for each run."
+    )
+
+
+def coordination(runs: Runs, params: CoordinationParams) -> Result:
     """Average the measures of coordination by organisation.
 
     Share of tokens and credits spent on coordination, messages and how many of them were used, redundancy, idle seats
     and requests, each with a 95 % interval over the runs of a condition. Runs that an earlier version made are
-    measured from their events.
+    measured from their events. --findings adds what became of the true findings.
     """
-    from labmates.workflows.science.score_tables import coordination_table
+    from labmates.workflows.science.score_tables import coordination_table, fates_table
 
     records = runs.ended("science")
     if not records:
         raise TooFewRunsError("none of these runs has ended")
-    return Result([coordination_table([(run, _coordination_of(runs, run)) for run in records])])
+    tables = [coordination_table([(run, _coordination_of(runs, run)) for run in records])]
+    if params.findings:
+        followed = [(run, shares) for run in records if (shares := _fates_of(runs, run))]
+        if not followed:
+            raise TooFewRunsError(
+                "no finding can be followed: the verified judge has scored none of these runs, or their data sets have "
+                "another salt (LABMATES_SALT)"
+            )
+        tables.append(fates_table(followed))
+    return Result(tables)
+
+
+def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
+    """The share of true findings that ended in each way; empty if they can't be followed."""
+    from labmates.records.bodies import Bodies
+    from labmates.workflows.science.coordination import hand_overs
+    from labmates.workflows.science.fates import ENDS, fates_of
+
+    events, bodies = runs.store.events(run.id), Bodies(runs.store.bodies(run.id))
+    followed = fates_of(run, events, bodies, hand_overs(events, bodies))
+    return {end: sum(fate.end == end for fate in followed) / len(followed) for end in ENDS} if followed else {}
 
 
 def _coordination_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
@@ -77,7 +105,7 @@ def _coordination_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
 COORDINATION = Analysis(
     "coordination",
     "Coordination by organisation",
-    Params,
+    CoordinationParams,
     coordination,
     example="labmates analyze coordination --task ecology",
     choices=("runs", "study", "task"),

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
 from labmates.agents.organisation import REPORT
+from labmates.errors import UsageError
 from labmates.judges.findings_rules import Finder, Item, items_of, record_keys
 from labmates.judges.rows import Row, rows_of
-from labmates.records.events import ArtifactEvent, Event, FindingsEvent, MessageEvent, ToolCallEvent
+from labmates.records.bodies import Bodies
+from labmates.records.events import ArtifactEvent, Event, FindingsEvent, MessageEvent, ScoreEvent, ToolCallEvent
+from labmates.records.run import RunRecord
 from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings
+from labmates.workflows.experiment import condition_of
+from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.coordination import HandOver, Values
+from labmates.workflows.science.run import report_of
 
 State = Literal["found", "received", "stated", "changed"]
 End = Literal["delivered", "changed", "lost", "never found"]
+ENDS: Final[tuple[End, ...]] = ("delivered", "changed", "lost", "never found")
 STATES: Final[tuple[State, ...]] = ("found", "received", "stated", "changed")
 
 
@@ -86,6 +94,28 @@ def fates(
     items = items_of(task.oracle(truth))
     texts = list(_texts(events, bodies, task, Finder(task, truth), items))
     return [_fate(place, item, texts, received) for place, item in enumerate(items)]
+
+
+def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: Sequence[HandOver]) -> list[Fate]:
+    """Follow the findings of a stored run.
+
+    The truth is made anew from the seed and a salt that may be private. Without a judge's record of the same truth,
+    nothing is followed, nor for a condition of another version.
+    """
+    condition = None
+    with suppress(UsageError):
+        condition = condition_of(run)
+    if not isinstance(condition, ScienceCondition):
+        return []
+    known: list[str] = []
+    for event in events:
+        if isinstance(event, ScoreEvent) and "findings" in event.details.get("handoff", {}):
+            known = [str(passage["item"]) for passage in event.details["handoff"]["findings"]]
+    if not known:
+        return []
+    report = report_of(condition, run.seed, events, bodies)
+    followed = fates(events, bodies, received, report.task, report.truth)
+    return followed if [fate.item for fate in followed][: len(known)] == known else []
 
 
 def _texts(

@@ -56,8 +56,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if REPORT in newest:
         number = artifacts[newest[REPORT]].content
         report = artifact_text(reader.values([number]).get(number, ""))
-    details = _verified(reader)
-    if details:
+    if details := _verified(reader):
         body = render("findings.html", findings=findings(details, report), teams=_worth(details))
         yield Section("findings", "Findings and truth", body)
     if claims := provenance(reader):
@@ -80,7 +79,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         yield Section("figures", "Figures", body, note)
     if report:
         yield Section("report", "Report", Markup('<div class="prose">{}</div>').format(markdown(plain(report))))
-    yield from team_sections(reader, [one["item"] for one in details.get("handoff", {}).get("findings", ())])
+    yield from team_sections(reader)
 
 
 def _verified(reader: RunReader) -> Mapping[str, Any]:

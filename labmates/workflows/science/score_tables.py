@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from labmates.display_names import settings_apart, shown_settings
-from labmates.stats.intervals import SHARE, Estimate, mean, means, notes
+from labmates.stats.intervals import SHARE, Domain, Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE
 from labmates.workflows.science.teamwork import SKILL, Judged
@@ -79,32 +79,50 @@ _NOTE = (
 )
 
 
-def coordination_table(measured: Sequence[tuple[RunRecord, Mapping[str, float]]]) -> Table:
+Measured = Sequence[tuple["RunRecord", Mapping[str, float]]]
+"""Runs with values by name."""
+
+
+def coordination_table(measured: Measured) -> Table:
     """Mean measures of coordination: a row for each condition."""
+    columns = [
+        Column(metric.name, metric.name.replace("_", " "), form=_SHARES.get(metric.name, ".1f"), shows="both")
+        for metric in COORDINATION
+    ]
+    domains = [metric.domain_in({}) for metric in COORDINATION]
+    return _by_condition("coordination", "Coordination", measured, columns, domains, _NOTE)
+
+
+def fates_table(measured: Measured) -> Table:
+    """Mean shares of true findings by what became of them: a row for each condition."""
+    columns = [Column(end, form=".0%", shows="both") for end in measured[0][1]]
+    note = "Shares of the true findings. Lost: a seat had it, the paper lacks it. Changed: the paper has another value."
+    return _by_condition("fates", "What became of true findings", measured, columns, [SHARE] * len(columns), note)
+
+
+def _by_condition(
+    name: str, title: str, measured: Measured, columns: Sequence[Column], domains: Sequence[Domain], note: str
+) -> Table:
+    """A table of means with their intervals, a row for each condition."""
     runs: dict[str, list[tuple[RunRecord, Mapping[str, float]]]] = defaultdict(list)
     for run, values in measured:
         runs[run.key].append((run, values))
-    conditions = [
-        {"organisation": _organisation(members[0][0]), **members[0][0].condition} for members in runs.values()
-    ]
-    names = [name for name in _ALWAYS if any(name in each for each in conditions)]
+    firsts = [members[0][0] for members in runs.values()]
+    conditions = [{"organisation": _organisation(run), **run.condition} for run in firsts]
+    names = [each for each in _ALWAYS if any(each in condition for condition in conditions)]
     names += settings_apart(conditions, {*_ALWAYS, "solo"})
     rows: list[dict[str, Any]] = [
         {**shown_settings(condition, names), "runs": len(members)}
         for condition, members in zip(conditions, runs.values(), strict=True)
     ]
     estimates: list[Estimate] = []
-    for metric in COORDINATION:
-        cells = [[values[metric.name] for _, values in members] for members in runs.values()]
-        estimates += (found := means(cells, metric.domain_in({})))
+    for column, domain in zip(columns, domains, strict=True):
+        found = means([[values[column.key] for _, values in members] for members in runs.values()], domain)
+        estimates += found
         for row, estimate in zip(rows, found, strict=True):
-            row.update(estimate.row(metric.name))
-    columns = [*(Column(name, once=True) for name in names), Column("runs")]
-    columns += [
-        Column(metric.name, metric.name.replace("_", " "), form=_SHARES.get(metric.name, ".1f"), shows="both")
-        for metric in COORDINATION
-    ]
-    return Table("coordination", "Coordination", columns, rows, [_NOTE, *notes(estimates)])
+            row.update(estimate.row(column.key))
+    heads = [*(Column(each, once=True) for each in names), Column("runs")]
+    return Table(name, title, [*heads, *columns], rows, [note, *notes(estimates)])
 
 
 def _organisation(run: RunRecord) -> str:

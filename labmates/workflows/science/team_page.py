@@ -23,8 +23,7 @@ from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.coordination import Coordination, coordination
 from labmates.workflows.science.evidence import held_part
 from labmates.workflows.science.experiment import COORDINATION
-from labmates.workflows.science.fates import Fate, fates
-from labmates.workflows.science.run import report_of
+from labmates.workflows.science.fates import Fate, fates_of
 
 render = templates_of(__package__)
 
@@ -39,15 +38,8 @@ _WIDTH, _HEIGHT, _RADIUS, _NODE, _BEND = 760, 430, 155, 14, 24
 _Place = tuple[float, float]
 
 
-def team_sections(reader: RunReader, known: Sequence[str]) -> Iterator[Section]:
-    """The sections on how the seats of a run that has ended worked together; none for one agent alone.
-
-    Parameters
-    ----------
-    known
-        The true findings in words, as a judge has recorded them. Findings are followed only if the truth that is made
-        from the seed is the same: it depends on a salt that may be private.
-    """
+def team_sections(reader: RunReader) -> Iterator[Section]:
+    """The sections on how the seats of a run that has ended worked together; none for one agent alone."""
     run = reader.run
     condition = None
     with suppress(UsageError):  # a condition of another version
@@ -62,11 +54,7 @@ def team_sections(reader: RunReader, known: Sequence[str]) -> Iterator[Section]:
     values = [(metric, measured.metrics[metric.name]) for metric in COORDINATION]
     body = render("team.html", drawing=team_graph(measured, teams), values=values)
     yield Section("team", "The team at work", body)
-    report = report_of(condition, run.seed, events, bodies) if known else None
-    if report is None:
-        return
-    followed = fates(events, bodies, measured.hand_overs, report.task, report.truth)
-    if [fate.item for fate in followed][: len(known)] == list(known):
+    if followed := fates_of(run, events, bodies, measured.hand_overs):
         left = len(followed) - MOST_FATES
         note = f"{left} more findings are not shown" if left > 0 else ""
         body = render("fates.html", fates=followed[:MOST_FATES], seats=_heads(condition, teams, followed))

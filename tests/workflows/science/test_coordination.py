@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -18,7 +19,12 @@ from labmates.records.events import (
     RequestEvent,
     ToolCallEvent,
 )
+from labmates.records.store import Store
+from labmates.workflows.analysis import Runs, TooFewRunsError
+from labmates.workflows.science.analyses import COORDINATION, CoordinationParams
 from labmates.workflows.science.coordination import Coordination, HandOver, coordination, marks
+from labmates.workflows.science.fates import ENDS
+from tests.support.recorded import Recorded, add
 
 
 class Story:
@@ -217,3 +223,34 @@ def test_a_run_without_events_measures_nothing() -> None:
 def test_short_numbers_and_plain_words_mark_no_message() -> None:
     text = "We found 12 events, at 40 % of Calvora hirta and mass_loss 1,250.50; see T01 or the table."
     assert marks(text) == {"Calvora", "mass_loss", "1250.5", "T01"}
+
+
+def compute(store: Store, *, findings: bool = False) -> dict[str, list[dict[str, Any]]]:
+    records = list(store.runs())
+    result = COORDINATION.compute(Runs.given(store, records), CoordinationParams(findings=findings))
+    return {table.name: list(table.rows) for table in result.tables}
+
+
+def test_an_analysis_averages_by_condition_and_measures_runs_of_earlier_versions(store: Store, story: Story) -> None:
+    story.call("ana", "plan/0")
+    story.call("ana", "work/0", uses=[use("run_code", code="1")])
+    add(store, "science", story.events, story.bodies, metrics={"skill": 0.5})
+    kept = {**story.measured().metrics, "coordination_tokens": 1.0}
+    add(store, "science", [], Bodies(), metrics=kept, replicate=1)
+    solo = {"task": "anomaly", "budget": "1", "solo": True}
+    add(store, "science", [], Bodies(), metrics=kept, key="other", condition=solo)
+    both, alone = sorted(compute(store)["coordination"], key=itemgetter("organisation"))
+    assert (both["organisation"], both["runs"], both["coordination_tokens"]) == ("pipeline", 2, 0.75)
+    assert (alone["organisation"], alone["runs"], alone["coordination_tokens"]) == ("solo", 1, 1.0)
+
+
+def test_findings_that_no_judge_has_scored_are_not_followed(store: Store, story: Story) -> None:
+    add(store, "science", story.events, story.bodies)
+    with pytest.raises(TooFewRunsError, match="verified judge has scored none"):
+        compute(store, findings=True)
+
+
+def test_findings_of_a_recorded_run_end_in_exactly_one_way(recorded: Recorded) -> None:
+    runs = Runs.given(recorded.store, [recorded.store.run(recorded.ids["science"])])
+    _, [row] = (table.rows for table in COORDINATION.compute(runs, CoordinationParams(findings=True)).tables)
+    assert sum(row[end] for end in ENDS) == pytest.approx(1)
