@@ -21,7 +21,7 @@ from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.state import first_state
 from labmates.workflows.science.team import read_bid
-from tests.support.puppet import agent_of, dutiful, step_of
+from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 
 MORE = ("centralised", "decentralised", "hybrid", "blackboard")
@@ -44,14 +44,32 @@ def faults(rules: Any) -> dict[str, str]:
     return {rule.name: rule.fault for rule in rules if rule.fault}
 
 
+def without_code(heard: Heard) -> Draft:
+    """Bid once and keep notes, since each sandbox takes a second to start."""
+    step = step_of(heard)
+    if step.startswith("bid"):
+        earlier = sum(text_of(message.content).startswith("# Step: bid") for message in heard.messages) - 1
+        return Draft(f"{0 if earlier else heard.seed % 10 + 1}: take notes")
+    if step.startswith("work") and heard.messages[-1].type == "human":
+        notes = call("write_artifact", name=f"notes_of_{agent_of(heard)}", content=f"Noted: {heard.seed}.")
+        return Draft("", (call("list_artifacts"), notes))
+    if step.startswith("talk"):
+        return Draft("It went well. Nothing is doubtful.")
+    if "`final_paper`" in step:
+        paper = call("write_artifact", name="final_paper", content="# Paper\n" + "All is said. " * 9)
+        return Draft("", (call("state_findings"), paper))
+    return dutiful(heard)
+
+
 @pytest.mark.parametrize("name", MORE)
-async def test_a_built_in_organisation_keeps_all_rules_at_its_own_size(name: str) -> None:
-    assert faults(await check_organisation(condition(organisation=name))) == {}
+@pytest.mark.parametrize("seats", [{}, {"team_size": 16}], ids=["own size", "16 seats"])
+async def test_a_built_in_organisation_keeps_all_rules(name: str, seats: dict[str, int]) -> None:
+    with puppet(without_code) as model:
+        assert faults(await check_organisation(condition(organisation=name, model=model, **seats))) == {}
 
 
-@pytest.mark.parametrize("name", ["centralised", "blackboard"])
-async def test_sixteen_seats_work_within_the_pool(name: str) -> None:
-    assert faults(await check_organisation(condition(organisation=name, team_size=16))) == {}
+async def test_an_organisation_whose_seats_run_code_keeps_all_rules() -> None:
+    assert faults(await check_organisation(condition(organisation="decentralised"))) == {}
 
 
 async def test_a_model_that_states_nothing_breaks_a_rule() -> None:
