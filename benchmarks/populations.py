@@ -48,8 +48,9 @@ def main(checkout: Path) -> None:
 
 def _evolution(library: Path, name: str, size: int) -> None:
     game, chance = make_repeated(name, size), np.random.default_rng(1)
-    with Workers(processes=1) as workers:
+    with Workers(processes=1, native=True) as workers:
         theirs = _load(workers, library, name)
+        workers.play([Batch(game, np.zeros((1, size), np.int64), 0)])  # loads the machine
         genes = np.array([one.index // 128 for one in workers.loaded])
         cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
         random = np.array([one.random for one in workers.loaded])
@@ -133,7 +134,7 @@ def _next(
 def _processes(library: Path) -> None:
     game, rates = make_repeated("public-goods", 4), {}
     for processes in (1, 2):
-        with Workers(processes=processes) as workers:
+        with Workers(processes=processes, native=True) as workers:
             for file in (one for one in strategy_files(library) if one.game == game.name):
                 workers.load(file.path.name, read_text(file.path))
             chance = np.random.default_rng(0)

@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 from labmates.errors import UsageError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.workflows.populations.engine.errors import WorkersError
 from labmates.workflows.populations.engine.kernel.engine import Batch, Errors, Result
 from labmates.workflows.populations.engine.kernel.forking import fork
-from labmates.workflows.populations.engine.kernel.source import Found, Source
+from labmates.workflows.populations.engine.kernel.source import Found, Source, received_sources
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
@@ -62,6 +61,9 @@ class Workers:
         Bytes that a process of players may use.
     unsafe
         Leave out the confinement: strategies' code can then do whatever this user can do.
+    native
+        Load the machine that executes most strategies many times faster before the first game; by default it is loaded
+        once so much has been played that it pays. It needs the extra ``fast``; results are the same.
 
     Raises
     ------
@@ -76,10 +78,11 @@ class Workers:
         seconds: float = DECISION_SECONDS,
         memory: int = MEMORY_BYTES,
         unsafe: bool = False,
+        native: bool = False,
     ) -> None:
         self.processes = min(processes or len(os.sched_getaffinity(0)), _MOST_WORKERS)
         self.loaded: list[Loaded] = []
-        self._settings = {"seconds": seconds, "memory": memory, "unsafe": unsafe}
+        self._settings = {"seconds": seconds, "memory": memory, "unsafe": unsafe, "native": native}
         self._lock = threading.RLock()
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._engines: list[_Engine] = []
@@ -120,7 +123,7 @@ class Workers:
                     raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
             if "error" in told:
                 raise UsageError(str(told["error"]))
-            sources = list(_sources(told["found"], data))
+            sources = list(received_sources(told["found"], data))
             first = len(self._sources)
             self._sources += sources
             found = [Loaded(**vars(one.found), index=index) for index, one in enumerate(sources, start=first)]
@@ -237,15 +240,6 @@ class _Engine:
                 "has seccomp, or let their code do whatever it wants on this machine with --sandbox unsafe-local."
             )
         raise WorkersError(f"a process of players failed, and no strategy's code was running: {what}")
-
-
-def _sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[Source]:
-    at = 0
-    for one in told:
-        facts = {**one, "problems": tuple(one["problems"])}
-        compiled, size = bool(facts.pop("compiled")), int(facts.pop("bytes"))
-        yield Source(Found(**facts), compiled, data[at : at + size])
-        at += size
 
 
 def _environment() -> dict[str, str]:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from labmates.workflows.populations.engine.kernel.lowering import Program, UnloweredError, lower
 from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
 
 PREFIX = "v_"
@@ -57,8 +59,25 @@ class UnfitError(Exception):
     """A class does not fit the subset."""
 
 
-def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> tuple[CodeType, bool]:
-    """The code of a strategy's class that fits the subset, and whether it draws random numbers.
+@dataclass(frozen=True)
+class Compiled:
+    """A strategy's class that fits the subset.
+
+    Attributes
+    ----------
+    draws
+        Whether it draws random numbers.
+    program
+        What the machine executes instead of the code; None if it can't.
+    """
+
+    code: CodeType
+    draws: bool
+    program: Program | None
+
+
+def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
+    """The code of a strategy's class that fits the subset.
 
     The code is to be executed with `names.compiled_names`. The class is changed.
 
@@ -74,13 +93,18 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> tuple[Code
     """
     try:
         made = _Class(node, imported)
-        module = ast.Module(body=[made.rewritten()], type_ignores=[])
+        rewritten = made.rewritten()
+        module = ast.Module(body=[rewritten], type_ignores=[])
         for inner in ast.walk(module):
             vars(inner).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
         code: CodeType = compile(module, "strategy", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
-    return code, made.draws
+    try:
+        program = lower(rewritten)
+    except UnloweredError:
+        program = None
+    return Compiled(code, made.draws, program)
 
 
 def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
@@ -110,7 +134,7 @@ class _Class:
         self._imported = imported
         self._node = node
 
-    def rewritten(self) -> ast.stmt:
+    def rewritten(self) -> ast.ClassDef:
         node = self._node
         if node.decorator_list or node.keywords or len(node.bases) > 1:
             raise UnfitError("the class has decorators or several bases")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
 from labmates.workflows.populations.engine.kernel.hosts import History, Host, HostError, UnreadyError
+from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
 from labmates.workflows.populations.engine.kernel.players import FAILED, MOST_SPENT, STOPPED
 from labmates.workflows.populations.engine.kernel.source import Source
 from labmates.workflows.populations.engine.kernel.tables import UNKNOWN, Table
@@ -29,9 +30,10 @@ _MOST_ALONE = 128
 """So many such processes are kept; a player whose process was ended is played again to where it was."""
 _MOST_TABLES = 2
 _MOST_SEATS = 64
-_NOBODY = -1
 _NOISE = 1
 """In a seed: of noise, not of a player's own random numbers."""
+_WORTH_LOADING = 200_000
+"""Decisions after which the machine pays for what it takes to load it."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,18 @@ class Engine:
         self._settings = dict(settings)
         self._together: Host | None = None
         self._tables: dict[Any, Table] = {}
+        self._programs: Programs | None = None
+        self._decisions = 0
+
+    def programs(self, batch: Batch) -> Programs | None:
+        """What the machine executes; None as long as it is not worth loading it, or where it is not installed."""
+        self._decisions += batch.groups.size * batch.game.n_rounds
+        if batch.anew or not (self._settings["native"] or self._decisions > _WORTH_LOADING):
+            return None
+        machine = load_machine()
+        if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):
+            self._programs = Programs(machine, self.sources)
+        return self._programs
 
     def play(self, batch: Batch) -> Result:
         """Play one game in each group.
@@ -288,9 +302,6 @@ class _Play:
         theirs = (
             (np.zeros((places, rounds, others), bool), np.zeros((places, rounds, others))) if paper else (None, None)
         )
-        stocks = None if game.start(1) is None else np.zeros((places, rounds))
-        shape = places, rounds
-        self._history = History(np.zeros(shape, bool), np.zeros(shape), np.zeros(shape, np.int64), stocks, *theirs)
         self.actions = np.empty((len(batch.groups), rounds, game.n_players), bool)
         self.failures = _Failures(batch, self._strategies)
         self.own: defaultdict[int, float] = defaultdict(float)
@@ -318,6 +329,16 @@ class _Play:
         self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         self._begun = False
         self._slips = _slips(batch)
+        self._native: NativePlayers | None = None
+        payoffs: NDArray[np.float64] = np.zeros((places, rounds))
+        counts: NDArray[np.int64] = np.zeros((places, rounds), np.int64)
+        programs = engine.programs(batch)
+        if programs is not None:
+            able, seats = self._running & self._compiled, batch.groups.shape[1]
+            self._native = NativePlayers(programs, game, self._strategies, able, batch.seed, batch.first, seats)
+            payoffs, counts = self._native.payoffs, self._native.counts
+        stocks = None if game.start(1) is None else np.zeros((places, rounds))
+        self._history = History(np.zeros((places, rounds), bool), payoffs, counts, stocks, *theirs)
 
     def round(self, t: int) -> None:
         """Let all players decide, and pay them."""
@@ -325,9 +346,15 @@ class _Play:
         if self._stock is not None and self._history.stocks is not None:
             self._history.stocks[:, t] = np.repeat(self._stock, groups.shape[1])
         chosen = self._fallback.copy()
+        waiting = self._running
+        if self._native is not None:
+            self._native.decide(t, chosen, None if self._history.stocks is None else self._history.stocks[:, t])
+            waiting = waiting & ~self._native.playing
         known = self._table.moves(self._nodes)
         chosen[known != UNKNOWN] = known[known != UNKNOWN]
-        self._decide(t, np.flatnonzero(self._running & (known == UNKNOWN)), chosen)
+        waiting = waiting & (known == UNKNOWN)
+        if waiting.any():
+            self._decide(t, np.flatnonzero(waiting), chosen)
         if self._slips is not None:
             chosen ^= self._slips[:, t].reshape(-1)
         actions = own = chosen.reshape(groups.shape)
@@ -344,6 +371,8 @@ class _Play:
         """Add a round to what all players see."""
         history, seats = self._history, self._batch.groups.shape[1]
         history.actions[:, t] = actions[:, :seats].reshape(-1)
+        if self._native is not None:
+            self._native.actions[:, t] = history.actions[:, t]
         history.payoffs[:, t] = paid[:, :seats].reshape(-1)
         history.counts[:, t] = counts
         if history.their_actions is not None and history.their_payoffs is not None:

@@ -8,14 +8,17 @@ import gc
 import marshal
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.lowering import Program
 from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
-from labmates.workflows.populations.engine.kernel.wire import receive, send
+from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
@@ -63,11 +66,14 @@ class Source:
         Whether its code fits the subset of `compiler`.
     code
         The code that makes its class, for `marshal`; empty if there are problems.
+    program
+        What the machine executes instead, if it can.
     """
 
     found: Found
     compiled: bool
     code: bytes
+    program: Program | None = None
 
     @property
     def playable(self) -> bool:
@@ -94,8 +100,34 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     except (UnreadableError, UnicodeDecodeError) as error:
         send(connection, {"error": str(error)})
         return
-    found = [{**asdict(one.found), "compiled": one.compiled, "bytes": len(one.code)} for one in sources]
-    send(connection, {"found": found}, b"".join(one.code for one in sources))
+    found = [{**asdict(one.found), "compiled": one.compiled, "bytes": len(one.code), "program": _facts(one.program)}
+             for one in sources]  # fmt: skip
+    send(connection, {"found": found}, b"".join(one.code + _bytes(one.program) for one in sources))
+
+
+def _facts(program: Program | None) -> dict[str, Any] | None:
+    if program is None:
+        return None
+    sizes = {"instructions": len(program.code), "constants": len(program.registers)}
+    return {**sizes, "deciding": program.deciding, "words": program.words, "keeps_lists": program.keeps_lists}
+
+
+def _bytes(program: Program | None) -> bytes:
+    return b"" if program is None else program.code.tobytes() + program.registers.tobytes()
+
+
+def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[Source]:
+    """The strategies of an answer of `serve`."""
+    reader = Reader(data)
+    for one in told:
+        facts = {**one, "problems": tuple(one["problems"])}
+        compiled, size, sizes = bool(facts.pop("compiled")), int(facts.pop("bytes")), facts.pop("program")
+        code, program = reader.bytes(size), None
+        if sizes is not None:
+            instructions = reader.take(np.int32, 4 * sizes.pop("instructions")).reshape(-1, 4)
+            registers = reader.take(np.int64, sizes.pop("constants"))
+            program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
+        yield Source(Found(**facts), compiled, code, program)
 
 
 def read_source(text: str, name: str) -> Iterator[Source]:
@@ -146,8 +178,8 @@ def _read(file: _File, strategies: list[ast.ClassDef]) -> Iterator[Source]:
         try:
             if found.problems or file.names is None or len(source) > MOST_CHARACTERS:
                 raise UnfitError
-            code, random = compile_class(node, file.names)
-            yield Source(replace(found, random=random), True, marshal.dumps((code,)))
+            made = compile_class(node, file.names)
+            yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
         except UnfitError:
             yield _alone(file, node.lineno, source, found)
 

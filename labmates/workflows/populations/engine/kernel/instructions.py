@@ -1,0 +1,132 @@
+"""The instructions of `machine`, which `lowering` makes of strategies, and the kinds of its values.
+
+An instruction is four numbers: what to do, and three operands, which are registers where nothing else is said. A
+register holds the kind of its value and the value: a number, or where a sequence begins on the heap.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Kinds. The order of the six kinds of numbers is used: Python's, then numpy's, and bool, int, float within both.
+UNSET: Final = 0
+NONE: Final = 1
+BOOL: Final = 2
+INT: Final = 3
+FLOAT: Final = 4
+NUMPY_BOOL: Final = 5
+NUMPY_INT: Final = 6
+NUMPY_FLOAT: Final = 7
+ACTION: Final = 8
+TEXT: Final = 9
+"""A constant text; its value is its number among the strategy's texts, 0 for the empty one."""
+DESCRIPTION: Final = 10
+HISTORY: Final = 11
+BOOLS: Final = 12
+INTS: Final = 13
+FLOATS: Final = 14
+"""Arrays: where they begin on the heap, and their length in the last `LENGTH_BITS`."""
+LIST: Final = 15
+TUPLE: Final = 16
+"""Where the head is on the heap: length, capacity, and where the items are, each a kind and a value."""
+LENGTH_BITS: Final = 24
+
+# Binary operators: the result, left, right.
+ADD: Final = 0
+SUBTRACT: Final = 1
+MULTIPLY: Final = 2
+DIVIDE: Final = 3
+FLOOR_DIVIDE: Final = 4
+MODULO: Final = 5
+POWER: Final = 6
+LESS: Final = 7
+LESS_EQUAL: Final = 8
+GREATER: Final = 9
+GREATER_EQUAL: Final = 10
+EQUAL: Final = 11
+NOT_EQUAL: Final = 12
+BIT_AND: Final = 13
+BIT_OR: Final = 14
+MAXIMUM: Final = 15
+MINIMUM: Final = 16
+"""One of the two operands, as Python's `max` and `min`."""
+
+MOVE: Final = 20
+"""The target, the source."""
+JUMP: Final = 21
+"""How many instructions to skip."""
+JUMP_TRUE: Final = 22
+JUMP_FALSE: Final = 23
+"""The condition, how many instructions to skip."""
+ANSWER: Final = 24
+"""The action."""
+LEAVE: Final = 25
+"""Leave the decision to Python: it raises, or does what is not done here."""
+END: Final = 26
+"""The player is made."""
+ATTRIBUTE: Final = 27
+"""The result, the object, the number of the attribute (`ATTRIBUTES`)."""
+ATTRIBUTE_OR_UNSET: Final = 28
+"""The same; the result is unset where there is no such attribute."""
+ITEM: Final = 29
+"""The result, the sequence, the index."""
+SET_ITEM: Final = 30
+"""The list, the index, the item."""
+SLICE: Final = 31
+"""The result, the sequence, the first of three registers: start, stop, step."""
+CALL: Final = 32
+"""The result, the argument, the number of the function (`FUNCTIONS`)."""
+IS: Final = 33
+"""The result, left, right."""
+NEW_LIST: Final = 34
+NEW_TUPLE: Final = 45
+"""The result, the first of the registers with the items, how many there are."""
+APPEND: Final = 35
+"""The list, the item."""
+RANGE: Final = 36
+"""The first of three registers with start, stop and step: check them."""
+RANGE_NEXT: Final = 37
+"""The first of these registers, the item, how many instructions to skip at the end."""
+NEXT: Final = 38
+"""The first of two registers, a sequence and a number; the item; how many instructions to skip at the end."""
+RANDOM: Final = 39
+"""The result."""
+RANDOM_BELOW: Final = 40
+"""The result, how many integers there are to choose from."""
+UNSET_REGISTER: Final = 41
+"""The register."""
+JUMP_SET: Final = 42
+"""The register, how many instructions to skip if it has a value."""
+SUM_ADD: Final = 43
+"""As `ADD`, in a sum: later versions of Python add floats in another way there."""
+STORE: Final = 46
+"""The attribute, the source: what does not outlive a decision is left to Python."""
+CONTAINS: Final = 44
+"""The result, the item, the sequence."""
+
+ATTRIBUTES: Final = (
+    "n_players", "n_rounds", "k", "m", "capacity", "round_number", "my_actions", "my_payoffs", "opponent_cooperators",
+    "size", "value",
+)  # fmt: skip
+"""What can be read of things; the first are those of a game's description."""
+N_PARAMETERS: Final = 5
+ROUND_NUMBER: Final = 5
+ARRAY_NAMES: Final = 6
+SIZE: Final = 9
+VALUE: Final = 10
+
+FUNCTIONS: Final = (
+    "int", "float", "bool", "abs", "len", "round", "math_ceil", "math_floor", "math_trunc", "math_sqrt",
+    "math_isfinite", "math_isnan", "math_isinf", "sum", "max", "min", "all", "any", "numpy_sum", "numpy_mean",
+    "numpy_max", "numpy_min", "numpy_all", "numpy_any", "numpy_std", "numpy_var", "not", "negative", "positive",
+    "invert", "list", "reversed", "numpy_array", "as_bools", "as_ints", "as_floats", "tolist",
+)  # fmt: skip
+"""Functions of one argument, in the order of their numbers."""
+(
+    INT_OF, FLOAT_OF, BOOL_OF, ABS, LEN, ROUND, MATH_CEIL, MATH_FLOOR, MATH_TRUNC, MATH_SQRT,
+    MATH_ISFINITE, MATH_ISNAN, MATH_ISINF, SUM, MAX, MIN, ALL, ANY, NUMPY_SUM, NUMPY_MEAN,
+    NUMPY_MAX, NUMPY_MIN, NUMPY_ALL, NUMPY_ANY, NUMPY_STD, NUMPY_VAR, NOT, NEGATIVE, POSITIVE,
+    INVERT, LIST_OF, REVERSED, NUMPY_ARRAY, AS_BOOLS, AS_INTS, AS_FLOATS, TO_LIST,
+) = range(len(FUNCTIONS))  # fmt: skip
+INSTRUCTION_LIMIT: Final = 20_000
+"""Instructions that a decision may take here before it is left to Python."""

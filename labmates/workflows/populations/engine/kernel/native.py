@@ -1,0 +1,165 @@
+"""Players that the machine executes, in the engine's own process: their code has no Python in it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.games.repeated import RepeatedGame
+from labmates.seeds import derive
+from labmates.workflows.populations.engine.kernel.instructions import ATTRIBUTES, FLOAT, INT, N_PARAMETERS, UNSET
+from labmates.workflows.populations.engine.kernel.source import Source
+
+_GLOBALS = 64
+_KEPT_WORDS = 4096
+"""Heap of a player whose lists outlive a decision."""
+_STREAM_WORDS = 625
+
+
+@cache
+def load_machine() -> ModuleType | None:
+    """The machine; None where it is not installed, or what was compiled can't be kept."""
+    try:
+        return importlib.import_module("labmates.workflows.populations.engine.kernel.machine")
+    except (ImportError, RuntimeError):
+        return None
+
+
+class Programs:
+    """The instructions of all strategies that a machine may execute.
+
+    Attributes
+    ----------
+    table
+        The first columns of a player's row, by strategy; -1 for strategies that have no instructions.
+    keeps, draws, arguments
+        Of each strategy: whether it keeps lists, draws random numbers, and how many arguments a decision has.
+    """
+
+    def __init__(self, machine: ModuleType, sources: Sequence[Source]) -> None:
+        self.machine = machine
+        programs = [one.program for one in sources]
+        codes = [np.zeros((0, 4), np.int32), *(one.code for one in programs if one is not None)]
+        registers = [np.zeros(0, np.int64), *(one.registers for one in programs if one is not None)]
+        self.code, self.initial = np.concatenate(codes), np.concatenate(registers)
+        self.table = np.full((len(sources), machine.FRAME), -1, np.int64)
+        at = first = 0
+        for number, one in enumerate(programs):
+            if one is not None:
+                self.table[number] = at, at + one.deciding, first, len(one.registers), one.words
+                at, first = at + len(one.code), first + len(one.registers)
+        self.keeps = np.array([one is not None and one.keeps_lists for one in programs], bool)
+        self.draws = np.array([one.found.random for one in sources], bool)
+        self.arguments = np.array([one.found.arguments for one in sources], np.int64)
+
+
+class NativePlayers:
+    """The players of a batch that the machine executes.
+
+    Attributes
+    ----------
+    playing
+        Which of the batch's places these are.
+    payoffs, counts
+        What has been played of all places, ``(places, rounds)``, to be filled by the engine.
+    actions
+        The same: 1 for cooperation.
+
+    Parameters
+    ----------
+    strategies
+        The number of each place's strategy.
+    able
+        Places that may be played here.
+    """
+
+    def __init__(
+        self,
+        programs: Programs,
+        game: RepeatedGame,
+        strategies: NDArray[np.int64],
+        able: NDArray[np.bool_],
+        seed: int,
+        first: int,
+        seats: int,
+    ) -> None:
+        machine = programs.machine
+        self._programs, self._machine = programs, machine
+        stocked = game.start(1) is not None
+        self.playing = able & (programs.table[strategies, 0] >= 0) & (programs.arguments[strategies] <= 1 + stocked)
+        places = np.flatnonzero(self.playing)
+        mine = strategies[places]
+        players = np.zeros((len(strategies), machine.PLAYER_COLUMNS), np.int64)
+        players[places, : machine.FRAME] = programs.table[mine]
+        size, cells = _GLOBALS, len(strategies) * game.n_rounds
+        seen = size + np.arange(3) * cells
+        players[:, machine.SEEN :] = seen + np.arange(len(strategies))[:, None] * game.n_rounds
+        size += 3 * cells
+        scratch, size = size, size + machine.HEAP_WORDS
+        players[places, machine.KEPT_NEXT] = scratch
+        size = _reserve(players, places, machine.FRAME, programs.table[mine, machine.FRAME_WORDS], size)
+        keeping = places[programs.keeps[mine]]
+        size = _reserve(players, keeping, machine.KEPT_NEXT, np.full(len(keeping), _KEPT_WORDS), size)
+        players[keeping, machine.KEPT_END] = players[keeping, machine.KEPT_NEXT] + _KEPT_WORDS
+        drawing = places[programs.draws[mine]]
+        size = _reserve(players, drawing, machine.RANDOM_WORDS, np.full(len(drawing), _STREAM_WORDS), size)
+        self._memory = np.zeros(size, np.int64)
+        self._reals = self._memory.view(np.float64)
+        self._players = players
+        shape = len(strategies), game.n_rounds
+        actions, payoffs, counts = (slice(start, start + cells) for start in seen.tolist())
+        self.actions: NDArray[np.int64] = self._memory[actions].reshape(shape)
+        self.payoffs: NDArray[np.float64] = self._reals[payoffs].reshape(shape)
+        self.counts: NDArray[np.int64] = self._memory[counts].reshape(shape)
+        streams = players[drawing, machine.RANDOM_WORDS]
+        self._memory[streams] = [derive(seed, first + place // seats, place % seats) for place in drawing.tolist()]
+        self._memory[streams + _STREAM_WORDS - 1] = -1
+        self._set_parameters(game)
+        self._order = places[np.argsort(mine, kind="stable")]  # the code of one strategy stays in the cache
+
+    def _set_parameters(self, game: RepeatedGame) -> None:
+        values: dict[str, Any] = {"n_players": game.n_players, "n_rounds": game.n_rounds, **game.parameters}
+        for place, name in enumerate(ATTRIBUTES[:N_PARAMETERS]):
+            register = self._machine.PARAMETERS + 2 * place
+            value = values.get(name)
+            self._memory[register] = UNSET if value is None else FLOAT if isinstance(value, float) else INT
+            if isinstance(value, float):
+                self._reals[register + 1] = value
+            else:
+                self._memory[register + 1] = value or 0
+
+    def decide(self, rounds: int, chosen: NDArray[np.bool_], stocks: NDArray[np.float64] | None) -> None:
+        """Let these players decide; those that are left to Python are these no more.
+
+        Parameters
+        ----------
+        chosen
+            Is filled with the decisions at these players' places.
+        """
+        asked = self._order
+        answers = np.empty(len(asked), np.uint8)
+        programs = self._programs
+        self._machine.decide(
+            programs.code, programs.initial, self._memory, self._players, asked, rounds,
+            np.empty(0) if stocks is None else stocks, answers,
+        )  # fmt: skip
+        left = answers == self._machine.LEFT
+        if left.any():
+            self.playing[asked[left]] = False
+            self._order, answers = asked[~left], answers[~left]
+        chosen[self._order] = answers
+
+
+def _reserve(
+    players: NDArray[np.int64], places: NDArray[np.int64], column: int, words: NDArray[np.int64], start: int
+) -> int:
+    """Give some players words of the memory from `start` on; where the next ones are free."""
+    ends = start + np.cumsum(words)
+    players[places, column] = ends - words
+    return int(ends[-1]) if len(ends) else start

@@ -1,0 +1,128 @@
+"""That the machine does what Python does, to the bit, and what it can't do is left to Python."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from labmates.games.repeated import make_repeated
+from labmates.workflows.populations.engine.checks import opponents
+from labmates.workflows.populations.engine.kernel.source import read_source
+from labmates.workflows.populations.engine.workers import Batch, Result, Workers
+from tests.support.strategies import HEAD, strategy
+from tests.workflows.populations.engine.test_compiler import FIT
+
+BODIES = {
+    "loops": "n = 0\nfor i in range(history.round_number, 0, -2):\n    if i % 3 == 0: continue\n    n += i\n"
+    "    if n > 40: break\nelse:\n    n += 1\nwhile n > 7: n -= 7\nreturn C if n > 3 else D",
+    "sequences": "x = [int(n) for n in history.opponent_cooperators[-3:]]\nx.append(history.round_number)\n"
+    "y = list(reversed(x))\nreturn C if max(y) - min(x) + x[-1] > y[0] + len(x) else D",
+    "pairs": "s = 0\nfor i, (a) in enumerate(history.my_actions): s += i * int(a)\n"
+    "for a, b in zip(history.my_payoffs, history.opponent_cooperators): s += a * b\nreturn C if s % 2 > 1 else D",
+    "arrays": "both = history.opponent_cooperators + history.my_actions\nrates = both / len([1, 2, 3, 4])\n"
+    "return C if len(rates) and np.mean(rates[-4:]) >= np.std(rates) + np.var(both) / 8 else D",
+    "sums of floats": "x = history.my_payoffs * 0.1\nreturn C if sum(x) > np.sum(x) or np.sum(x) % 1 > 0.5 else D",
+    "comparisons of arrays": "many = history.opponent_cooperators >= 2\n"
+    "return C if np.any(many[-2:]) and not np.all(many) and (~many).sum() != 3 else D",
+    "lists that are kept": "self.seen = getattr(self, 'seen', [])\n"
+    "self.seen.append(history.my_actions[-1] if history.round_number else C)\n"
+    "return C if sum(1 for one in self.seen[-5:] if one) in (0, 2, 3) else D",
+    "methods": "def rate(x, base=2):\n    if x > base: return x / base\n    return 0.25\n"
+    "return C if rate(history.round_number) + rate(3, base=history.round_number + 1) > 1.3 else D",
+    "actions": "last = C if history.round_number % 3 else D\n"
+    "return last if history.my_actions[-1:] is None or last is D or last == C else D",
+    "random": "return C if random.random() < 0.5 else D",
+    "random choices": "return C if random.randint(1, 6) + random.choice([0, 1, 5]) > 5 else D",
+    "random now and then": "if history.round_number % 2: return C\nreturn C if random.random() < 0.3 else D",
+    "numbers that are rounded": "n = history.round_number / 4\n"
+    "return C if round(n) + math.ceil(n) - math.floor(n) + int(-n) > 1 else D",
+    "no stock": "return C if hasattr(self.game_description, 'capacity') else D",
+}
+LEFT = {
+    "a division by zero": "return C if 1 / (history.round_number - 3) > 0 else D",
+    "a large integer": "return C if (7 ** history.round_number) ** 5 % 10 > 4 else D",
+    "no such item": "return C if history.opponent_cooperators[-3] else D",
+    "an unset variable": "if history.round_number > 2: x = 1\nreturn C if x else D",
+    "an unset attribute": "if history.round_number < 2: self.x = 1\nif history.round_number > 4: del self.x\n"
+    "return C if self.x else D",
+    "an error that is caught": "try:\n    return C if history.my_payoffs[3] > 1 else D\n"
+    "except IndexError:\n    return C",
+    "no action": "return history.my_actions[-1] if history.round_number else C",
+    "a history that is kept": "self.h = history\nreturn C if self.h.round_number % 2 else D",
+    "an array that is kept": "self.a = history.my_payoffs * 2\nreturn C if self.a.sum() > 3 else D",
+    "a list in itself": "x = []\nx.append(x)\nreturn C if x else D",
+    "too many turns": "n = 0\nfor i in range(300):\n    for j in range(100): n += 1\nreturn C if n % 7 else D",
+    "a comparison of None": "return C if None < history.round_number else D",
+}
+
+
+def _source(bodies: Sequence[str]) -> str:
+    return HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{n}") for n, body in enumerate(bodies, 1))
+
+
+def _played(text: str, *, native: bool, game: str = "public-goods", rounds: int = 9) -> list[Result]:
+    made = make_repeated(game, 4, rounds)
+    with Workers(processes=1, native=native) as workers:
+        loaded = workers.load("test.py", text)
+        assert [one.problems for one in loaded] == [()] * len(loaded)
+        others = opponents(made)
+        groups = [np.full((len(others), 1), one.index) for one in loaded]
+        return workers.play([Batch(made, one, seed=5, opponents=others) for one in groups])
+
+
+def _assert_same(text: str, names: Sequence[str], game: str = "public-goods") -> None:
+    by_machine, by_python = (_played(text, native=native, game=game) for native in (True, False))
+    for name, ours, theirs in zip(names, by_machine, by_python, strict=True):
+        assert np.array_equal(ours.actions, theirs.actions), name
+        assert ours.errors == theirs.errors, name
+
+
+@pytest.mark.parametrize("game", ["public-goods", "common-pool"])
+def test_the_machine_plays_as_python_does(game: str) -> None:
+    bodies = BODIES | LEFT | FIT
+    _assert_same(_source([*bodies.values()]), [*bodies], game)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_usual_code_has_instructions(body: str) -> None:
+    [source] = read_source(_source([body]), "test.py")
+    assert source.program is not None
+
+
+def test_no_operator_differs_from_pythons() -> None:
+    chance = random.Random(0)
+    bodies = [_comparison(chance) for _ in range(300)]
+    sources = [*read_source(_source(bodies), "test.py")]
+    assert all(one.program is not None for one in sources)
+    _assert_same(_source(bodies), bodies)
+
+
+def _comparison(chance: random.Random) -> str:
+    return f"x = {_number(chance, 4)}\ny = {_number(chance, 4)}\nreturn C if x {chance.choice(_COMPARISONS)} y else D"
+
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_ATOMS = (
+    "history.round_number", "history.my_actions[-1]", "history.my_payoffs[-1]", "history.opponent_cooperators[-1]",
+    "True", "False", "2", "-3", "0", "0.5", "-1.25", "1e300", "math.inf", "self.game_description.k",
+    "np.sum(history.opponent_cooperators)", "np.mean(history.my_payoffs)", "sum(history.my_actions)",
+    "len(history.my_actions)", "history.my_payoffs[:2].max()",
+)  # fmt: skip
+_FORMS = ("({} + {})", "({} - {})", "({} * {})", "({} / {})", "({} // {})", "({} % {})", "({} < {})", "max({}, {})",
+          "min({}, {})", "abs({})", "int({})", "float({})", "bool({})", "-{}", "(not {})", "({} and {})", "({} or {})",
+          "({} if {} else 2)", "({} == {})", "({} ** 2)", "math.ceil({})")  # fmt: skip
+
+
+def _number(chance: random.Random, depth: int) -> str:
+    if depth == 0 or chance.random() < 0.2:
+        return chance.choice(_ATOMS)
+    form = chance.choice(_FORMS)
+    return form.format(*(_number(chance, depth - 1) for _ in range(form.count("{}"))))
+
+
+def test_random_numbers_are_those_of_python() -> None:
+    body = "x = [random.random() for i in range(200)]\nreturn C if sum(x) * 1000 % 1 < 0.5 else D"
+    _assert_same(_source([body] * 3), ["random"] * 3)
