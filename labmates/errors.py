@@ -6,7 +6,6 @@ is allowed. The command line prints that text without a traceback.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,9 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> UsageError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question with the nearest of the known names; empty if none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    from difflib import get_close_matches  # `labmates --help` does without
+
+    close = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 

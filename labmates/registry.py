@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
@@ -164,15 +163,19 @@ class Registry(Generic[T]):
 def _may_be_declared(group: str) -> bool:
     """Whether an installed package may have entry points of a group.
 
-    It spares ``labmates --help`` the import of `importlib.metadata`, which takes longer than all else that it does.
+    It spares ``labmates --help`` the import of `importlib.metadata`, which takes longer than all else that it does;
+    `pathlib` is spared too.
     """
     if "importlib.metadata" in sys.modules or any(map(os.path.isfile, sys.path)):  # a file is an archive
         return True
     for folder in filter(os.path.isdir, sys.path):
         for entry in os.scandir(folder):
             if entry.name.endswith("-info"):
-                with suppress(OSError):  # a package without entry points
-                    if group.encode() in Path(entry.path, "entry_points.txt").read_bytes():
+                with (
+                    suppress(OSError),  # a package without entry points
+                    open(f"{entry.path}/entry_points.txt", "rb") as declared,  # noqa: PTH123
+                ):
+                    if group.encode() in declared.read():
                         return True
     return False
 
@@ -191,7 +194,9 @@ def _declared() -> Mapping[str, Mapping[str, str]]:
     """The entries that the experiments' packages declare as ``ENTRIES``: ``"module:attribute"`` by group and name."""
     workflows = importlib.import_module("labmates.workflows")
     declared: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for folder in sorted(path.parent.name for path in Path(workflows.__path__[0]).glob("*/__init__.py")):
+    root = workflows.__path__[0]
+    names = filter(lambda name: os.path.isfile(f"{root}/{name}/__init__.py"), os.listdir(root))  # noqa: PTH113, PTH208
+    for folder in sorted(names):
         package = importlib.import_module(f"labmates.workflows.{folder}")
         for group, entries in package.ENTRIES.items():
             declared[group] |= {name: package.__name__ + where for name, where in entries.items()}

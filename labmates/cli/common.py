@@ -6,11 +6,12 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from labmates.errors import did_you_mean
 
 if TYPE_CHECKING:
     from labmates.workflows.analysis import Choice
@@ -27,9 +28,7 @@ class RegistryGroup(click.Group):
         """The command that the arguments name, with the rest of them."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            close = get_close_matches(name, self.list_commands(ctx), n=1)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
-            ctx.fail(f"No such command '{name}'.{hint}")
+            ctx.fail(f"No such command '{name}'.{did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import math
 import os
 import sys
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labmates.safe_text import clean as clean
@@ -28,7 +26,7 @@ def make_streams_safe() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - open until the end
         elif isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
             stream.reconfigure(errors="backslashreplace")
 
@@ -60,6 +58,8 @@ def err() -> Console:
 
 def print_json(data: dict[str, Any]) -> None:
     """Write one JSON object as one line to standard output; null for what is no finite number."""
+    import json  # `labmates --help` does without
+
     sys.stdout.write(json.dumps(_in_json(data), ensure_ascii=True, allow_nan=False) + "\n")
     sys.stdout.flush()
 
