@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -56,6 +57,36 @@ def test_truths_of_a_match_agree_with_counting_by_hand() -> None:
         assert texts["count"].truth == letters.count(wanted)
         points, letters = they if "your opponent" in texts["total"].text else you
         assert texts["total"].truth == sum(points)
+
+
+@given(st.lists(ROUND, min_size=1, max_size=20), st.integers(0, 1000))
+def test_truths_are_what_the_texts_of_questions_ask_for(rounds: list[Round], seed: int) -> None:
+    table = {"aa": 3, "ab": -1, "ba": 5, "bb": 0}
+    letters = {"C": "a", "D": "b"}
+    you = "".join(letters[own] for own, _ in rounds)
+    opponent = "".join(letters[other] for _, other in rounds)
+    for question in questions(rounds, PAYOFFS, seed=seed):
+        text = question.text
+        first, second = (opponent, you) if "did your opponent" in text else (you, opponent)
+        points = [table[pair] for pair in map("".join, zip(first, second, strict=True))]
+        number = re.search(r"in round (\d+)", text)
+        named = re.findall(r"action_([ab])", text)
+        answered = [after for before, after in zip(you, opponent[1:], strict=False) if before == "b"]
+        copied = sum(move == asked for move, asked in zip(opponent, f"a{you}", strict=False))
+        expected: dict[str, object] = {
+            "lowest": min(table.values()),
+            "highest": max(table.values()),
+            "actions": ["action_a", "action_b"],
+            "payoff": table["".join(named)] if question.id == "payoff" else None,
+            "round": len(you),
+            "action": f"action_{first[int(number[1]) - 1]}" if number else None,
+            "points": points[int(number[1]) - 1] if number else None,
+            "count": first.count(named[0]) if named else None,
+            "total": sum(points),
+            "tit_for_tat": "yes" if 5 * copied >= 4 * len(you) else "no",
+            "forgiving": ("yes" if 2 * answered.count("a") >= len(answered) else "no") if answered else "not decidable",
+        }
+        assert question.truth == expected[question.id], text
 
 
 @pytest.mark.parametrize(
