@@ -150,7 +150,8 @@ async def scored(
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)
-    return Outcome("exhausted" if exhausted else "completed", _metrics(recorder, ctx.organisation), invalid)
+    metrics = await asyncio.to_thread(_metrics, recorder, ctx.organisation)  # other runs go on meanwhile
+    return Outcome("exhausted" if exhausted else "completed", metrics, invalid)
 
 
 def _scores(recorder: Recorder) -> list[ScoreEvent]:
