@@ -64,13 +64,13 @@ class Unpacker:
         self.before = before
 
     def raw(self, body: Body) -> bytes:
-        """Return the bytes of the next body."""
+        """The bytes of the next body."""
         raw = body.data if body.media == "png" else _decompress(body.data, self.before)
         self.before = _followed(self.before, body.media, raw)
         return raw
 
     def value(self, body: Body) -> Value:
-        """Return the next body."""
+        """The next body."""
         return _decode(body.media, self.raw(body))
 
 
@@ -112,20 +112,20 @@ class Bodies:
         return self._values[number]
 
     def text(self, number: int) -> str:
-        """Return the text that has this number."""
+        """The text that has this number."""
         value = self._values[number]
         if not isinstance(value, str):
             raise TypeError(f"body {number} is no text")
         return value
 
     def take_new(self) -> list[Body]:
-        """Return the bodies kept since the last call, for writing them to the store."""
+        """The bodies kept since the last call, for writing them to the store."""
         new, self._new = self._new, []
         return new
 
 
 def _followed(before: bytes, media: Media, raw: bytes) -> bytes:
-    """Return the dictionary after a body."""
+    """The dictionary after a body."""
     return before if media == "png" else (before + raw)[-_DICTIONARY_BYTES:]
 
 
@@ -160,5 +160,5 @@ def _encode(value: Value) -> tuple[Media, bytes]:
 
 
 def content_digest(media: str, raw: bytes) -> bytes:
-    """Return the SHA-256 of what a body holds, whatever it is compressed to."""
+    """The SHA-256 of what a body holds, whatever it is compressed to."""
     return hashlib.sha256(media.encode() + b"\0" + raw).digest()

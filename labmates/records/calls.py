@@ -20,7 +20,7 @@ class StoredCalls:
         self._database = database
 
     async def get(self, key: str) -> dict[str, Any] | None:
-        """Return the reply kept under this key, or None.
+        """The reply kept under this key, or None.
 
         Raises
         ------

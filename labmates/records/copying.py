@@ -272,7 +272,7 @@ def _write(
 def _sorted(
     connection: sa.Connection, other: sa.Connection, rows: Sequence[sa.Row[Any]]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return the ids of the source's runs to copy, of the target's that give way, and what is in the way, in words."""
+    """The ids of the source's runs to copy, of the target's that give way, and what is in the way, in words."""
     copied, replaced, conflicts = [], [], []
     ids, keys = [row.id for row in rows], {row.key for row in rows if row.study is not None}
     there = {row.id: row for row in _of(other, _RUNS.c.id, ids)}
@@ -338,7 +338,7 @@ def _portions(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 def _plans(
     connection: sa.Connection, goal: Database, chosen: sa.ColumnElement[bool], whole: bool, unite: Unite
 ) -> dict[str, dict[str, Any]]:
-    """Return the rows of the studies to write, by name."""
+    """The rows of the studies to write, by name."""
     query = sa.select(_STUDIES)
     if not whole:
         named = sa.select(_RUNS.c.study).where(chosen).distinct()

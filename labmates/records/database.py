@@ -52,7 +52,7 @@ _VERBATIM = {
 
 
 def store_url(store: str | None = None) -> str:
-    """Return the URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
+    """The URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
     return (os.environ.get("LABMATES_STORE") or DEFAULT_STORE) if store is None else store
 
 
@@ -203,7 +203,7 @@ class Database:
             raise self._failed(error) from error
 
     def now(self, connection: sa.Connection) -> float:
-        """Return the time by the database's clock, which all workers share, as Unix time in seconds."""
+        """The time by the database's clock, which all workers share, as Unix time in seconds."""
         if self.is_sqlite:
             return time.time()
         return float(connection.execute(sa.text("select extract(epoch from clock_timestamp())")).scalar_one())
@@ -274,7 +274,7 @@ def is_tried_again(connection: sa.Connection) -> bool:
 
 
 def stored_version(connection: sa.Connection) -> str | None:
-    """Return the version of the tables that a database holds, or None if it holds none."""
+    """The version of the tables that a database holds, or None if it holds none."""
     tables = _tables(connection)
     if schema.version.name in tables:
         found: str | None = connection.execute(sa.select(schema.version.c.version_num)).scalar_one_or_none()
@@ -314,7 +314,7 @@ class _UnsuitableStoreError(Exception):
 
 
 def _without_password(url: str) -> str:
-    """Return a URL, malformed or not, without what may be a password in it."""
+    """A URL, malformed or not, without what may be a password in it."""
     return re.sub(r"^([^:/]*://)?([^:/@]*):.*@", r"\1\2:***@", url)
 
 

@@ -62,7 +62,7 @@ class Chain:
 
     @classmethod
     def parse(cls, text: str) -> Chain:
-        """Return the chain that `str` has written; an empty text is a chain without links.
+        """The chain that `str` has written; an empty text is a chain without links.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Chain:
         return f"{self.events}:{self.event_head.hex()}:{self.bodies}:{self.body_head.hex()}" if self != _EMPTY else ""
 
     def longer(self, events: Iterable[Mapping[str, Any]], bodies: Iterable[tuple[int, bytes]]) -> Chain:
-        """Return this chain with further links.
+        """The chain with further links.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ def stored_digests(bodies: Iterable[Body], unpacker: Unpacker | None = None) -> 
 
 
 def run_digest(row: Mapping[str, Any], *, late: bool = False) -> str:
-    """Return the digest of a run as it ended.
+    """The digest of a run as it ended.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def run_digest(row: Mapping[str, Any], *, late: bool = False) -> str:
 
 
 def next_digest(before: str, metrics: Mapping[str, float], chain: str) -> str:
-    """Return the digest of a run to which something was added after it had ended.
+    """The digest of a run to which something was added after it had ended.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def next_digest(before: str, metrics: Mapping[str, float], chain: str) -> str:
 
 
 def digests(row: Mapping[str, Any], seals: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the digests that a run must have had one after the other, the present one last.
+    """The digests that a run must have had one after the other, the present one last.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def digests(row: Mapping[str, Any], seals: Sequence[Mapping[str, Any]]) -> list[
 
 
 def digest_of_all(digests: Iterable[str]) -> str:
-    """Return one digest of many runs, whatever their order: the SHA-256 of their digests, sorted, one a line."""
+    """One digest of many runs, whatever their order: the SHA-256 of their digests, sorted, one a line."""
     return hashlib.sha256("".join(f"{digest}\n" for digest in sorted(digests)).encode()).hexdigest()
 
 

@@ -54,7 +54,7 @@ def artifact_text(body: Value) -> str:
 
 
 def findings_text(body: Value) -> str:
-    """Return stated findings as text, a field a line; the entries of a list stand below its field."""
+    """Stated findings as text, a field a line; the entries of a list stand below its field."""
     if not isinstance(body, dict) or not body:
         return "nothing was found"
     return "\n".join(_field(name, value) for name, value in body.items())
@@ -72,7 +72,7 @@ def _entry(value: object) -> str:
 
 
 def shown_values(values: dict[str, Any]) -> str:
-    """Return names and values in one line; numbers without needless digits."""
+    """Names and values in one line; numbers without needless digits."""
     return ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in values.items())
 
 

@@ -356,12 +356,12 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def make_event(kind: str, at: float, step: str, team: str, agent: str, data: dict[str, Any]) -> Event:
-    """Return the event that was stored as these columns."""
+    """The event that was stored as these columns."""
     return _ADAPTER.validate_python({"type": kind, "at": at, "step": step, "team": team, "agent": agent, **data})
 
 
 def body_numbers(event: Event) -> Iterator[int]:
-    """Return the numbers of all bodies that an event names."""
+    """The numbers of all bodies that an event names."""
     for name in _BODIES.get(event.type, ()):
         match getattr(event, name):
             case int() as number:

@@ -29,7 +29,7 @@ def is_export(columns: Sequence[str]) -> bool:
 
 
 def exported_runs(rows: Sequence[Mapping[str, str]], file: object) -> list[ExportedRun]:
-    """Return the runs of a file.
+    """The runs of a file.
 
     Parameters
     ----------

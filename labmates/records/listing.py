@@ -103,7 +103,7 @@ def run_page(
     before: str = "",
     size: int = PAGE,
 ) -> RunPage:
-    """Return a page of runs.
+    """A page of runs.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def facets(database: Database) -> Facets:
 
 
 def near_ids(database: Database, run_id: str) -> list[str]:
-    """Return the ids of runs that look like `run_id`: those that begin as it does, as far as any do."""
+    """The ids of runs that look like `run_id`: those that begin as it does, as far as any do."""
     for length in range(len(run_id), 0, -1):
         start = run_id[:length]
         query = sa.select(_RUNS.c.id).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
@@ -193,7 +193,7 @@ def _conditions(chosen: Chosen) -> Iterable[sa.ColumnElement[bool]]:
 
 
 def _as_json(text: str) -> str:
-    """Return text as it stands within a JSON string."""
+    """The text as a JSON string holds it."""
     return json.dumps(text)[1:-1]
 
 

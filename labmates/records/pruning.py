@@ -47,7 +47,7 @@ class Choice:
         return self.study is not None and self == Choice(study=self.study)
 
     def where(self) -> sa.ColumnElement[bool]:
-        """Return the condition that chosen runs meet."""
+        """The condition that chosen runs meet."""
         parts = [_RUNS.c[name] == value for name in ("study", "kind", "status") if (value := getattr(self, name))]
         if self.runs:
             parts.append(_RUNS.c.id.in_(self.runs))

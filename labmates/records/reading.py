@@ -26,7 +26,7 @@ def event_numbers(
     team: str = "",
     agent: str = "",
 ) -> list[int]:
-    """Return the numbers of the events of a run that are wanted, in order.
+    """The numbers of the events of a run that are wanted, in order.
 
     Parameters
     ----------
@@ -48,19 +48,19 @@ def event_numbers(
 
 
 def event_span(store: Store, run_id: str, first: int, last: int) -> dict[int, Event]:
-    """Return the events of a run from number `first` to `last`, by number."""
+    """The events of a run from number `first` to `last`, by number."""
     query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.seq.between(first, last))
     return _events(store, query.order_by(_EVENTS.c.seq))
 
 
 def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
-    """Return the events of a run that are of some types, by number."""
+    """The events of a run that are of some types, by number."""
     query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types))
     return _events(store, query.order_by(_EVENTS.c.seq))
 
 
 def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
-    """Return the events of a run that are of some types as rows of number, time, type, team, agent and data.
+    """The events of a run that are of some types as rows of number, time, type, team, agent and data.
 
     For what looks at thousands of them: rows are not checked, and defaults are left out of their data.
 
@@ -91,7 +91,7 @@ def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
 
 
 def last_event(store: Store, run_id: str) -> int:
-    """Return the number of the newest event of a run; -1 if there is none."""
+    """The number of the newest event of a run; -1 if there is none."""
     query = sa.select(sa.func.max(_EVENTS.c.seq)).where(_EVENTS.c.run == run_id)
     found = store.database.read(lambda connection: connection.execute(query).scalar_one())
     return -1 if found is None else int(found)
@@ -109,7 +109,7 @@ class BodyReader:
         self._marks: dict[int, bytes] = {0: b""}
 
     def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
-        """Return the bodies with these numbers; those that are not there are left out."""
+        """The bodies with these numbers; those that are not there are left out."""
         wanted = sorted(set(numbers))
         found: dict[int, Value] = {}
         while wanted:

@@ -74,7 +74,7 @@ class Recorder:
         self.emit(*(event for event in events if self.done(event.type, event.step) is None))
 
     def done(self, kind: str, step: str) -> Event | None:
-        """Return the event of type `kind` by which the step called `step` was recorded, if it was."""
+        """The event of type `kind` by which the step called `step` was recorded, if it was."""
         return self._done.get((kind, step))
 
     async def flush(self) -> None:

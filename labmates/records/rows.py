@@ -15,25 +15,25 @@ RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
 
 
 def run_row(run: RunRecord) -> dict[str, Any]:
-    """Return the columns of a run."""
+    """The columns of a run."""
     values = {column.name: getattr(run, column.name) for column in RUN_COLUMNS}
     texts = {name: _storable(values[name]) for name in ("error", "invalid")}
     return {**values, **texts, "usage": asdict(run.usage)}
 
 
 def run_record(row: Any) -> RunRecord:
-    """Return the run that stands in a row with the `RUN_COLUMNS`, at least."""
+    """The run that stands in a row with the `RUN_COLUMNS`, at least."""
     values = {column.name: row._mapping[column.name] for column in RUN_COLUMNS}
     return RunRecord(**{**values, "usage": Usage(**row.usage)})
 
 
 def sealed(run: RunRecord) -> RunRecord:
-    """Return a run with its digest, which it has if it has ended and nothing was added since."""
+    """A run with its digest, which it has if it has ended and nothing was added since."""
     return replace(run, digest=run_digest(run_row(run)) if run.status in ENDED else None)
 
 
 def event_row(run_id: str, seq: int, event: Event) -> dict[str, Any]:
-    """Return the columns of an event."""
+    """The columns of an event."""
     return {
         "run": run_id,
         "seq": seq,
@@ -47,5 +47,5 @@ def event_row(run_id: str, seq: int, event: Event) -> dict[str, Any]:
 
 
 def _storable(text: str | None) -> str | None:
-    """Return a text that any database holds: SQLite and PostgreSQL refuse half a pair, PostgreSQL also a NUL."""
+    """A text that any database holds: SQLite and PostgreSQL refuse half a pair, PostgreSQL also a NUL."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")

@@ -179,5 +179,5 @@ class RunRecord:
 
 
 def new_run_id() -> str:
-    """Return a fresh run id: ten characters that nobody else has."""
+    """A fresh run id: ten characters that nobody else has."""
     return os.urandom(5).hex()

@@ -80,7 +80,7 @@ def _of_code(event: ToolCallEvent, bodies: Bodies) -> Iterator[tuple[PurePosixPa
 
 
 def plain_name(name: str) -> str:
-    """Return a name in which nothing can be a folder or hidden."""
+    """A name in which nothing can be a folder or hidden."""
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
     return kept.strip(".")[:150] or "unnamed"
 

@@ -127,7 +127,7 @@ def _readable(old: sqlite3.Connection, table: str, found: Salvaged) -> Iterator[
 
 
 def _read_on(old: sqlite3.Connection, table: str, after: int) -> tuple[list[tuple[Any, ...]], bool]:
-    """Return the next rows up to one that can't be read, and whether the table ends there."""
+    """The next rows up to one that can't be read, and whether the table ends there."""
     rows: list[tuple[Any, ...]] = []
     query = f"select rowid, * from {table} where rowid > ? order by rowid limit {_ROWS}"  # noqa: S608 - of the schema
     try:
@@ -138,7 +138,7 @@ def _read_on(old: sqlite3.Connection, table: str, after: int) -> tuple[list[tupl
 
 
 def _behind(old: sqlite3.Connection, table: str, after: int) -> int | None:
-    """Return the number of the first row behind `after` that can be read although the next one can't; None for none."""
+    """The number of the first row behind `after` that can be read although the next one can't; None for none."""
     query = f"select rowid, * from {table} where rowid >= ? order by rowid limit 1"  # noqa: S608 - of the schema
 
     def first(place: int) -> int | None:

@@ -12,7 +12,7 @@ from labmates.records.store import Store
 def select_runs(
     store: Store, ids: Sequence[str] = (), *, kind: str | None = None, study: str | None = None, task: str | None = None
 ) -> list[RunRecord]:
-    """Return runs, oldest first: those with these ids, or all, as far as they are of the kind, study and task.
+    """Runs, oldest first: those with these ids, or all, as far as they are of the kind, study and task.
 
     Raises
     ------

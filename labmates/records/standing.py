@@ -32,7 +32,7 @@ def is_unbegun(row: Any) -> bool:
 
 
 def at_rest(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the columns of a run as they are in a copy: no worker holds it there."""
+    """The columns of a run as they are in a copy: no worker holds it there."""
     values = dict(row)
     if values["status"] == "running":
         values |= {"status": "interrupted", "error": "interrupted"}
@@ -88,7 +88,7 @@ def _ordered(lead: int) -> Standing:
 
 
 def _differing(source: sa.Connection, target: sa.Connection, table: sa.Table, run_id: str) -> tuple[int | None, int]:
-    """Return the number of the first row that differs, if any, else who has more: 1 the source, -1 the target."""
+    """The number of the first row that differs, if any, else who has more: 1 the source, -1 the target."""
     for number, (theirs, mine) in enumerate(zip_longest(*(_rows(one, table, run_id) for one in (source, target)))):
         if theirs is None or mine is None:
             return None, -1 if theirs is None else 1

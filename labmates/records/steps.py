@@ -166,7 +166,7 @@ def _write(database: Database, connection: sa.Connection, step: Step, again: boo
 
 
 def _held(step: Step) -> dict[str, Any]:
-    """Return the parameters of the statement that writes a step to its run's row."""
+    """The parameters of the statement that writes a step to its run's row."""
     held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
     if not step.ends:
         return {**held, "new_chain": step.run.chain}

@@ -200,7 +200,7 @@ class Store:
         return run_record(row)
 
     def any_run(self, study: str) -> RunRecord | None:
-        """Return some run of a study, begun or not; None if it has none."""
+        """Any run of a study, begun or not; None if it has none."""
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.study == study).limit(1)
         row = self.database.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else run_record(row)
@@ -208,7 +208,7 @@ class Store:
     def runs(
         self, *, kind: str | None = None, study: str | None = None, keys: Sequence[str] | None = None
     ) -> Generator[RunRecord]:
-        """Return all runs that were begun, oldest first; with `keys` only those of these conditions."""
+        """All runs that were begun, oldest first; with `keys` only those of these conditions."""
         table = schema.runs
         query = sa.select(*RUN_COLUMNS).where(table.c.status != "planned").order_by(table.c.started, table.c.id)
         if kind is not None:
@@ -224,7 +224,7 @@ class Store:
             yield from map(run_record, rows)
 
     def events(self, run_id: str, *, kind: str | None = None) -> list[Event]:
-        """Return the events of a run in order, all or those of one type."""
+        """The events of a run in order, all or those of one type."""
         table = schema.events
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.seq)
         if kind is not None:
@@ -233,7 +233,7 @@ class Store:
         return [_event(row) for row in rows]
 
     def scores(self, run_id: str) -> list[ScoreEvent]:
-        """Return the scores of a run, in the order in which they were given."""
+        """The scores of a run, in the order in which they were given."""
         return [event for event in self.events(run_id, kind="score") if isinstance(event, ScoreEvent)]
 
     def events_of(self, run_ids: Sequence[str], *types: type[E]) -> Iterator[tuple[str, E]]:
@@ -256,7 +256,7 @@ class Store:
                     yield row.run, cast(E, _event(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
-        """Return the newest score by judge and metric of each of these runs, as analyses use it.
+        """The newest score by judge and metric of each of these runs, as analyses use it.
 
         A judge that failed when it was asked again leaves its earlier score.
         """
@@ -276,14 +276,14 @@ class Store:
         return found
 
     def bodies(self, run_id: str) -> list[Body]:
-        """Return the bodies of a run, packed as they are stored."""
+        """The bodies of a run, packed as they are stored."""
         table = schema.bodies
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.read(_all(query))
         return [Body(row.number, row.media, row.data) for row in rows]
 
     def attempts(self, run_id: str) -> list[tuple[int, str, str]]:
-        """Return number, status and reason of the attempts that did not end the run."""
+        """Number, status and reason of the attempts that did not end the run."""
         table = schema.attempts
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.read(_all(query))

@@ -83,12 +83,12 @@ class Counts:
         return sum(self.runs.values())
 
     def of(self, *statuses: str) -> int:
-        """Return the number of runs in these states."""
+        """The number of runs in these states."""
         return sum(self.runs.get(status, 0) for status in statuses)
 
 
 def study_record(database: Database, name: str | None) -> StudyRecord:
-    """Return a study of the store; without a name, the only one.
+    """A study of the store; without a name, the only one.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
 
 
 def study_records(database: Database) -> list[StudyRecord]:
-    """Return all studies of the store, by name."""
+    """All studies of the store, by name."""
     query = sa.select(_STUDIES).order_by(_STUDIES.c.name)
     rows = database.read(lambda connection: connection.execute(query).all())
     return [StudyRecord(row.name, row.spec, row.cap, row.created) for row in rows]
@@ -140,12 +140,12 @@ def study_counts(database: Database, name: str) -> Counts:
 
 
 def failure_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
-    """Return why runs of a study have failed and how many each time, the most frequent first."""
+    """Reasons why runs of a study have failed with the number of runs of each, the most frequent first."""
     return _reasons(database, _RUNS.c.error, sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed"), most)
 
 
 def invalid_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
-    """Return why ended runs of a study are invalid and how many each time, the most frequent first."""
+    """Reasons why ended runs of a study are invalid with the number of runs of each, the most frequent first."""
     return _reasons(database, _RUNS.c.invalid, sa.and_(_RUNS.c.study == name, _RUNS.c.invalid.is_not(None)), most)
 
 
@@ -169,7 +169,7 @@ def retry_failed(database: Database, name: str) -> int:
 
 
 def ended_replicates(database: Database, name: str) -> set[tuple[str, int]]:
-    """Return condition key and replicate number of the runs of a study that have ended."""
+    """Condition key and replicate number of the runs of a study that have ended."""
     query = sa.select(_RUNS.c.key, _RUNS.c.replicate).where(_RUNS.c.study == name, _RUNS.c.status.in_(ENDED))
     rows = database.read(lambda connection: connection.execute(query).all())
     return {(row.key, row.replicate) for row in rows}

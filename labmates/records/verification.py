@@ -30,7 +30,7 @@ class _Record:
 
 
 def begun_runs(store: Store, *, study: str | None = None) -> list[str]:
-    """Return the ids of all runs of which there is a record, also of one that says it was not begun, oldest first."""
+    """The ids of all runs of which there is a record, also of one that says it was not begun, oldest first."""
     begun = sa.or_(_RUNS.c.status != "planned", _RUNS.c.chain != "", _RUNS.c.digest.is_not(None))
     query = sa.select(_RUNS.c.id).where(begun).order_by(_RUNS.c.started, _RUNS.c.id)
     if study is not None:
@@ -39,7 +39,7 @@ def begun_runs(store: Store, *, study: str | None = None) -> list[str]:
 
 
 def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
-    """Return the digests of the runs that have ended: all, or those of a study."""
+    """The digests of the runs that have ended: all, or those of a study."""
     query = sa.select(_RUNS.c.digest).where(_RUNS.c.digest.is_not(None))
     if study is not None:
         query = query.where(_RUNS.c.study == study)

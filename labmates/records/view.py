@@ -12,7 +12,7 @@ from labmates.records.run import RunRecord
 
 
 def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
-    """Return a run and its scores as JSON data; the keys are documented in the reference of the command line."""
+    """A run and its scores as JSON data; the keys are documented in the reference of the command line."""
     return {
         "id": run.id,
         "kind": run.kind,
@@ -41,7 +41,7 @@ def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
 
 
 def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> dict[str, Any]:
-    """Return a run as one row: the keys of its JSON record, those of its parts joined by dots, and when it was made.
+    """A run as one row: the keys of its JSON record, those of its parts joined by dots, and when it was made.
 
     Parameters
     ----------

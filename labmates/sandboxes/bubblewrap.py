@@ -151,7 +151,7 @@ def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:
 
 
 def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) -> list[str]:
-    """Return the command, up to the command inside, with `binds` (outside to inside) to be seen read-only."""
+    """The command, up to the command inside, with `binds` (outside to inside) to be seen read-only."""
     empty = folder / "empty"
     try:
         empty.mkdir()
@@ -183,7 +183,7 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
 
 
 def _parents(paths: Iterable[Path], roots: tuple[Path, ...]) -> list[str]:
-    """Return the options that make the folders above `paths`; bubblewrap itself would make them for root only."""
+    """The options that make the folders above `paths`; bubblewrap itself would make them for root only."""
     above = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
     missing = [
         path for path in above if path not in (_TMP, _HOME) and not any(path.is_relative_to(root) for root in roots)
@@ -196,7 +196,7 @@ def _read_only(binds: Iterable[tuple[Path, Path]]) -> list[str]:
 
 
 def _system_links() -> list[str]:
-    """Return the options for what stands beside ``/usr``: links into it on most systems, folders on some."""
+    """The options for what stands beside ``/usr``: links into it on most systems, folders on some."""
     words: list[str] = []
     for path in map(Path, _SYSTEM_LINKS):
         if path.is_symlink():
@@ -218,7 +218,7 @@ def _masks(roots: tuple[Path, ...], empty: Path) -> list[tuple[Path, Path]]:
 
 @cache
 def _probe() -> tuple[Way | None, str | None]:
-    """Return the first way that works, or why the last one does not."""
+    """The first way that works, or why the last one does not."""
     if shutil.which("bwrap") is None:
         return None, "there is no program 'bwrap'"
     why: str | None = None

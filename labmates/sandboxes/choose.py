@@ -47,7 +47,7 @@ class Choice:
 
 
 def choose_backend(name: str, *, trusted_code: bool) -> Choice:
-    """Return the back end called `name`.
+    """The back end called `name`.
 
     The first call may take some tenths of a second, since it asks the Docker engine or tries bubblewrap out.
 
@@ -100,7 +100,7 @@ def _docker() -> SandboxBackend:
 
 
 def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) -> Choice:
-    """Return the back end with bubblewrap, or what is left where that does not work either."""
+    """The back end with bubblewrap, or what is left where that does not work either."""
     from labmates.sandboxes.bubblewrap import BubblewrapLauncher, bubblewrap_works
     from labmates.sandboxes.container import ImageMissingError
     from labmates.sandboxes.session import KernelBackend

@@ -220,7 +220,7 @@ async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]
 
 
 def _png(encoded: object) -> bytes | None:
-    """Return the bytes of a PNG figure, or None if it is none, or too large."""
+    """The bytes of a PNG figure, or None if it is none, or too large."""
     if not isinstance(encoded, str) or len(encoded) > 1.4 * IMAGE_BYTES:
         return None
     try:

@@ -126,7 +126,7 @@ class Control:
         return answer
 
     async def open(self, name: str) -> int | None:
-        """Return a descriptor of a regular file in ``out/``, or None if there is no such file.
+        """A descriptor of a regular file in ``out/``, or None if there is no such file.
 
         Raises
         ------

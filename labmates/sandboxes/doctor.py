@@ -69,13 +69,13 @@ def examine() -> Iterator[Finding]:
 
 
 def working(findings: Iterable[Finding]) -> list[str]:
-    """Return the sandboxes that work, according to all findings."""
+    """The sandboxes that work, according to all findings."""
     broken = {finding.sandbox for finding in findings if finding.state == "problem"}
     return [name for name in ISOLATED if name not in broken]
 
 
 def taken_by_auto() -> tuple[str | None, str]:
-    """Return the sandbox that ``--sandbox auto`` takes for a model's code, or None, and a remark on that."""
+    """The sandbox that ``--sandbox auto`` takes for a model's code, or None, and a remark on that."""
     try:
         choice = choose_backend("auto", trusted_code=False)
     except LabmatesError as error:

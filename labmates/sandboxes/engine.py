@@ -48,7 +48,7 @@ class EngineError(UsageError):
 
 
 def connect() -> DockerClient:
-    """Return a client of the engine that ``DOCKER_HOST`` names, by default that of this machine.
+    """A client of the engine that ``DOCKER_HOST`` names, by default that of this machine.
 
     Blocks for some milliseconds, and for 10 s if something listens that does not answer.
 
@@ -74,7 +74,7 @@ def connect() -> DockerClient:
 
 
 def socket_path() -> Path:
-    """Return the path of the engine's socket.
+    """The path of the engine's socket.
 
     Raises
     ------
@@ -224,6 +224,6 @@ def _too_old(why: str) -> str:
 
 
 def _without_user(host: str) -> str:
-    """Return an address without what may be a password in it."""
+    """An address without what may be a password in it."""
     scheme, separator, rest = host.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

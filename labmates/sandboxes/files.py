@@ -89,7 +89,7 @@ class Collector:
 
 
 def _entries(listed: Any) -> list[tuple[str, int, str]]:
-    """Return name, size and version of the files that a runner lists, as far as they make sense."""
+    """Name, size and version of the files that a runner lists, as far as they make sense."""
     rows = listed if isinstance(listed, list) else []
     return [
         (row[0], row[1], row[2])

@@ -49,7 +49,7 @@ def sweep_folders() -> list[Path]:
 
 
 def orphaned_folders() -> list[Path]:
-    """Return this user's folders whose owner is no longer alive."""
+    """Folders of this user whose owner is no longer alive."""
     return [folder for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*") if _is_orphan(folder)]
 
 

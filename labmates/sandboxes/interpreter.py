@@ -54,7 +54,7 @@ def this_interpreter() -> Interpreter:
 
 
 def outermost(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return `paths` without those that lie within another one."""
+    """`paths` without those inside another one."""
     return tuple(
         path
         for path in dict.fromkeys(paths)

@@ -11,5 +11,5 @@ OWNER_LABEL = "labmates.owner"
 
 
 def container_labels(what: str) -> dict[str, str]:
-    """Return the labels of a container that belongs to this process and serves for `what`, a word."""
+    """The labels of a container that belongs to this process and serves for `what`, a word."""
     return {SANDBOX_LABEL: what, OWNER_LABEL: this_owner()}

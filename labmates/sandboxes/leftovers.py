@@ -65,7 +65,7 @@ def sweep_containers(client: DockerClient, *, everything: bool = False) -> list[
 
 
 def orphaned_containers(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
-    """Return the identifiers and names of the containers that `sweep_containers` would remove."""
+    """The identifiers and names of the containers that `sweep_containers` would remove."""
     return {
         one["Id"]: _name(one)
         for one in _containers(client, SANDBOX_LABEL)
@@ -74,7 +74,7 @@ def orphaned_containers(client: DockerClient, *, everything: bool = False) -> di
 
 
 def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, int]:
-    """Return the images of ours that this version of labmates does not run.
+    """The images of ours that this version of labmates does not run.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def clean(client: DockerClient | None, *, images: bool = False, everything: bool
 
 
 def stopped_builds(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
-    """Return the identifiers and names of containers that builds left, by default only if none can still need them."""
+    """The identifiers and names of containers that builds left, by default only if none can still need them."""
     return {
         one["Id"]: _name(one)
         for one in _containers(client, f"{KIND_LABEL}=build")
@@ -173,7 +173,7 @@ def _name(container: dict[str, Any]) -> str:
 
 
 def _age(thing: dict[str, Any]) -> float:
-    """Return the age of an image or a container, in seconds."""
+    """The age of an image or a container, in seconds."""
     return time.time() - float(thing["Created"])
 
 

@@ -101,7 +101,7 @@ class LocalEnclosure:
                 return
 
     def _complaint(self) -> str:
-        """Return the end of what it wrote when it could not start."""
+        """The end of what it wrote when it could not start."""
         if self._complaints < 0:
             return ""
         os.set_blocking(self._complaints, False)
@@ -130,7 +130,7 @@ class LocalEnclosure:
 
 
 def runner_settings(limits: Limits, warmup: Warmup) -> dict[str, Any]:
-    """Return the runner's settings that are the same for all local enclosures."""
+    """The runner's settings that are the same for all local enclosures."""
     return {
         "memory": limits.memory,
         "file_bytes": limits.scratch,
@@ -141,7 +141,7 @@ def runner_settings(limits: Limits, warmup: Warmup) -> dict[str, Any]:
 
 
 def local_environment(home: Path, temporary: Path, warmup: Warmup) -> dict[str, str]:
-    """Return the whole environment of a local enclosure."""
+    """The whole environment of a local enclosure."""
     environment = {
         **kernel_environment(home, temporary),
         "PATH": "/usr/bin:/bin",
@@ -153,7 +153,7 @@ def local_environment(home: Path, temporary: Path, warmup: Warmup) -> dict[str, 
 
 
 def kernel_command(runner: Path, settings: Path) -> list[str]:
-    """Return the command that becomes the kernel; `runner` is the runner's folder."""
+    """The command that becomes the kernel; `runner` is the runner's folder."""
     return [str(this_interpreter().executable), *FLAGS, str(runner / "__main__.py"), str(settings)]
 
 

@@ -12,7 +12,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Return `text` without terminal escapes and control characters.
+    """`text` without terminal escapes and control characters.
 
     What is left can be printed, encoded as UTF-8 and stored in any data base: code that is hostile, or just prints
     bytes, can otherwise move a terminal's cursor or make a later write fail (NUL bytes, lone surrogates).
@@ -50,7 +50,7 @@ class HeadTail:
             self._dropped += cut
 
     def finish(self, dropped_before: int = 0) -> tuple[str, int]:
-        """Return the clean text, with a line where something is missing, and the number of missing characters.
+        """The clean text, with a line where something is missing, and the number of missing characters.
 
         Parameters
         ----------

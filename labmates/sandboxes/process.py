@@ -130,7 +130,7 @@ class Launcher(Protocol):
 
 
 def kernel_environment(home: Path, temporary: Path) -> dict[str, str]:
-    """Return the environment of all kernels; nothing of ours is passed on, as it may hold secrets."""
+    """The environment of all kernels; nothing of ours is passed on, as it may hold secrets."""
     return {
         "HOME": str(home),
         "TMPDIR": str(temporary),

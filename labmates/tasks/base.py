@@ -30,13 +30,13 @@ _CSV_ROWS = 100
 
 
 def accuracy(credits: Sequence[Credit]) -> float:
-    """Return the weighted mean of `credits`, in [0, 1]; 0 if there are none."""
+    """The weighted mean of `credits`, in [0, 1]; 0 if there are none."""
     total = sum(credit.weight for credit in credits)
     return sum(credit.credit * credit.weight for credit in credits) / total if total else 0.0
 
 
 def skill(accuracy: float, prior: float) -> float:
-    """Return an accuracy corrected for guessing: 1 for a perfect report, 0 for one as good as the task's prior.
+    """An accuracy corrected for guessing: 1 for a perfect report, 0 for one as good as the task's prior.
 
     Negative if the report is worse than the prior. NaN if the prior is perfect: nothing is left to find out.
     """
@@ -44,7 +44,7 @@ def skill(accuracy: float, prior: float) -> float:
 
 
 def level_of(levels: Mapping[Difficulty, LevelT], difficulty: Difficulty) -> LevelT:
-    """Return the parameters of one difficulty.
+    """The parameters of one difficulty.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class Dataset(Generic[TruthT]):
     description: str
 
     def csv(self) -> bytes:
-        """Return the data as the bytes of a CSV file (UTF-8, line feeds, no index)."""
+        """The data as the bytes of a CSV file (UTF-8, line feeds, no index)."""
         return csv_bytes(self.frame)
 
 
@@ -156,11 +156,11 @@ class Task(ABC, Generic[TruthT, FindingsT]):
 
     @abstractmethod
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[TruthT]:
-        """Return the data set of `seed`: the same seed and difficulty give the same bytes on every machine."""
+        """The data set of `seed`: the same seed and difficulty give the same bytes on every machine."""
 
     @abstractmethod
     def oracle(self, truth: TruthT) -> FindingsT:
-        """Return the findings that a perfect report states."""
+        """The findings that a perfect report states."""
 
     @abstractmethod
     def score(self, findings: FindingsT, truth: TruthT) -> tuple[Credit, ...]:
@@ -168,10 +168,10 @@ class Task(ABC, Generic[TruthT, FindingsT]):
 
     @abstractmethod
     def checks(self, truth: TruthT) -> tuple[Check, ...]:
-        """Return the rules on a report's words that tell whether it reports the key findings."""
+        """The rules on a report's words that tell whether it reports the key findings."""
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> FindingsT:
-        """Return the best findings that can be stated without looking at the data.
+        """The best findings that can be stated without looking at the data.
 
         They earn what guessing earns, so scores can be corrected for it (see `skill`). Everything public may be used:
         the brief, the findings schema, how the data are generated. Seeds, values and truths may not, so the arguments
@@ -186,7 +186,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
         return self.findings()
 
     def summary(self, truth: TruthT) -> str:
-        """Return the truth in plain sentences, for people, for LLM judges and for the template report.
+        """The truth in plain sentences, for people, for LLM judges and for the template report.
 
         The default lists the oracle's findings; a task whose `checks` look for certain words tells them in prose.
         """

@@ -10,7 +10,7 @@ _MINUS: Final = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{FU
 
 
 def as_listed(value: object) -> object:
-    """Return a text without surrounding blanks and capitals, its typographic signs made plain; all else as it is."""
+    """A text without surrounding blanks and capitals, its typographic signs made plain; all else as it is."""
     return value.strip().lower().translate(_MINUS) if isinstance(value, str) else value
 
 

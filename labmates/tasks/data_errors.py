@@ -20,12 +20,12 @@ def celsius_to_fahrenheit(values: Floats) -> Floats:
 
 
 def blank(values: Floats, share: float, rng: np.random.Generator, mark: float = np.nan) -> Floats:
-    """Return a copy in which about `share` of the values are replaced by `mark`."""
+    """A copy in which about `share` of the values are replaced by `mark`."""
     return np.where(rng.random(values.shape) < share, mark, values)
 
 
 def slip_decimals(values: Floats, share: float, rng: np.random.Generator) -> Floats:
-    """Return a copy in which about `share` of the values are ten times too large (two thirds of them) or too small."""
+    """A copy in which about `share` of the values are ten times too large (two thirds of them) or too small."""
     hit = rng.random(values.shape) < share
     factor = np.where(rng.random(values.shape) < 2 / 3, 10.0, 0.1)
     return np.where(hit, values * factor, values)
@@ -34,7 +34,7 @@ def slip_decimals(values: Floats, share: float, rng: np.random.Generator) -> Flo
 def respell(
     names: Sequence[str], share: float, spellings: Sequence[Callable[[str], str]], rng: np.random.Generator
 ) -> list[str]:
-    """Return the names with about `share` of them respelled in one of the given ways."""
+    """The names with about `share` of them respelled in one of the given ways."""
     hit = rng.random(len(names)) < share
     way = rng.integers(len(spellings), size=len(names))
     respelled = list(names)
@@ -44,12 +44,12 @@ def respell(
 
 
 def swap_letters(name: str) -> str:
-    """Return `name` with its third- and second-last letters swapped, as a hurried typist writes it."""
+    """`name` with its third- and second-last letters swapped, as a hurried typist writes it."""
     return name[:-3] + name[-2] + name[-3] + name[-1]
 
 
 def repeat_rows(frame: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:
-    """Return the frame with about `share` of its rows repeated, each copy a few rows below its original."""
+    """The frame with about `share` of its rows repeated, each copy a few rows below its original."""
     copied = np.flatnonzero(rng.random(len(frame)) < share)
     below = rng.integers(1, 40, size=len(frame))[copied]
     place = np.concatenate([np.arange(len(frame)), np.minimum(copied + below, len(frame) - 1)])

@@ -57,7 +57,7 @@ class Repair:
         return f"{self.where}: {self.what}"
 
     def as_json(self) -> dict[str, str]:
-        """Return the repair as JSON data."""
+        """The repair as JSON data."""
         return asdict(self)
 
 
@@ -248,7 +248,7 @@ def _merged(found: Sequence[_Fields], problems: Sequence[str], model: type[Findi
 
 
 def _field(key: str, model: type[BaseModel]) -> str | None:
-    """Return the field that a key means, however it is spelled; None if it means none."""
+    """The field that a key means, however it is spelled; None if it means none."""
     if key in model.model_fields:
         return key
     plain = re.sub(r"[\s\-]+", "_", key.strip("*` ").casefold())
@@ -256,7 +256,7 @@ def _field(key: str, model: type[BaseModel]) -> str | None:
 
 
 def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[Repair]]:
-    """Return a field with the texts that should be numbers, and can be read as such, made into numbers."""
+    """A field with the texts that should be numbers, and can be read as such, made into numbers."""
     repaired: list[Repair] = []
     mended = {name: deepcopy(value)}
     for where, kind, _ in _errors(model, name, _without_faults(value)):
@@ -272,7 +272,7 @@ def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[obj
 
 
 def _without_faults(value: object) -> object:
-    """Return a value with null in the place of all that can't be written as JSON."""
+    """A value with null in the place of all that can't be written as JSON."""
     if isinstance(value, list):
         return [_without_faults(item) for item in value]
     if isinstance(value, Mapping):
@@ -281,7 +281,7 @@ def _without_faults(value: object) -> object:
 
 
 def _plain_number(value: object) -> int | float | None:
-    """Return the number that a text, or a whole number written as a decimal, has; None if there is not exactly one."""
+    """The number that a text, or a whole number written as a decimal, has; None if there is not exactly one."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 10.0**MOST_DIGITS:
         return int(value)
     if not isinstance(value, str) or len(value) > _CUT:
@@ -308,7 +308,7 @@ def _at(value: Any, path: Sequence[int | str]) -> Any:
 
 
 def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[str]]:
-    """Return the valid part of one field, None if there is none, and what was wrong."""
+    """The valid part of one field, None if there is none, and what was wrong."""
     if isinstance(value, list):
         return _read_list(name, value, model)
     if why := _fault(value):
@@ -318,7 +318,7 @@ def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[objec
 
 
 def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[object, list[str]]:
-    """Return the valid items of a list, None if there are none but should be, and what was wrong."""
+    """The valid items of a list, None if there are none but should be, and what was wrong."""
     faulty = {index: why for index, item in enumerate(value) if (why := _fault(item))}
     problems = [f"field '{name}'[{index}]: {why}" for index, why in faulty.items()]
     places = [index for index in range(len(value)) if index not in faulty]
@@ -366,7 +366,7 @@ def _validate(model: type[FindingsT], fields: dict[str, Any]) -> FindingsT:
 
 
 def _fault(value: object, depth: int = 0) -> str:
-    """Return why a value means nothing or can't be written as JSON; empty if it can."""
+    """The reason why a value is meaningless or can't be written as JSON; empty if it is fine."""
     if isinstance(value, Unusable):
         return _cut(value.why)
     if depth > MOST_DEPTH:

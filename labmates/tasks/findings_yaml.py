@@ -28,7 +28,7 @@ class YAMLFaultError(ValueError):
 
 
 def read_yaml(text: str) -> dict[str, Any]:
-    """Return the mapping that a text in YAML holds; what is neither a number, a truth value nor null is text.
+    """The mapping that a text in YAML holds; what is neither a number, a truth value nor null is text.
 
     A lone minus is read as text, where YAML itself would begin a list. A value that is not finite and a key that is
     given twice become `Unusable`.

@@ -16,7 +16,7 @@ DECIMALS = 9
 
 
 def random_for(task: str, seed: int, difficulty: str, part: str) -> np.random.Generator:
-    """Return the random numbers of one part of a data set; they don't depend on how many the other parts draw.
+    """The random numbers of one part of a data set; they don't depend on how many the other parts draw.
 
     A seed beyond `LARGEST_SEED` is a private one (see ``tasks.salt``), whose parts can't be found by trying all.
     """

@@ -17,7 +17,7 @@ FORMS = "a task's name, path/to/file.py:Class or module:Class"
 
 
 def resolve_reference(text: str) -> str:
-    """Return a reference in a form that any process understands, without importing anything of a plug-in.
+    """A reference in a form that any process understands, without importing anything of a plug-in.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def resolve_reference(text: str) -> str:
 
 
 def load_task(reference: str) -> Task[Any, Any]:
-    """Return the task that a resolved reference means.
+    """The task that a resolved reference means.
 
     In a file the class may be left out if it defines only one task.
 
@@ -64,7 +64,7 @@ def import_place(place: str) -> ModuleType:
 
 
 def _tasks_in(module: ModuleType) -> list[str]:
-    """Return the names of the tasks that a module itself defines."""
+    """The names of the tasks that a module itself defines."""
     return [
         name
         for name, value in vars(module).items()

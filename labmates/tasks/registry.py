@@ -21,7 +21,7 @@ TASKS: Registry[type[Task[Any, Any]]] = Registry(
 
 
 def get_task(name: str) -> Task[Any, Any]:
-    """Return the task called `name`.
+    """The task called `name`.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def get_task(name: str) -> Task[Any, Any]:
 
 
 def make_task(found: object) -> Task[Any, Any]:
-    """Return an instance of a class of tasks.
+    """An instance of a class of tasks.
 
     Raises
     ------

@@ -63,17 +63,17 @@ No analysis was done. The task is called {name}.
 
 
 def oracle_report(task: Task[Any, Any], truth: BaseModel) -> str:
-    """Return a full report with seven sections and a findings block, written from the `truth`."""
+    """A full report with seven sections and a findings block, written from the `truth`."""
     return _filled(ORACLE, task, task.oracle(truth), task.summary(truth))
 
 
 def prior_report(task: Task[Any, Any], columns: Sequence[str], difficulty: Difficulty) -> str:
-    """Return a short report with the findings block of the task's prior."""
+    """A short report with the findings block of the task's prior."""
     return findings_report(task, task.prior(columns, difficulty))
 
 
 def findings_report(task: Task[Any, Any], findings: BaseModel) -> str:
-    """Return the report of a team that did nothing but state `findings`."""
+    """The report of a team that did nothing but state `findings`."""
     return _filled(PRIOR, task, findings)
 
 

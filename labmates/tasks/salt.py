@@ -31,7 +31,7 @@ class _Salt(NamedTuple):
 
 
 def salt_fingerprint() -> str | None:
-    """Return 16 hexadecimal digits that name the salt in use without telling it; None without a salt.
+    """A fingerprint of the salt in use, 16 hexadecimal digits that don't reveal it; None without a salt.
 
     Raises
     ------

@@ -59,7 +59,7 @@ def _check_name(name: str) -> None:
 
 
 def _filled(name: str) -> list[tuple[Path, str]]:
-    """Return the files of the template with their texts, made out for a task."""
+    """The files of the template with their texts, made out for a task."""
     words = name.split("_")
     replacements = {
         "my_task": name,

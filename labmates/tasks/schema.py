@@ -18,7 +18,7 @@ _NOT_TOLD = {"$defs", "anyOf", "title", "default", "examples", "discriminator"}
 
 
 def findings_schema_text(task: Task[Any, Any]) -> str:
-    """Return the fields of a task's findings with type, meaning and unit, and an example of the block's form."""
+    """The fields of a task's findings with type, meaning and unit, and an example of the block's form."""
     lines = [
         "Fields of the findings (leave out what was not found out; null says nothing either):",
         findings_fields_text(task),
@@ -29,18 +29,18 @@ def findings_schema_text(task: Task[Any, Any]) -> str:
 
 
 def findings_fields_text(task: Task[Any, Any]) -> str:
-    """Return the fields of a task's findings with type, meaning and unit, one on a line."""
+    """The fields of a task's findings with type, meaning and unit, one on a line."""
     return "\n".join(_fields(task.findings, ""))
 
 
 def findings_example(task: Task[Any, Any]) -> str:
-    """Return a findings block with made-up values."""
+    """A findings block with made-up values."""
     examples = {name: field.examples[0] for name, field in task.findings.model_fields.items() if field.examples}
     return f"```findings\n{json.dumps(examples, ensure_ascii=False)}\n```"
 
 
 def findings_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the fields of findings as a JSON schema without references, as servers take it for a tool's parameters.
+    """The fields of findings as a JSON schema without references, as servers take it for a tool's parameters.
 
     Every field is optional; null is not offered, since leaving a field out says the same.
     """
@@ -87,7 +87,7 @@ def _fields(model: type[BaseModel], indent: str) -> list[str]:
 
 
 def type_text(annotation: Any) -> str:
-    """Return the name of a type as JSON has it: ``list[str] | None`` is "list of text"."""
+    """The name of a type as JSON has it: ``list[str] | None`` is "list of text"."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return type_text(parts[0])

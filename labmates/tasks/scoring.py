@@ -16,19 +16,19 @@ NOT_STATED = "not stated"
 
 
 def plain_name(name: str) -> str:
-    """Return `name` without the differences that don't matter: case, surrounding and repeated blanks, punctuation."""
+    """`name` without the differences that don't matter: case, surrounding and repeated blanks, punctuation."""
     return " ".join(re.findall(r"[^\W_]+", name.casefold()))
 
 
 def fading(error: float, full: float, zero: float) -> float:
-    """Return 1 for an `error` up to `full`, 0 from `zero` on, and a straight line in between."""
+    """The credit for an `error`: 1 up to `full`, 0 from `zero` on, linear in between."""
     if error <= full:
         return 1.0
     return max(0.0, (zero - error) / (zero - full))
 
 
 def relative_error(stated: float, true: float) -> float:
-    """Return the distance of `stated` from `true` in units of `true`; infinite for a true zero that was missed."""
+    """The distance of `stated` from `true` in units of `true`; infinite for a true zero that was missed."""
     if stated == true:
         return 0.0
     return abs(stated - true) / abs(true) if true else float("inf")
@@ -79,7 +79,7 @@ def _largest_sum(pairs: Sequence[tuple[int, int, float]], n_stated: int, n_true:
 
 
 def guarded_f1(hits: float, n_stated: int, n_true: int) -> float:
-    """Return the F1 of a list, scaled down where less than half of what it states is right.
+    """The F1 of a list, scaled down where less than half of what it states is right.
 
     With `hits` the summed similarity of the matched items, precision is hits / n_stated and recall hits / n_true.
     Below a precision of one half the F1 is multiplied by twice the precision, so that listing everything earns next
@@ -96,7 +96,7 @@ def guarded_f1(hits: float, n_stated: int, n_true: int) -> float:
 def score_number(
     finding: str, stated: float | None, true: float, *, weight: float, credit: Callable[[float, float], float]
 ) -> Credit:
-    """Return the credit of one number; `credit` maps (stated, true) to [0, 1]."""
+    """The credit of one number; `credit` maps (stated, true) to [0, 1]."""
     if stated is None:
         return Credit(finding, 0.0, weight, NOT_STATED)
     return Credit(finding, credit(stated, true), weight, f"stated {stated:g}, true {true:g}")
@@ -105,7 +105,7 @@ def score_number(
 def score_names(
     finding: str, stated: Iterable[str] | None, true: Collection[str], *, weight: float, denied: Iterable[str] = ()
 ) -> Credit:
-    """Return the credit of a set of names by guarded F1; a name that is also listed as `denied` can't be a hit."""
+    """The credit of a set of names by guarded F1; a name that is also listed as `denied` can't be a hit."""
     if stated is None:
         return Credit(finding, 0.0, weight, NOT_STATED)
     names = {plain_name(name) for name in stated}
@@ -122,7 +122,7 @@ def score_list(
     weight: float,
     similarity: Callable[[StatedT, TrueT], float],
 ) -> Credit:
-    """Return the credit of a list of items by guarded F1 over the best one-to-one matching (see `matches`)."""
+    """The credit of a list of items by guarded F1 over the best one-to-one matching (see `matches`)."""
     if stated is None:
         return Credit(finding, 0.0, weight, NOT_STATED)
     found = matches(stated, true, similarity)

@@ -27,25 +27,25 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def says_all(*patterns: str) -> Callable[[str], bool]:
-    """Return a rule: every pattern is found somewhere in the text."""
+    """A rule: every pattern is found somewhere in the text."""
     compiled = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
     return lambda text: all(pattern.search(text) for pattern in compiled)
 
 
 def says_together(*patterns: str) -> Callable[[str], bool]:
-    """Return a rule: some one sentence has every pattern."""
+    """A rule: some one sentence has every pattern."""
     one = says_all(*patterns)
     return lambda text: any(one(sentence) for sentence in sentences(text))
 
 
 def says_name(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return a rule: at least one of the names is in the text."""
+    """A rule: at least one of the names is in the text."""
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names) or r"(?!)", re.IGNORECASE)
     return lambda text: pattern.search(text) is not None
 
 
 def says_count(number: int, noun: str) -> Callable[[str], bool]:
-    """Return a rule: the text counts `number` of the noun (a pattern), in digits or words, up to three words before it.
+    """A rule: the text counts `number` of the noun (a pattern), in digits or words, up to three words before it.
 
     Digits may be parted in groups of three ("2,700"). A text that claims more than `MOST_CLAIMS` different numbers
     does not pass.
@@ -67,7 +67,7 @@ def says_count(number: int, noun: str) -> Callable[[str], bool]:
 def says_number(
     pattern: str, values: Sequence[float], tolerance: float, *, whole: bool = True
 ) -> Callable[[str], bool]:
-    """Return a rule: a sentence with the pattern has a number within `tolerance` of one of the `values`.
+    """A rule: a sentence with the pattern has a number within `tolerance` of one of the `values`.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def get_base(
     renew: bool = False,
     meanwhile: Callable[[Target], object] | None = None,
 ) -> Image:
-    """Return the base image called `name`, which is pulled or made unless it is there.
+    """The base image called `name`, which is pulled or made unless it is there.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def build_image(
     *,
     force: bool = False,
 ) -> Image:
-    """Return the image that this version of labmates runs; it is built unless it is there.
+    """The image that this version of labmates runs; it is built unless it is there.
 
     The first time takes one to three minutes, and a network for the base and the packages; the build itself has none.
     When only the runner has changed, it takes seconds.
@@ -77,7 +77,7 @@ def build_image(
 
 
 def _present(client: DockerClient, tag: str, base: str | None) -> Image | None:
-    """Return the image called `tag` if it is there and based on `base`, or on anything if that is None."""
+    """The image called `tag` if it is there and based on `base`, or on anything if that is None."""
     image = find_image(client, tag)
     return image if image is not None and base in (None, image.labels.get(BASE_LABEL)) else None
 

@@ -39,22 +39,22 @@ RUNNER = FOLDER.parent / "runner"
 
 
 def runner_files() -> dict[str, Path]:
-    """Return its files, by their paths in the image's folder of ours."""
+    """Its files, by their paths in the image's folder of ours."""
     return {f"{RUNNER.name}/{path.name}": path for path in sorted(RUNNER.glob("*.py"))}
 
 
 def packages_tag() -> str:
-    """Return the full name of the image with the packages that this version of labmates wants."""
+    """The full name of the image with the packages that this version of labmates wants."""
     return f"{PACKAGES_IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS])}"
 
 
 def image_tag() -> str:
-    """Return the full name of the image that this version of labmates runs, ``labmates-sandbox:HASH``."""
+    """The full name of the image that this version of labmates runs, ``labmates-sandbox:HASH``."""
     return f"{IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS, RECIPES['sandbox'], *runner_files().values()])}"
 
 
 def find_image(client: DockerClient, tag: str | None = None) -> Image | None:
-    """Return the image called `tag`, by default the one that this version of labmates runs; None if it is not there.
+    """The image called `tag`, by default the one that this version of labmates runs; None if it is not there.
 
     Raises
     ------

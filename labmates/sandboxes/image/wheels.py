@@ -43,7 +43,7 @@ class Target:
     glibc: tuple[int, int]
 
     def platforms(self) -> list[str]:
-        """Return the tags of all platforms whose packages fit, best first."""
+        """The tags of all platforms whose packages fit, best first."""
         major, newest = self.glibc
         oldest = _OLDEST_GLIBC.get(self.machine, _OLDEST_GLIBC_ELSE)
         tags = [f"linux_{self.machine}"]
@@ -55,7 +55,7 @@ class Target:
 
 
 def pinned_packages(target: Target) -> list[str]:
-    """Return the packages for `target`, one ``name==version`` each.
+    """The packages for `target`, one ``name==version`` each.
 
     pip would choose for the Python that it runs in itself, not for the target.
     """
@@ -78,7 +78,7 @@ def pinned_packages(target: Target) -> list[str]:
 
 
 def download_wheels(target: Target, tell: Callable[[str], None]) -> Path:
-    """Return a folder with the packages for `target`, which are downloaded unless they were before.
+    """A folder with the packages for `target`, which are downloaded unless they were before.
 
     Raises
     ------

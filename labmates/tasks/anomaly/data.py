@@ -189,7 +189,7 @@ def draw_plant(level: AnomalyLevel, rng: np.random.Generator) -> Plant:
 
 
 def day_cycle() -> Floats:
-    """Return the course of a day at every sample, shape (SAMPLES,): a wave, and a step up in the two day shifts."""
+    """The course of a day at every sample, shape (SAMPLES,): a wave, and a step up in the two day shifts."""
     time = np.arange(SAMPLES) % A_DAY
     return np.round(0.8 * np.sin(2 * np.pi * (time - 42) / A_DAY) + np.where(time < A_DAY // 3, -0.25, 0.15), DECIMALS)
 
@@ -252,7 +252,7 @@ def add_incidents(
     noise: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the readings in the sensors' units, shape (SAMPLES, S), with the incidents in them."""
+    """The readings in the sensors' units, shape (SAMPLES, S), with the incidents in them."""
     readings, cycle = normal.copy(), day_cycle()
     for one in incidents:
         span, sensors = slice(one.start, one.end + 1), list(one.sensors)

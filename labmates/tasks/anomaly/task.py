@@ -124,7 +124,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     instruments = AnomalyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[AnomalyTruth]:
-        """Return the log of one plant; what a difficulty means is in ``anomaly_data.LEVELS``."""
+        """The log of one plant; what a difficulty means is in ``anomaly_data.LEVELS``."""
         level = level_of(LEVELS, difficulty)
         plant = draw_plant(level, random_for(self.name, seed, difficulty, "plant"))
         incidents = draw_incidents(plant, level, random_for(self.name, seed, difficulty, "incidents"))
@@ -135,7 +135,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         return Dataset(frame, _truth(plant, incidents), _description(plant))
 
     def oracle(self, truth: AnomalyTruth) -> AnomalyFindings:
-        """Return the truth as findings."""
+        """The truth as findings."""
         return AnomalyFindings(
             n_sensors=len(truth.sensors),
             events=truth.events,
@@ -148,7 +148,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         )
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> AnomalyFindings:
-        """Return the sensors' number, which the columns tell, likely numbers of events, and sensors at random."""
+        """The sensors' number, which the columns tell, likely numbers of events, and sensors at random."""
         sensors = [column for column in columns if _TAG.fullmatch(column)]
         return AnomalyFindings(
             n_sensors=len(sensors),
@@ -207,7 +207,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         )
 
     def summary(self, truth: AnomalyTruth) -> str:
-        """Return the truth in sentences."""
+        """The truth in sentences."""
         counts = ", ".join(f"{_count(truth, kind)} {kind}" for kind in KINDS)
         events = [
             f"A {event.kind} anomaly lasts from sample {event.start} to {event.end} on {', '.join(event.sensors)}."

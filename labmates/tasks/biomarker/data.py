@@ -259,7 +259,7 @@ def _draw_effects(level: TrialLevel, shift: Floats, rng: np.random.Generator) ->
 
 
 def _signs(count: int, rng: np.random.Generator) -> Floats:
-    """Return signs in random order of which at least one is positive and one negative."""
+    """Signs in random order of which at least one is positive and one negative."""
     return rng.permutation(np.array([1.0, -1.0, *rng.choice([-1.0, 1.0], size=count - 2)]))
 
 

@@ -81,7 +81,7 @@ def _rounded(value: float) -> float:
 def trial_frame(
     trial: Trial, cohort: Cohort, laboratory: Laboratory, level: TrialLevel, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return the trial's table: one row for each patient, and some twice."""
+    """The trial's table: one row for each patient, and some twice."""
     batch = _batches(cohort)
     sick = LACK * (cohort.score - cohort.score.mean()) / cohort.score.std()
     lost = rng.random(len(batch)) < level.lost_tubes * np.exp(sick)
@@ -99,7 +99,7 @@ def trial_frame(
 
 
 def _batches(cohort: Cohort) -> Integers:
-    """Return the assay batch of each patient: samples were measured in the order of enrolment."""
+    """The assay batch of each patient: samples were measured in the order of enrolment."""
     order = np.argsort(cohort.day, kind="stable").argsort(kind="stable")
     return order * BATCHES // len(order)
 
@@ -133,7 +133,7 @@ def _noted(values: Floats, share: float, level: TrialLevel, rng: np.random.Gener
 
 
 def _outcome(cohort: Cohort, level: TrialLevel, rng: np.random.Generator) -> Floats:
-    """Return the improvement of those who stayed; a poor one makes leaving more likely."""
+    """The improvement of those who stayed; a poor one makes leaving more likely."""
     poor = LACK * (cohort.improvement.mean() - cohort.improvement) / cohort.improvement.std()
     left = rng.random(len(poor)) < 1 / (1 + (1 / level.dropout - 1) * np.exp(-poor))
     written = slip_decimals(np.round(cohort.improvement, 1), level.slips, rng)
@@ -173,7 +173,7 @@ def _written(
     decimals: int,
     undone: npt.NDArray[np.bool_],
 ) -> Sequence[object] | Floats:
-    """Return one marker as it was written; as text if some of its values lie below the detection limit."""
+    """One marker as it was written; as text if some of its values lie below the detection limit."""
     shown = np.round(amount, decimals)
     more = max(0, decimals - round(math.log10(factor)))
     shown = np.where(other, np.round(shown * factor, more), shown)

@@ -70,7 +70,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     instruments = BiomarkerInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BiomarkerTruth]:
-        """Return the records of one trial; what a difficulty means is in ``biomarker_data.LEVELS``."""
+        """The records of one trial; what a difficulty means is in ``biomarker_data.LEVELS``."""
         level = level_of(LEVELS, difficulty)
         trial = draw_trial(level, random_for(self.name, seed, difficulty, "trial"))
         cohort = draw_cohort(trial, level, random_for(self.name, seed, difficulty, "cohort"))
@@ -79,13 +79,13 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
         return Dataset(frame, _truth(trial, cohort, laboratory), _description(trial, laboratory))
 
     def oracle(self, truth: BiomarkerTruth) -> BiomarkerFindings:
-        """Return the truth as findings."""
+        """The truth as findings."""
         subtypes = [Subtype(**one.model_dump(exclude={"echoes"})) for one in truth.subtypes]
         told = truth.model_dump(exclude={"subtypes"})
         return BiomarkerFindings(n_subtypes=len(subtypes), subtypes=subtypes, **told)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> BiomarkerFindings:
-        """Return likely numbers, and a few markers at random wherever markers are asked for."""
+        """Likely numbers, and a few markers at random wherever markers are asked for."""
         markers = [column for column in columns if _MARKER.fullmatch(column)]
         guess = level_of(GUESSED, difficulty)
         prognostic, predictive = (
@@ -130,7 +130,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
         )
 
     def summary(self, truth: BiomarkerTruth) -> str:
-        """Return the truth in sentences."""
+        """The truth in sentences."""
         return "\n".join(_told(truth))
 
 

@@ -170,7 +170,7 @@ def text_values(value: Any) -> set[str]:
 
 
 def _values(value: Any) -> tuple[set[str], set[str]]:
-    """Return the texts and the numbers (as text) anywhere in a JSON value."""
+    """The texts and the numbers (as text) anywhere in a JSON value."""
     texts: set[str] = set()
     numbers: set[str] = set()
     todo = [value]

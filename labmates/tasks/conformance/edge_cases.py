@@ -41,7 +41,7 @@ def _blocks(block: dict[str, Any]) -> Iterator[Any]:
 
 
 def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a JSON value in which `change` was applied to every part; truth values stay as they are."""
+    """A JSON value in which `change` was applied to every part; truth values stay as they are."""
     if isinstance(value, Mapping):
         value = {name: _changed(inner, change) for name, inner in value.items()}
     elif isinstance(value, list):

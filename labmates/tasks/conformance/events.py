@@ -80,7 +80,7 @@ def place(seed: int, difficulty: Difficulty) -> str:
 
 
 def fingerprint(where: str, data: Dataset[Any], csv: bytes | None = None) -> Fingerprint:
-    """Return hashes of a data set's bytes, description and truth; a truth that JSON can't hold is left out."""
+    """Hashes of a data set's bytes, description and truth; a truth that JSON can't hold is left out."""
     parts = {"data": csv or data.csv(), "description": data.description.encode()}
     with suppress(ValueError):  # the rule on the truth tells it
         parts["truth"] = data.truth.model_dump_json().encode()
@@ -88,5 +88,5 @@ def fingerprint(where: str, data: Dataset[Any], csv: bytes | None = None) -> Fin
 
 
 def differing(a: dict[str, str], b: dict[str, str]) -> str:
-    """Return the parts in which two fingerprints differ, separated by commas."""
+    """The parts in which two fingerprints differ, separated by commas."""
     return ", ".join(name for name in a if a[name] != b.get(name))

@@ -98,7 +98,7 @@ def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) 
 
 
 def lasting_leaks(seen: Sequence[set[Leak]]) -> list[Leak]:
-    """Return the leaks that all data sets of a difficulty have and that tell of some of them something else."""
+    """The leaks that all data sets of a difficulty have and that tell of some of them something else."""
     told: dict[tuple[str, str], dict[int, set[str]]] = {}
     for number, leak in ((number, leak) for number, leaks in enumerate(seen) for leak in leaks):
         told.setdefault((leak.place, leak.part), {}).setdefault(number, set()).add(leak.told)
@@ -240,7 +240,7 @@ def _steps(
 
 
 def _changes(both: pd.DataFrame, clock: Any, name: Any) -> list[tuple[float, float]]:
-    """Return the neighbouring values of `clock` between which a column changes; none if it is no function of it."""
+    """The neighbouring values of `clock` between which a column changes; none if it is no function of it."""
     counts = both.groupby([clock, name]).size()
     if counts.groupby(level=0).max().sum() < SURE * len(both):
         return []

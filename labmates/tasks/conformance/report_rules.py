@@ -169,7 +169,7 @@ def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
 
 
 def _means(earned: Mapping[str, Sequence[float]]) -> tuple[float, str]:
-    """Return the mean over all difficulties, and the means of each in words."""
+    """The mean over all difficulties, and the means of each in words."""
     values = [value for level in earned.values() for value in level]
     told = ", ".join(f"{name} {sum(level) / len(level):.2f}" for name, level in earned.items() if level)
     return sum(values) / len(values) if values else 0.0, told

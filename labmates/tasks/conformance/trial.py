@@ -178,7 +178,7 @@ def _cause(code: int) -> str:
 
 
 def _last_words(noise: IO[bytes]) -> str:
-    """Return the last line that the process wrote to standard error."""
+    """The last line that the process wrote to standard error."""
     noise.seek(max(0, noise.seek(0, 2) - 2000))
     lines = noise.read().decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")

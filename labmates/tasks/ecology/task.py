@@ -170,7 +170,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     instruments = EcologyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[EcologyTruth]:
-        """Return the surveys of one community; what a difficulty means is in ``ecology_data.LEVELS``."""
+        """The surveys of one community; what a difficulty means is in ``ecology_data.LEVELS``."""
         level = level_of(LEVELS, difficulty)
         community = draw_community(level, random_for(self.name, seed, difficulty, "community"))
         history = simulate(community, level, random_for(self.name, seed, difficulty, "history"))
@@ -178,11 +178,11 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         return Dataset(frame, _truth(community, history), DESCRIPTION)
 
     def oracle(self, truth: EcologyTruth) -> EcologyFindings:
-        """Return the truth as findings."""
+        """The truth as findings."""
         return EcologyFindings(n_species=len(truth.species), **truth.model_dump(exclude={"species"}))
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> EcologyFindings:
-        """Return the number of species and the shifts that are most likely; nothing names the species beforehand."""
+        """The number of species and the shifts that are most likely; nothing names the species beforehand."""
         return EcologyFindings(
             n_species=level_of(GUESSED_SPECIES, difficulty), shift_surveys=list(level_of(GUESSED_SHIFTS, difficulty))
         )
@@ -237,7 +237,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         )
 
     def summary(self, truth: EcologyTruth) -> str:
-        """Return the truth in sentences."""
+        """The truth in sentences."""
         shifts = ", ".join(map(str, truth.shift_surveys))
         effects = [
             f"{one.source} has a {'positive' if one.sign == '+' else 'negative'} effect on {one.target} "

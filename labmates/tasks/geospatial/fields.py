@@ -51,7 +51,7 @@ class Continuity:
     smoothness: float
 
     def scaled(self, metres: Floats) -> Floats:
-        """Return offsets or places, shape (..., 2), as (along, across) the longest axis in practical ranges."""
+        """Offsets or places, shape (..., 2), as (along, across) the longest axis in practical ranges."""
         angle = np.deg2rad(self.azimuth)
         east, north = metres[..., 0] / self.range_m, metres[..., 1] / self.range_m
         along = east * np.sin(angle) + north * np.cos(angle)
@@ -59,7 +59,7 @@ class Continuity:
         return np.stack([along, across], axis=-1)
 
     def correlation(self, metres: Floats) -> Floats:
-        """Return the correlation over offsets of shape (..., 2) in metres, shape (...)."""
+        """The correlation over offsets of shape (..., 2) in metres, shape (...)."""
         distance = DECAY[self.smoothness] * np.sqrt((self.scaled(metres) ** 2).sum(axis=-1))
         if self.smoothness == 0.5:
             return np.asarray(np.exp(-distance))
@@ -67,7 +67,7 @@ class Continuity:
 
 
 def random_field(places: Floats, continuity: Continuity, waves: int, rng: np.random.Generator) -> Floats:
-    """Return one realisation at `places`, shape (n, 2) in metres from a corner of the area; shape (n,).
+    """One realisation at `places`, shape (n, 2) in metres from a corner of the area; shape (n,).
 
     With wave number w, the part of the spectrum beyond w is ``(1 + (w / decay)²) ** -smoothness`` in the plane, which
     is inverted here in closed form. Wave numbers and directions are stratified, so that some hundred waves are enough.
@@ -84,7 +84,7 @@ def random_field(places: Floats, continuity: Continuity, waves: int, rng: np.ran
 
 
 def predicted(places: Floats, values: Floats, folds: Whole, continuity: Continuity, nugget: float, at: Whole) -> Floats:
-    """Return the simple kriging prediction of some values from the nearest samples of other folds, shape (len(at),).
+    """The simple kriging prediction of some values from the nearest samples of other folds, shape (len(at),).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def predicted(places: Floats, values: Floats, folds: Whole, continuity: Continui
 
 
 def _nearest(places: Floats, folds: Whole, at: Whole) -> Whole:
-    """Return the indices of the nearest samples of other folds, shape (len(at), NEIGHBOURS)."""
+    """The indices of the nearest samples of other folds, shape (len(at), NEIGHBOURS)."""
     east = places[at, :1] - places[:, 0]
     north = places[at, 1:] - places[:, 1]
     # The least hair of a difference settles which of two equally far samples is taken.

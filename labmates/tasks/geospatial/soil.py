@@ -81,13 +81,13 @@ def draw_sites(ground: Ground, level: GeospatialLevel, rng: np.random.Generator)
 
 
 def _inside(places: Floats) -> Floats:
-    """Return those of the places that lie inside the area, in whole metres."""
+    """The places inside the area, in whole metres."""
     whole = np.round(places)
     return np.asarray(whole[((whole >= 0) & (whole <= [WIDTH, HEIGHT])).all(axis=1)])
 
 
 def _grids(ground: Ground, rng: np.random.Generator) -> list[Floats]:
-    """Return closer grids around most hot spots and around one place more than that, in an order that tells nothing."""
+    """Closer grids around most hot spots and around one place more than that, in an order that tells nothing."""
     drilled = [one for one in ground.hot_spots if rng.random() < 0.7]
     middles = [np.array([one.east, one.north]) + rng.normal(0, 80, size=2) for one in drilled]
     middles += [rng.uniform([INSIDE, INSIDE], [WIDTH - INSIDE, HEIGHT - INSIDE]) for _ in range(1 + len(drilled))]
@@ -116,12 +116,12 @@ def draw_soil(ground: Ground, level: GeospatialLevel, places: Floats, rng: np.ra
 
 
 def local_part(ground: Ground, n: int, rng: np.random.Generator) -> Floats:
-    """Return e for n spots, shape (n,)."""
+    """The local part e of n spots, shape (n,)."""
     return np.asarray(SPREAD * np.sqrt(ground.nugget) * rng.standard_normal(n))
 
 
 def _rocks(ground: Ground, places: Floats, rng: np.random.Generator) -> Whole:
-    """Return the rock at each place, shape (n,): bodies drawn out along the strike, as if cut from a map."""
+    """The rock at each place, shape (n,): bodies drawn out along the strike, as if cut from a map."""
     shape = Continuity(2_600.0, ground.continuity.azimuth, 2.0, 1.5)
     return np.asarray(np.stack([random_field(places, shape, 40, rng) for _ in ground.rocks]).argmax(axis=0))
 

@@ -28,7 +28,7 @@ PRIMARY, DUPLICATE = "primary", "duplicate"
 
 
 def sample_table(ground: Ground, level: GeospatialLevel, soil: Soil, rng: np.random.Generator) -> pd.DataFrame:
-    """Return one row for each sample: who took it, where, what the laboratory found, and what else was measured."""
+    """One row for each sample: who took it, where, what the laboratory found, and what else was measured."""
     rows = _rows(soil, level, rng)
     n, site = len(rows), np.abs(rows) - 1
     batch, crew = np.arange(n) // BATCH, _crews(n, rng)
@@ -82,7 +82,7 @@ def _crews(n: int, rng: np.random.Generator) -> Whole:
 def _grades(
     ground: Ground, level: GeospatialLevel, soil: Soil, rows: Whole, batch: Whole, lab: Whole, rng: np.random.Generator
 ) -> Floats:
-    """Return the grades as the laboratories reported them: a negative one means below that detection limit."""
+    """The grades as the laboratories reported them: a negative one means below that detection limit."""
     site, fresh = np.abs(rows) - 1, local_part(ground, len(rows), rng)
     log_grade = soil.log_grade[site] + np.where(rows < 0, fresh - soil.local[site], 0.0)
     ppm = slip_decimals(np.exp(log_grade), level.slips, rng)

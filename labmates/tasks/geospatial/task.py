@@ -173,7 +173,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     instruments = GeospatialInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:
-        """Return the samples of one survey; what a difficulty means is in ``geospatial_data.LEVELS``."""
+        """The samples of one survey; what a difficulty means is in ``geospatial_data.LEVELS``."""
         level = level_of(LEVELS, difficulty)
         ground = draw_ground(level, random_for(self.name, seed, difficulty, "ground"))
         places = draw_sites(ground, level, random_for(self.name, seed, difficulty, "sites"))
@@ -182,11 +182,11 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         return Dataset(frame, _truth(ground, soil), _description(ground))
 
     def oracle(self, truth: GeospatialTruth) -> GeospatialFindings:
-        """Return the truth as findings."""
+        """The truth as findings."""
         return GeospatialFindings(**truth.model_dump())
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> GeospatialFindings:
-        """Return likely numbers, and three covariates at random; nothing tells where anything is."""
+        """Likely numbers, and three covariates at random; nothing tells where anything is."""
         measured = [one.column for one in COVARIATES if one.column in columns]
         return GeospatialFindings(
             covariates=[Driver(name=column, sign="+") for column in measured[:3]],
@@ -252,7 +252,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         )
 
     def summary(self, truth: GeospatialTruth) -> str:
-        """Return the truth in sentences."""
+        """The truth in sentences."""
         spots = [
             f"A hot spot lies at easting {one.x:.0f}, northing {one.y:.0f}, with a radius of {one.radius:.0f} m."
             for one in truth.hot_spots
@@ -306,7 +306,7 @@ def _score_rock(stated: str | None, true: str) -> Credit:
 
 
 def _turn(a: float, b: float) -> float:
-    """Return the angle between two axes, in degrees from 0 to 90."""
+    """The angle between two axes, in degrees from 0 to 90."""
     return 90.0 - abs(abs(a - b) % 180.0 - 90.0)
 
 

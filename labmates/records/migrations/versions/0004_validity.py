@@ -40,5 +40,5 @@ def _reason(row: Any) -> str | None:
 
 
 def _data(value: Any) -> dict[str, Any]:
-    """Return a column of JSON, which SQLite gives as text."""
+    """A column of JSON, which SQLite gives as text."""
     return dict(json.loads(value) if isinstance(value, str) else value)

@@ -30,7 +30,7 @@ def upgrade() -> None:
 
 
 def _turned(metrics: dict[str, Any]) -> dict[str, Any] | None:
-    """Return metrics with cooperation and efficiency; None if nothing is to be changed."""
+    """Metrics with cooperation and efficiency; None if nothing changes."""
     new = dict(metrics)
     if "pareto_proximity" in metrics:
         new.setdefault("cooperation", 1.0 - metrics["pareto_proximity"])
