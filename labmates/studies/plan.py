@@ -285,6 +285,8 @@ def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
     """
     prices: PriceList = getattr(condition, "prices", None) or usual_prices()
     models = condition.models()
+    if not models:
+        return 0
     inputs, outputs = (round(tokens / len(models)) for tokens in (expected.input_tokens, expected.output_tokens))
     bill = sum((charged(model) or prices.of(model)).cost(inputs, outputs) for model in models)
     if condition.pool is None:

@@ -16,6 +16,7 @@ from labmates.studies.plan import make_plan
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
 from labmates.studies.study import enter
 from tests.studies.ended import ended_run
+from tests.support.strategies import library
 
 DATA: dict[str, Any] = {
     "name": "s",
@@ -43,6 +44,13 @@ def test_without_measurements_the_kinds_assumption_counts_within_the_budget() ->
     assert one.most_dollars == 10 * 10_000_000 + 10 * 100_000
     assert plan.total().runs == 40
     assert plan.as_json()["models"][0]["most_dollars"] == "101"
+
+
+def test_a_study_without_models_costs_nothing(tmp_path: Path) -> None:
+    strategies = library(tmp_path, "public-goods", gpt={"collective": "return C"})
+    fixed = {"game": "public-goods", "strategies": str(strategies)}
+    plan = make_plan(study(kind="evolution", models=[], fixed=fixed, grid={"group_size": [4, 8]}), None)
+    assert (plan.runs, plan.total().dollars, plan.total().calls) == (10, 0, 0)
 
 
 def test_runs_in_the_store_are_measured_and_those_of_the_study_are_done(

@@ -12,6 +12,7 @@ from labmates.studies.source import find_study, read_study
 from labmates.studies.spec import StudySpec, conditions_of, read_spec
 from labmates.workflows.experiment import Condition
 from labmates.workflows.science.condition import ScienceCondition
+from tests.support.strategies import strategy, write
 
 SMALL = """
 name: s
@@ -46,7 +47,7 @@ def test_further_grids_add_their_combinations_each_once() -> None:
     assert set(cells.values()) == {1}
 
 
-def test_the_papers_sweep_has_240_conditions_and_its_sample_43_of_each_model() -> None:
+def test_the_papers_sweep_has_240_conditions_and_its_sample_43_different_ones_of_each_model() -> None:
     assert len(conditions_of(read_spec(find_study("science-sweep")))) == 240
     source = find_study("science-sample")
     source.data["models"] = ["scripted:diligent", "scripted:hasty"]
@@ -136,7 +137,14 @@ def test_a_grid_beyond_all_measure_is_refused_before_it_is_made() -> None:
         conditions(SMALL + "".join(f"  {field}: [{many}]\n" for field in fields))
 
 
-def test_every_study_that_comes_with_labmates_is_right_and_says_what_it_is() -> None:
+def test_every_study_that_comes_with_labmates_is_right_and_says_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for game in ("public-goods", "collective-risk", "common-pool"):  # studies of strategies need some
+        names = (f"Strategy_{kind}_{number}" for kind in ("COLLECTIVE", "EXPLOITATIVE") for number in range(1, 257))
+        classes = [strategy("return C", name=name) for name in names]
+        write(tmp_path / "strategies" / game, *classes, file="gpt.py")
     assert {"science-small", "science-sweep", "science-sample"} <= set(ready.names())
     for name in ready.names():
         source = find_study(name)

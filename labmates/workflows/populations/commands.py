@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pydantic import Field
 
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Params, Result
+from labmates.workflows.analysis import Params, Result, Runs
 from labmates.workflows.command import Command
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.populations.condition import (
@@ -22,6 +22,7 @@ from labmates.workflows.populations.condition import (
 )
 
 if TYPE_CHECKING:
+    from labmates.records.run import RunRecord
     from labmates.workflows.command import Lab
     from labmates.workflows.populations.engine.checks import Checked
     from labmates.workflows.populations.engine.workers import Workers
@@ -230,10 +231,6 @@ def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
     Each is described in words first, then implemented from the description; an implementation that fails the checks is
     thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
     """
-    from labmates.records.bodies import Bodies
-    from labmates.workflows.populations.engine.authoring import add_to_library
-    from labmates.workflows.populations.strategies import written_in
-
     kind = StrategiesCondition.kind
     if params.resume is None:
         run = lab.run(lab.condition(kind, {}), seed=params.seed)
@@ -241,10 +238,34 @@ def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
         run = lab.runs.store.run(params.resume)
         if run.kind != kind or run.status != "completed":
             run = lab.resume(run.id, kind)
+    yield _added(lab, run, params.to)
+
+
+class CollectParams(Params):
+    """The study of writing whose strategies are collected."""
+
+    study: str = Field(description="The study.", json_schema_extra={"argument": True})
+    to: Path = Field(
+        Path("strategies"), description="The library that they are added to.", json_schema_extra={"folder": True}
+    )
+
+
+def collect(lab: Lab, params: CollectParams) -> Iterator[Result]:
+    """Add the strategies that the completed runs of a study wrote to a library; those that it has stay as they are."""
+    runs = Runs(lab.store.url, study=params.study).completed(StrategiesCondition.kind)
+    yield from (_added(lab, run, params.to) for run in runs)
+
+
+def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
+    """Add what a run wrote to a library."""
+    from labmates.records.bodies import Bodies
+    from labmates.workflows.populations.engine.authoring import add_to_library
+    from labmates.workflows.populations.strategies import written_in
+
     condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
     found = written_in(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
-    file, added = add_to_library(params.to, condition.game, condition.model, found)
-    yield Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())
+    file, added = add_to_library(to, condition.game, condition.model, found)
+    return Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())
 
 
 STRATEGIES = Command(
@@ -257,6 +278,13 @@ STRATEGIES = Command(
             example="labmates strategies write --model openai:gpt-5.4-mini --game public-goods --attitude exploitative "
             "-n 512",
             kind=StrategiesCondition.kind,
+            has_store=True,
+            objects="of the run",
+        ),
+        "collect": Command(
+            collect,
+            CollectParams,
+            example="labmates strategies collect collective-write",
             has_store=True,
             objects="of the run",
         ),

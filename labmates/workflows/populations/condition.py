@@ -242,6 +242,20 @@ class EvolutionCondition(PopulationCondition):
         description="Selection strength on payoffs scaled to 0 to 1: of the Fermi rule (imitation), or, at most 1, the "
         "payoff's weight in the fitness (moran).",
     )
+    switching_cost: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        exclude_if=lambda value: value == 0,  # conditions from before it was there keep their keys
+        description="By how much more another model has to pay to be as attractive as the own one, on payoffs scaled "
+        "to 0 to 1 (imitation).",
+    )
+    mutates_to: Literal["any", "other-base"] = Field(
+        "any",
+        exclude_if=lambda value: value == "any",  # conditions from before it was there keep their keys
+        description="To which attitudes one mutates: any other, or those of the other kind alone (collective or "
+        "selfish), as in the published program.",
+    )
     threshold: float = Field(
         0.75, gt=0, le=1, description="Share of one gene at which the evolution ends (paper, moran)."
     )
@@ -288,6 +302,8 @@ class EvolutionCondition(PopulationCondition):
             if self.strength > 1:
                 raise fault(self, "strength", "must be at most 1 in a Moran process")
             object.__setattr__(self, "updates", self.updates or 1)
+        if self.switching_cost and self.protocol != "imitation":
+            raise fault(self, "switching_cost", "in imitation alone")
         if self.updates is not None and (self.protocol == "paper" or self.updates > self.population):
             raise fault(self, "updates", f"at most the population ({self.population}), in imitation and moran alone")
         if self.structure != "well-mixed" and self.protocol == "paper":
@@ -333,6 +349,13 @@ class StrategiesCondition(PlayCondition):
         description="What strategies see of the others: how many cooperated (counts), or what each did and got, as in "
         "the paper (individual).",
     )
+    system: str = Field(
+        "",
+        max_length=20_000,
+        exclude_if=lambda value: not value,  # conditions from before it was there keep their keys
+        description="A system prompt before each request, such as a developer's default (collective-behaviour paper, "
+        "section 7).",
+    )
     implementations: int = Field(
         5, ge=1, le=100, description="How often one description is implemented, until it passes the checks."
     )
@@ -340,9 +363,10 @@ class StrategiesCondition(PlayCondition):
     @field_validator("attitude")
     @classmethod
     def _a_word(cls, value: str) -> str:
-        if not value.isascii() or not value.isalpha():
-            raise ValueError("must be one word of letters, for instance exploitative")
-        return value.lower()
+        word = value.replace("-", "")  # names of classes have letters alone
+        if not word.isascii() or not word.isalpha():
+            raise ValueError("must be one word of letters, for instance exploitative or self-interested")
+        return word.lower()
 
     def models(self) -> list[str]:
         """Return the model that writes."""

@@ -45,6 +45,8 @@ def rules_of(condition: EvolutionCondition, seed: int) -> Rules:
         mutation=condition.mutation,
         strength=condition.strength,
         updates=condition.updates,
+        switching_cost=condition.switching_cost,
+        to_other_base=condition.mutates_to == "other-base",
         structure=make_structure(
             condition.structure, condition.population, condition.degree, condition.group_size, seed
         ),

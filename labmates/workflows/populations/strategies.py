@@ -7,6 +7,7 @@ without seeing the failure.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import operator
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -31,6 +33,7 @@ from labmates.workflows.calls import Speaker
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.playing import Table
 from labmates.workflows.populations.condition import PROMPTS_VERSION, StrategiesCondition
+from labmates.workflows.populations.engine.attitudes import spelled
 from labmates.workflows.populations.engine.authoring import source_of, task_of, written_class
 from labmates.workflows.populations.engine.checks import check_strategies
 from labmates.workflows.populations.engine.workers import Workers
@@ -160,7 +163,7 @@ async def describe(state: StrategyState, runtime: Runtime[Writing]) -> StrategyS
     if isinstance(kept, ArtifactEvent):
         deterministic = bool(recorder.bodies[kept.content]["deterministic"])
         return StrategyState(ended=[Ended(kept.version, passed=True, deterministic=deterministic)])
-    asked = [describing(condition).human()]
+    asked = [*_before(condition), describing(condition).human()]
     description = await writing.table.say(
         f"{name}/describe", writing.speaker(state), asked, _description, name="describe"
     )
@@ -180,7 +183,7 @@ async def implement(state: StrategyState, runtime: Runtime[Writing]) -> Strategy
         writing.table.caller,
         f"{name}/implement/{attempt}",
         speaker,
-        [implementing(condition, name, state["description"]).human()],
+        [*_before(condition), implementing(condition, name, state["description"]).human()],
         writing.table.purse(speaker.team),
         partial(_code, name),
         name="implement",
@@ -285,15 +288,26 @@ def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
         "deterministic": deterministic,
         "prompt": writing.condition.prompt,
         "information": writing.condition.information,
+        **_provenance_of(writing.condition.system),
         "prompts_version": PROMPTS_VERSION,
     }
     content = recorder.bodies.keep(body)
     recorder.emit(ArtifactEvent(step=name, agent=name, name=name, version=attempt, content=content))
 
 
+def _before(condition: StrategiesCondition) -> list[BaseMessage]:
+    """The messages before each request."""
+    return [SystemMessage(condition.system)] if condition.system else []
+
+
+def _provenance_of(system: str) -> dict[str, str]:
+    """A system prompt as provenance: a short digest, which tells sets apart, and the text."""
+    return {"system": hashlib.sha256(system.encode()).hexdigest()[:8], "system_prompt": system} if system else {}
+
+
 def describing(condition: StrategiesCondition) -> Order:
     """The order to describe a strategy."""
-    facts = {"attitude": condition.attitude, "follows_each": condition.information == "individual"}
+    facts = {"attitude": spelled(condition.attitude), "follows_each": condition.information == "individual"}
     length = "brief" if condition.prompt == "brief" else "standard"
     text = render(
         f"strategy_describe_{condition.prompt}",

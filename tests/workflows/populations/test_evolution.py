@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ def test_who_can_invade_whom(population: tuple[Population, Any]) -> None:
     assert (found.resident_payoff, found.invader_payoff, found.invades) == (1, 0, False)
 
 
-def test_the_best_keep_their_strategies_and_zero_payoffs_give_equal_chances(
+def test_the_best_keep_their_strategies_and_payoffs_of_nothing_give_all_the_same_chance(
     population: tuple[Population, Any],
 ) -> None:
     strategies, play = population
@@ -250,6 +251,51 @@ def test_imitation_selects_by_payoffs_on_the_scale_of_the_game(
     # Half of those whom an agent compares itself with have the other gene.
     assert (after[~leads] == 1).mean() == pytest.approx(likely / 2, abs=0.008)
     assert (after[leads] == 0).mean() == pytest.approx((1 - likely) / 2, abs=0.008)
+
+
+EIGHT = (
+    "prosocial",
+    "altruistic",
+    "communal",
+    "cooperative",
+    "selfish",
+    "opportunistic",
+    "aggressive",
+    "selfinterested",
+)
+
+
+def of_genes(rules: Rules, genes: Sequence[Gene]) -> Evolution:
+    """An evolution in which nobody plays."""
+    members = Population({gene: (place,) for place, gene in enumerate(genes)}, {}, frozenset(), {})
+    return Evolution(rules, members, lambda batches: [], seed=1)
+
+
+def test_a_mutation_to_the_other_base_leaves_the_own_one() -> None:
+    game = make_repeated("collective-risk", 4, 2)
+    genes = [Gene("gpt", attitude) for attitude in EIGHT]
+    for to_other, reached in ((False, 7), (True, 4)):
+        rules = Rules(game, "imitation", 4000, 1, 0, 1.0, 1.0, to_other_base=to_other)
+        evolution = of_genes(rules, genes)
+        old = evolution.genes.index(Gene("gpt", "prosocial"))
+        chance = np.random.default_rng(0)
+        mutated = {evolution.genes[evolution._mutated(old, False, chance)].attitude for _ in range(200)}
+        assert len(mutated) == reached
+        assert "prosocial" not in mutated
+        assert not to_other or mutated == set(EIGHT[4:])
+
+
+@pytest.mark.parametrize(("cost", "likely"), [(0.0, 0.622), (0.5, 0.5), (1.0, 0.378)])
+def test_another_model_has_to_pay_more_by_the_switching_cost(cost: float, likely: float) -> None:
+    # A lead of 1 a round is a half of what public goods can bring one of 4 players.
+    rules = Rules(make_repeated("public-goods", 4, 2), "imitation", 64_000, 1, 0, 0.0, 1.0, switching_cost=cost)
+    for other, expected in ((Gene("qwen", "collective"), likely), (Gene("gpt", "selfish"), 0.622)):
+        evolution = of_genes(rules, [Gene("gpt", "collective"), other])
+        agents = evolution.first()
+        leads = evolution.genes_of(agents) == evolution.genes.index(other)
+        after = evolution.next(Generation(0, agents, 1.0 + leads, 0.0, {}))
+        switched = evolution.genes_of(after)[~leads] == evolution.genes.index(other)
+        assert switched.mean() == pytest.approx(expected / 2, abs=0.008)
 
 
 def test_a_duration_follows_from_the_generations_that_were_measured(population: tuple[Population, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from pathlib import Path
@@ -17,6 +18,7 @@ from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import ArtifactEvent, FailedReplyEvent, LLMCallEvent, WarningEvent
 from labmates.records.store import Store
+from labmates.studies import ready
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.populations.condition import StrategiesCondition
@@ -50,8 +52,10 @@ class Author:
     def __init__(self, *codes: str) -> None:
         self.codes = list(codes)
         self.prompts: list[str] = []
+        self.heard: list[Heard] = []
 
     def __call__(self, heard: Heard) -> Draft:
+        self.heard.append(heard)
         self.prompts.append(prompt_of(heard))
         if "with the name" not in self.prompts[-1]:
             return Draft("Cooperate always.")
@@ -271,3 +275,35 @@ def test_strategies_that_see_each_opponent_are_a_set_of_their_own(labmates: Labm
     shown = labmates(*words, "--features", "histories", "--json").records
     assert [one["set"] for one in shown] == ["collective[information=counts]", "collective[information=individual]"]
     assert "6 strategies see what each opponent did" in labmates(*words).out
+
+
+async def test_a_system_prompt_stands_before_each_request(store: Store) -> None:
+    author = Author(GOOD)
+    assert (await write(author, store, system="Think of everybody.")).metrics["written"] == 1
+    assert [str(heard.messages[0].content) for heard in author.heard] == ["Think of everybody."] * 2
+
+
+def test_strategies_of_a_system_prompt_are_a_set_of_their_own(labmates: Labmates) -> None:
+    words = ["--model", "scripted:author", "--game", "public-goods", "--attitude", "self-interested", "-n", "2"]
+    for more in ([], ["--system", "Think of everybody."]):
+        assert labmates("strategies", "write", *words, *more).code == 0
+    shown = labmates("analyze", "diversity", "strategies", "--game", "public-goods", "--json").records
+    digest = hashlib.sha256(b"Think of everybody.").hexdigest()[:8]
+    assert {one["set"] for one in shown} == {f"selfinterested[system={said}]" for said in ("none", digest)}
+
+
+def test_an_attitude_of_two_words_is_spelled_with_a_hyphen() -> None:
+    condition = StrategiesCondition(model="scripted:author", game="public-goods", attitude="self-interested")
+    assert condition.attitude == "selfinterested"
+    assert "self-interested" in describing(condition).text
+
+
+def test_what_a_study_wrote_is_collected_once(labmates: Labmates) -> None:
+    (labmates.folder / "study.yaml").write_text(ready.text("collective-write").replace("number: 512", "number: 1"))
+    assert labmates("study", "run", "study.yaml").code == 0
+    lines = labmates("strategies", "collect", "collective-write").out.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith("1 strategies were added") for line in lines)
+    again = labmates("strategies", "collect", "collective-write").out.splitlines()
+    assert all(line.startswith("0 strategies were added") for line in again)
+    assert labmates("strategies", "collect", "nothing").code == 2

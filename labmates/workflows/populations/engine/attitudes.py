@@ -26,3 +26,8 @@ ATTITUDES: dict[str, Base] = {
 def falls_back_to_cooperation(attitude: str | None) -> bool:
     """Whether a strategy that gives no usable answer cooperates: where its author was to wish well to all."""
     return ATTITUDES.get(attitude or "", "selfish") == "collective"
+
+
+def spelled(attitude: str) -> str:
+    """An attitude as prompts have it; names of classes have letters alone."""
+    return "self-interested" if attitude == "selfinterested" else attitude

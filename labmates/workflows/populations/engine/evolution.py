@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
 from labmates.seeds import derive
+from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.library import Gene, Population
 from labmates.workflows.populations.engine.structure import Structure
 from labmates.workflows.populations.engine.workers import Batch, Errors, Result, chunks
@@ -47,6 +48,11 @@ class Rules:
         Agents that look at another one (``imitation``) or have a child (``moran``) in a generation; None for all.
     structure
         Who meets and imitates whom; None if anybody meets anybody.
+    switching_cost
+        Payoff, scaled to 0 to 1, by which an agent of another model has to do better to be as attractive
+        (``imitation``).
+    to_other_base
+        Whether an attitude mutates to those alone that wish well to others if it does not, and the reverse.
     """
 
     game: RepeatedGame
@@ -58,6 +64,8 @@ class Rules:
     strength: float
     updates: int | None = None
     structure: Structure | None = None
+    switching_cost: float = 0.0
+    to_other_base: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,10 +179,14 @@ class Evolution:
         if self.rules.updates is not None:
             updated[chance.choice(count, size=self.rules.updates, replace=False)] = True
         others = self._others_of(np.arange(count), chance)
-        with np.errstate(over="ignore"):  # a probability of 0 is what is meant then
-            likely = 1 / (1 + np.exp(-self.rules.strength * (fitness[others] - fitness)))
-        copies = (chance.random(count) < likely) & updated
         genes = self.genes_of(agents)
+        lead = fitness[others] - fitness
+        if self.rules.switching_cost:
+            models = np.array([gene.model for gene in self.genes])[genes]
+            lead -= self.rules.switching_cost * (models[others] != models)
+        with np.errstate(over="ignore"):  # a probability of 0 is what is meant then
+            likely = 1 / (1 + np.exp(-self.rules.strength * lead))
+        copies = (chance.random(count) < likely) & updated
         genes[copies] = genes[others][copies]
         return self._replaced(agents, genes, copies, updated, chance)
 
@@ -229,7 +241,11 @@ class Evolution:
         old = self.genes[gene]
         if model:
             return [one for one in self.genes if one.attitude == old.attitude and one != old]
-        return [one for one in self.genes if one.model == old.model and one != old]
+        others = [one for one in self.genes if one.model == old.model and one != old]
+        if not self.rules.to_other_base:
+            return others
+        base = falls_back_to_cooperation(old.attitude)
+        return [one for one in others if falls_back_to_cooperation(one.attitude) != base]
 
     def _drawn(self, genes: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Return a strategy of each gene, each as likely."""

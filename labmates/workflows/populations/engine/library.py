@@ -31,7 +31,7 @@ _CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
 _DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
 
 
-WRITTEN = ("model", "prompt", "prompts_version", "temperature", "information")
+WRITTEN = ("model", "prompt", "prompts_version", "temperature", "information", "system")
 """What a strategy's provenance says of the way it was written; those that differ in it are of different sets."""
 
 
@@ -259,7 +259,7 @@ def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
         try:
             data = json.loads(line)
-            settings = {"information": "counts", **data}  # what all saw before there was a choice
+            settings = {"information": "counts", "system": "none", **data}  # what all saw before there was a choice
             found[str(data["class"])] = {name: settings[name] for name in WRITTEN if name in settings}
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error
