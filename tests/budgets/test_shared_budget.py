@@ -212,10 +212,13 @@ def test_a_low_pool_lowers_the_limit_on_the_reply_and_says_so() -> None:
         limits.append((limit, last(messages)))
         return said("2", (10, 1))
 
-    budget = SharedBudget("0.003", prices=TINY)
-    create_agent(ScriptedChat(script=script), [], middleware=[budget]).invoke(QUESTION)
-    [(limit, prompt)] = limits
-    assert LEAST_OUTPUT_TOKENS <= limit < 1000
+    for ten_thousandths in range(31):
+        budget = SharedBudget(f"0.{ten_thousandths:04}", prices=TINY)
+        create_agent(ScriptedChat(script=script), [], middleware=[budget]).invoke(QUESTION)
+    assert 0 < len(limits) < 30
+    assert LEAST_OUTPUT_TOKENS <= min(limits)[0] < 2 * LEAST_OUTPUT_TOKENS
+    limit, prompt = limits[-1]
+    assert limit < 1000
     assert prompt.endswith(f"Length limit: at most {limit} tokens in this reply, reasoning included.")
 
 

@@ -120,7 +120,10 @@ async def test_who_remembers_its_conversation_only_adds_to_it(lab: Lab) -> None:
 
 
 async def test_members_of_a_private_team_read_the_leads_work_alone(lab: Lab) -> None:
+    heard_by: dict[str, str] = {}
+
     def play(heard: Heard) -> Draft:
+        heard_by[agent_of(heard)] = "\n".join(text_of(message.content) for message in heard.messages)
         agent, phases = agent_of(heard), sum("# Step: work" in text_of(m.content) for m in heard.messages)
         if step_of(heard).startswith("work") and heard.messages[-1].type == "human":
             if phases == 1:
@@ -134,6 +137,8 @@ async def test_members_of_a_private_team_read_the_leads_work_alone(lab: Lab) -> 
     assert ("member_1", "Notes of member_1.") in read
     assert any(agent == "member_2" and "there is no artifact 'notes_of_member_1'" in text for agent, text in read)
     assert not any(agent == "member_2" and text == "Notes of member_1." for agent, text in read)
+    assert "[member_1]: member_1 is done" in heard_by["coordinator"]
+    assert "[member_1]:" not in heard_by["member_2"]
 
 
 async def test_the_highest_bid_works_alone_until_nobody_bids(lab: Lab) -> None:
