@@ -219,9 +219,9 @@ def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provena
         run = bool(statements_ & found_in) and _pattern(method).search(outputs.names) is not None
         claims.append(Claim(method, min(statements_), "found" if run else "not found"))
         chance += (chance / max(1, len(places))) if run else 0.0
-    found = sum(claim.status == "found" for claim in claims)
+    confirmed = sum(claim.status == "found" for claim in claims)
     all_claims = len(claims)
-    share = max(0.0, (found - chance) / (all_claims - chance)) if all_claims - chance > 1e-9 else 0.0
+    share = max(0.0, (confirmed - chance) / (all_claims - chance)) if all_claims - chance > 1e-9 else 0.0
     value = share * min(1.0, all_claims / ENOUGH) * min(1.0, MOST / all_claims)
     result = Provenance(round(min(1.0, value), 6), "", tuple(claims), chance)
     return replace(result, reason=_told(result))
@@ -378,10 +378,10 @@ def _add_row(outputs: _Outputs, stems: frozenset[str], numbers: tuple[Number, ..
 
 def _stems(text: str) -> frozenset[str]:
     """The first letters of the words that mean something."""
-    found = (word for word in plain_name(text).split() if not _COMMON.fullmatch(word))
+    rare_words = (word for word in plain_name(text).split() if not _COMMON.fullmatch(word))
     return frozenset(
         word[:STEM]
-        for word in found
+        for word in rare_words
         if len(word) > 2 or (len(word) == 2 and any(map(str.isdigit, word)))
         if not word.isdigit()
     )

@@ -74,7 +74,7 @@ class Row:
 
 def read_numbers(text: str) -> tuple[Number, ...]:
     """The numbers in `text`; those with a percent sign also as a share of one."""
-    found = []
+    numbers = []
     for match in _NUMBER.finditer(text):
         written = match[0].rstrip("% ").replace(",", "")
         mantissa, _, exponent = written.lower().partition("e")
@@ -82,10 +82,10 @@ def read_numbers(text: str) -> tuple[Number, ...]:
         percent = match[0].endswith("%")
         half = 0.5 * 10.0**-decimals if "." in mantissa or exponent or percent else 0.0
         digits = sum(char.isdigit() for char in mantissa)
-        found.append(Number(float(written), half, digits, match[0]))
+        numbers.append(Number(float(written), half, digits, match[0]))
         if percent:
-            found.append(Number(float(written) / 100, half / 100, digits, match[0]))
-    return tuple(number for number in found if math.isfinite(number.value))
+            numbers.append(Number(float(written) / 100, half / 100, digits, match[0]))
+    return tuple(number for number in numbers if math.isfinite(number.value))
 
 
 def agree(claim: Number, source: Number) -> bool:
@@ -133,11 +133,11 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
 
 def _without_json(text: str) -> tuple[str, list[Any]]:
     """A text without its JSON objects, and these."""
-    found = list(find_objects(text))
-    begins = [0, *(one.end for one in found)]
-    ends = [*(one.begin for one in found), len(text)]
+    objects = list(find_objects(text))
+    begins = [0, *(one.end for one in objects)]
+    ends = [*(one.begin for one in objects), len(text)]
     rest = "".join(text[begin:end] for begin, end in zip(begins, ends, strict=True))
-    return rest, [one.value for one in found]
+    return rest, [one.value for one in objects]
 
 
 def _of_json(value: Any, path: tuple[str, ...], records: frozenset[str]) -> Iterator[Row]:

@@ -164,9 +164,9 @@ class OpenAIBatches:
 
     async def state(self, channel: Channel, batch: str) -> State:
         """Read the batch's status, counts, files and errors."""
-        found = await channel.ask("GET", f"/batches/{quote(batch, safe='')}")
-        status, counts = found.get("status"), _object(found.get("request_counts"))
-        errors = _objects(_object(found.get("errors")))
+        answer = await channel.ask("GET", f"/batches/{quote(batch, safe='')}")
+        status, counts = answer.get("status"), _object(answer.get("request_counts"))
+        errors = _objects(_object(answer.get("errors")))
         at_line = {int(one["line"]) - 1: _refused(one) for one in errors if isinstance(one.get("line"), int)}
         missing = failed(504, _UNANSWERED, uncertain=True)
         if status == "expired":
@@ -177,7 +177,7 @@ class OpenAIBatches:
             missing = failed(503, "the server refused the batch because of another request in it")
         elif status == "failed":
             missing = _refused(errors[0] if errors else {})
-        files = tuple(str(found[name]) for name in ("output_file_id", "error_file_id") if found.get(name))
+        files = tuple(str(answer[name]) for name in ("output_file_id", "error_file_id") if answer.get(name))
         done = _count(counts, "completed") + _count(counts, "failed")
         ended = status in ("completed", "failed", "expired", "cancelled")
         paths = tuple(f"/files/{quote(file, safe='')}/content" for file in files)
@@ -222,11 +222,11 @@ class AnthropicBatches:
     async def state(self, channel: Channel, batch: str) -> State:
         """Read the batch's status and counts."""
         path = f"{ANTHROPIC_CALLS}/batches/{quote(batch, safe='')}"
-        found = await channel.ask("GET", path)
-        counts = _object(found.get("request_counts"))
+        answer = await channel.ask("GET", path)
+        counts = _object(answer.get("request_counts"))
         total = sum(_count(counts, name) for name in counts)
         missing = failed(504, _UNANSWERED, uncertain=True)
-        ended = found.get("processing_status") == "ended"
+        ended = answer.get("processing_status") == "ended"
         return State(ended, total - _count(counts, "processing"), total, missing, {}, (f"{path}/results",))
 
     def read(self, line: Json) -> tuple[str, Result] | None:

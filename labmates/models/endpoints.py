@@ -140,8 +140,8 @@ def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:
 def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Price | None:
     """The price that the provider of `model` charges; None if unknown."""
     access = options.entries.get(str(model), DEFAULT_ACCESS)
-    found = listed(model, endpoint)
-    charge = access.price or (found.price if found else None)
+    entry = listed(model, endpoint)
+    charge = access.price or (entry.price if entry else None)
     return charge.price(batch=options.batch) if charge else None
 
 

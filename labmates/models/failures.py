@@ -222,8 +222,8 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _number(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    digits = found[1].replace(",", "") if found else ""
+    match = pattern.search(text)
+    digits = match[1].replace(",", "") if match else ""
     return int(digits) if 0 < len(digits) < 12 else None
 
 

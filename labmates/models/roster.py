@@ -81,13 +81,13 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
     UsageError
         If the file can't be read, or something in it is missing or wrong.
     """
-    found = []
+    entries = []
     for line, row in enumerate(read_rows(path, ("name", "size", "thinking")), start=2):
         try:
-            found.append(known_model(row))
+            entries.append(known_model(row))
         except ValueError as error:
             raise UsageError(f"the roster '{path}', line {line} ({row['name']}): {error}") from error
-    return tuple(found)
+    return tuple(entries)
 
 
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:

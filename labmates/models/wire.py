@@ -175,15 +175,15 @@ def _call(call: Json) -> Json:
 
 
 def _usage(usage: Any) -> Json | None:
-    found = _dict(usage)
-    if not found:
+    reported = _dict(usage)
+    if not reported:
         return None
-    counts = {key: read_count(found.get(key)) for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
-    details = _dict(found.get("prompt_tokens_details"))
+    counts = {key: read_count(reported.get(key)) for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    details = _dict(reported.get("prompt_tokens_details"))
     # DeepSeek counts beside the details; OpenRouter tells what was written.
-    cached = read_count(details.get("cached_tokens")) or read_count(found.get("prompt_cache_hit_tokens"))
+    cached = read_count(details.get("cached_tokens")) or read_count(reported.get("prompt_cache_hit_tokens"))
     written = read_count(details.get("cache_write_tokens"))
-    reasoning = read_count(_dict(found.get("completion_tokens_details")).get("reasoning_tokens"))
+    reasoning = read_count(_dict(reported.get("completion_tokens_details")).get("reasoning_tokens"))
     return {
         **counts,
         "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},

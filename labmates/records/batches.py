@@ -34,11 +34,11 @@ class StoredBatches:
         """
 
         def read(connection: sa.Connection) -> dict[str, tuple[str, str | None, int, float]]:
-            found = {}
+            batches = {}
             for part in _parts(keys):
                 for row in connection.execute(sa.select(_BATCHES).where(_BATCHES.c.key.in_(part))).all():
-                    found[row.key] = (row.token, row.batch, row.requests, row.at)
-            return found
+                    batches[row.key] = (row.token, row.batch, row.requests, row.at)
+            return batches
 
         return await asyncio.to_thread(self._database.read, read)
 

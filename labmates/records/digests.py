@@ -158,10 +158,10 @@ def digests(row: Mapping[str, Any], seals: Sequence[Mapping[str, Any]]) -> list[
     """
     states = [*seals, row]
     late = str(states[0]["digest"]).startswith(LATE)
-    found = [run_digest({**row, **{name: states[0][name] for name in ("metrics", "chain")}}, late=late)]
+    computed = [run_digest({**row, **{name: states[0][name] for name in ("metrics", "chain")}}, late=late)]
     for state in states[1:]:
-        found.append(next_digest(found[-1], state["metrics"], state["chain"]))
-    return found
+        computed.append(next_digest(computed[-1], state["metrics"], state["chain"]))
+    return computed
 
 
 def digest_of_all(digests: Iterable[str]) -> str:

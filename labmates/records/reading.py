@@ -93,8 +93,8 @@ def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
 def last_event(store: Store, run_id: str) -> int:
     """The number of the newest event of a run; -1 if there is none."""
     query = sa.select(sa.func.max(_EVENTS.c.seq)).where(_EVENTS.c.run == run_id)
-    found = store.database.read(lambda connection: connection.execute(query).scalar_one())
-    return -1 if found is None else int(found)
+    number = store.database.read(lambda connection: connection.execute(query).scalar_one())
+    return -1 if number is None else int(number)
 
 
 class BodyReader:

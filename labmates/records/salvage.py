@@ -59,26 +59,26 @@ def salvage(source: Path, target: Path, watch: Callable[[str, int], None] | None
     """
     if not source.is_file():
         raise UsageError(f"there is no file '{source}'")
-    found = Salvaged()
+    salvaged = Salvaged()
     with closing(_damaged(source)) as old, closing(sqlite3.connect(target, isolation_level=None)) as new:
         new.execute("PRAGMA foreign_keys=OFF")
         made = _make_tables(source, old, new)
         for table in made:
             new.execute("BEGIN")
-            found.rows[table] = found.gaps[table] = 0
-            for rows in _readable(old, table, found):
+            salvaged.rows[table] = salvaged.gaps[table] = 0
+            for rows in _readable(old, table, salvaged):
                 marks = ",".join("?" * len(rows[0]))
                 new.executemany(f"insert or ignore into {table} values ({marks})", rows)  # noqa: S608 - of the schema
-                found.rows[table] += len(rows)
+                salvaged.rows[table] += len(rows)
                 if watch is not None:
-                    watch(table, found.rows[table])
+                    watch(table, salvaged.rows[table])
             new.execute("COMMIT")
         if not new.execute("select count(*) from alembic_version").fetchone()[0]:
             new.execute("insert into alembic_version values (?)", [schema.VERSION])
         for table, column in (("runs", "id"), ("events", "run"), ("bodies", "run")):
-            found.runs |= {row[0] for row in new.execute(f"select distinct {column} from {table}")}  # noqa: S608
-        _look_at_indices(old, found)
-    return found
+            salvaged.runs |= {row[0] for row in new.execute(f"select distinct {column} from {table}")}  # noqa: S608
+        _look_at_indices(old, salvaged)
+    return salvaged
 
 
 def _damaged(source: Path) -> sqlite3.Connection:

@@ -97,8 +97,8 @@ def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
     judges, units = np.nonzero(rated)
     # Sparse: scores of thousands of runs may all differ.
     counts = coo_array((np.ones(len(units)), (places[judges, units], units)), (len(levels), values.shape[1])).tocsr()
-    found = [_alpha_of_ranks(some, places, rated, number, counts) for some in _parts(kept)]
-    return np.concatenate(found)
+    alphas = [_alpha_of_ranks(some, places, rated, number, counts) for some in _parts(kept)]
+    return np.concatenate(alphas)
 
 
 _AT_ONCE = 1_000_000

@@ -123,15 +123,15 @@ def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:
     """
     values = np.asarray(ratings, dtype=float)
     order = np.argsort(-values, kind="stable")
-    found = np.empty(len(values))
+    averaged = np.empty(len(values))
     start = 0
     while start < len(order):
         end = start
         while end < len(order) and values[order[start]] - values[order[end]] <= TIE * unit:
             end += 1
-        found[order[start:end]] = (start + 1 + end) / 2
+        averaged[order[start:end]] = (start + 1 + end) / 2
         start = end
-    return found
+    return averaged
 
 
 def deviation_gains(payoffs: Array) -> Array:

@@ -305,8 +305,8 @@ def advantage(
     df = len(first) + len(largest) - 2
     if error <= _EQUAL:
         return Advantage(Estimate(difference, 0.0, None, None, n, df, reason=EQUAL), None)
-    found = interval(difference, error, df, domain, n=n, method="bootstrap, t")
-    return Advantage(found, 1 - probability(difference / error, df))
+    bootstrapped = interval(difference, error, df, domain, n=n, method="bootstrap, t")
+    return Advantage(bootstrapped, 1 - probability(difference / error, df))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

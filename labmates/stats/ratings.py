@@ -188,17 +188,17 @@ class Rated:
                 return None
             value = float(values[self.cell.models.index(model)])
             return value, value
-        found = self.bounds[model]
-        match rating, found:
+        bounds = self.bounds[model]
+        match rating, bounds:
             case "mean", Bounds():
-                return found.worst_mean, found.best_mean
+                return bounds.worst_mean, bounds.best_mean
             case "rank", Bounds(worst_rank=float(worst), best_rank=float(best)):
                 return best, worst
         return None
 
     def _bounds(self, model: str) -> dict[str, float | None] | None:
-        found = self.bounds.get(model)
-        return None if found is None else asdict(found)
+        bounds = self.bounds.get(model)
+        return None if bounds is None else asdict(bounds)
 
 
 @dataclass(frozen=True)

@@ -106,10 +106,10 @@ def read_findings(report: str, model: type[FindingsT]) -> ReadFindings[FindingsT
 
 def check_findings(stated: Mapping[str, object], model: type[FindingsT]) -> ReadFindings[FindingsT]:
     """Read findings that were handed over as one object, as `read_findings` reads those of a report."""
-    found = list(_candidates(stated, model))
-    if not found:
+    candidates = list(_candidates(stated, model))
+    if not candidates:
         return _merged([_read_fields(_Candidate(stated), model)], [], model)
-    return _merged([_read_fields(one, model) for one in found], [], model)
+    return _merged([_read_fields(one, model) for one in candidates], [], model)
 
 
 def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Candidate], list[str]]:

@@ -141,8 +141,8 @@ class Evaluated:
     @property
     def log_prior(self) -> Array:
         """Log density of all priors, shape (s,)."""
-        found = [one.log_prior for one in self.parameters.values() if one.log_prior is not None]
-        return np.asarray(np.sum(found, axis=0))
+        log_priors = [one.log_prior for one in self.parameters.values() if one.log_prior is not None]
+        return np.asarray(np.sum(log_priors, axis=0))
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,11 @@ def draw_forest(
     axes.axvline(0, color=GREY, linewidth=0.9)
     for number, (name_of_fit, posterior) in enumerate(fits.items()):
         rows = [row for row, name in enumerate(names) if name in posterior.summaries]
-        found = [posterior.summaries[names[row]] for row in rows]
+        summaries = [posterior.summaries[names[row]] for row in rows]
         axes.errorbar(
-            [one.mean for one in found],
+            [one.mean for one in summaries],
             np.asarray(rows, float) + _STEP * (number - (len(fits) - 1) / 2),
-            xerr=[[one.mean - one.low for one in found], [one.high - one.mean for one in found]],
+            xerr=[[one.mean - one.low for one in summaries], [one.high - one.mean for one in summaries]],
             fmt=MARKERS[number],
             color=COLOURS[number],
             markerfacecolor=COLOURS[number] if number else "white",

@@ -123,11 +123,11 @@ def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed:
     """The quality of a form's prediction of each model, given the blocks of fits without it."""
     rng = np.random.default_rng([seed, 5])
     rows = []
-    for one in blocks:
-        logs = one.log_density()
-        drawn = one.predicted(rng).mean(axis=1)
+    for block in blocks:
+        logs = block.log_density()
+        drawn = block.predicted(rng).mean(axis=1)
         low, high = np.quantile(drawn, [0.025, 0.975])
-        seen = float(one.outcome.mean())
+        seen = float(block.outcome.mean())
         rows.append((logs.max() + np.log(np.exp(logs - logs.max()).mean()), seen - drawn.mean(), low <= seen <= high))
     density, missed, held = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     return LeftOut(form, tuple(models), density, missed, held)

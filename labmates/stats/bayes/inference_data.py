@@ -64,10 +64,14 @@ def inference_data(one: Evaluated) -> Any:
         "observed_data": {"outcome": one.observed},
         "constant_data": {"count": one.count, "model_of_cell": np.array([one.models[at] for at in one.model_of])},
     }
-    found = one.posterior.diagnostics
-    quality = {"method": found.method, "effective_draws": found.effective, "draws_of_fit": found.draws}
-    if found.k_hat is not None:
-        quality["k_hat"] = found.k_hat
+    diagnostics = one.posterior.diagnostics
+    quality = {
+        "method": diagnostics.method,
+        "effective_draws": diagnostics.effective,
+        "draws_of_fit": diagnostics.draws,
+    }
+    if diagnostics.k_hat is not None:
+        quality["k_hat"] = diagnostics.k_hat
     attributes = {"posterior": {"inference_library": "labmates", "fit": one.name, "explains": one.outcome}}
     tree = from_dict(data, coords=coords, dims=dims, attrs={**attributes, "sample_stats": quality})
     log_prior = {key: kind.log_prior[None] for key, kind in kinds.items() if kind.log_prior is not None}

@@ -194,8 +194,10 @@ def from_chains(names: Sequence[str], chains: Array, *, divergences: int) -> Pos
     if effective < LEAST_EFFECTIVE:
         warnings.append(_few(effective, "run the chains longer (--nuts-draws)"))
     draws = chains.reshape(-1, chains.shape[-1])
-    found = Diagnostics(NUTS, len(draws), effective, r_hat=r_hat, divergences=divergences, warnings=tuple(warnings))
-    return Posterior(tuple(names), draws, found)
+    diagnostics = Diagnostics(
+        NUTS, len(draws), effective, r_hat=r_hat, divergences=divergences, warnings=tuple(warnings)
+    )
+    return Posterior(tuple(names), draws, diagnostics)
 
 
 def _few(effective: float, advice: str) -> str:

@@ -254,11 +254,11 @@ def add_incidents(
 ) -> Floats:
     """The readings in the sensors' units, shape (SAMPLES, S), with the incidents in them."""
     readings, cycle = normal.copy(), day_cycle()
-    for one in incidents:
-        span, sensors = slice(one.start, one.end + 1), list(one.sensors)
-        if one.kind == "point":
+    for incident in incidents:
+        span, sensors = slice(incident.start, incident.end + 1), list(incident.sensors)
+        if incident.kind == "point":
             readings[span, sensors] += rng.uniform(*level.point_size) * rng.choice([-1.0, 1.0])
-        elif one.kind == "contextual":
+        elif incident.kind == "contextual":
             # The sensor behaves as it should twelve hours later: every value is an ordinary one, at the wrong time.
             other = np.roll(cycle, A_DAY // 2)[span] - cycle[span]
             readings[span, sensors] += other[:, None] * plant.day[sensors]
@@ -280,9 +280,9 @@ def logged_frame(
     written = np.stack(columns, axis=1)
     logged = blank(written, level.missing, rng)
     logged = blank(logged, level.sentinels, rng, mark=NO_READING)
-    for one in incidents:
-        if one.kind == "point":  # a spike that was not logged would be none
-            logged[one.start, list(one.sensors)] = written[one.start, list(one.sensors)]
+    for incident in incidents:
+        if incident.kind == "point":  # a spike that was not logged would be none
+            logged[incident.start, list(incident.sensors)] = written[incident.start, list(incident.sensors)]
     first = datetime.date(2015 + int(rng.integers(9)), int(rng.integers(1, 13)), 1)
     days = [str(first + datetime.timedelta(days=day)) for day in range(SAMPLES // A_DAY)]
     shifts = [shift for _ in days for shift in SHIFTS for _ in range(A_DAY // 3)]

@@ -108,9 +108,9 @@ def draw_soil(ground: Ground, level: GeospatialLevel, places: Floats, rng: np.ra
     smooth = _standardised(random_field(places, ground.continuity, 256, rng))
     local = local_part(ground, len(places), rng)
     rest = SPREAD * np.sqrt(1 - ground.nugget) * smooth + local
-    for one in ground.hot_spots:
-        away = ((places - [one.east, one.north]) ** 2).sum(axis=1) / one.radius**2
-        rest = rest + one.peak * 0.5**away
+    for hot_spot in ground.hot_spots:
+        away = ((places - [hot_spot.east, hot_spot.north]) ** 2).sum(axis=1) / hot_spot.radius**2
+        rest = rest + hot_spot.peak * 0.5**away
     log_grade = np.round(np.log(ground.median) + trend - np.median(trend) + rest, DECIMALS)
     return Soil(places, standard, rock, log_grade, local, _fit(ground, places, log_grade, rest, rng))
 
@@ -131,13 +131,13 @@ def _standard_covariates(
 ) -> Floats:
     factors = [random_field(places, Continuity(3_000.0, float(rng.uniform(0, 180)), 1.3, 1.5), 48, rng) for _ in "ab"]
     columns = []
-    for one in ground.covariates:
+    for covariate in ground.covariates:
         shape = Continuity(
             float(rng.uniform(1_200, 3_200)), float(rng.uniform(0, 180)), float(rng.uniform(1, 1.8)), 1.5
         )
         own, sign, which = random_field(places, shape, 48, rng), rng.choice([-1.0, 1.0]), int(rng.integers(2))
-        levels = rng.normal(0, 0.7 if one.of_rock else 0.0, size=len(ground.rocks))
-        fine = rng.normal(0, one.fine, size=len(places))
+        levels = rng.normal(0, 0.7 if covariate.of_rock else 0.0, size=len(ground.rocks))
+        fine = rng.normal(0, covariate.fine, size=len(places))
         mixed = np.sqrt(1 - level.shared**2) * own + level.shared * sign * factors[which]
         columns.append(_standardised(mixed + levels[rock] + fine))
     return np.stack(columns, axis=1)
