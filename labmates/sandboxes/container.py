@@ -105,10 +105,17 @@ class ContainerLauncher:
         self._image = image.id  # not by name: somebody might build another one meanwhile
         self._limits = limits or Limits()
         self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._group: str | None = None
 
     def prepare(self) -> None:
         """Remove what killed processes have left; see `labmates.sandboxes.process.Launcher`."""
         sweep_containers(self._client)
+        try:
+            driver = self._client.info().get("CgroupDriver")
+        except docker_errors() as error:
+            raise SandboxError(f"the engine does not tell what it is: {explain_docker_error(error)}") from error
+        # All containers in the engine's own group have the processors' time of one process between them.
+        self._group = "/" if driver == "cgroupfs" else None
 
     def close(self) -> None:
         """Close the connections to the engine."""
@@ -178,6 +185,7 @@ class ContainerLauncher:
             "read_only": True,
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges"],
+            "cgroup_parent": self._group,
             "mem_limit": limits.memory,
             "memswap_limit": limits.memory,
             "shm_size": limits.shared_memory,
