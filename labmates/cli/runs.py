@@ -22,8 +22,7 @@ _NUMBERS = ("seed", "seconds", "bill")
 
 @click.group(
     invoke_without_command=True,
-    epilog="Examples: labmates runs --status failed; labmates runs --study pilot --sort spent --limit 5; "
-    "labmates show last",
+    epilog="Examples: labmates runs --status failed; labmates runs --sort spent --limit 5",
 )
 @store_option
 @click.option("--study", metavar="NAME", default="", help="Runs of this study.")

@@ -76,7 +76,7 @@ def test_whatever_the_disposition_each_decision_is_one_that_the_game_allows(
 
 
 @pytest.mark.parametrize("name", profile_games())
-def test_disposed_to_the_full_it_plays_the_best_and_disposed_to_nothing_the_secure_play(name: str) -> None:
+def test_full_disposition_plays_the_best_and_none_the_secure_play(name: str) -> None:
     plays = references(make_game(name))
     for mine, wanted in ((EXACT, plays.optimum), (replace(EXACT, generosity=0, trust=0), plays.nash)):
         said = situation(name)
@@ -104,7 +104,7 @@ def test_trust_shows_where_the_best_is_an_equilibrium_and_generosity_where_it_is
     assert moved[0] == moved[1]
 
 
-def test_who_returns_what_others_do_follows_its_group_punishes_and_holds_back_where_it_may_be_punished() -> None:
+def test_a_reciprocal_colleague_follows_its_group_punishes_and_fears_punishment() -> None:
     last = {"A2": (8,), "A3": (8,), "A4": (8,), "A5": (4,)}
     said = situation("common-pool-sanctions", last=last)
     mine = replace(EXACT, generosity=0, reciprocity=1)
@@ -116,7 +116,7 @@ def test_who_returns_what_others_do_follows_its_group_punishes_and_holds_back_wh
     assert decided(alone, mine) < decided(alone, replace(mine, reciprocity=0))
 
 
-def test_without_noise_chance_has_no_part_and_with_it_decisions_scatter_about_the_same_middle() -> None:
+def test_noise_scatters_decisions_about_the_same_middle() -> None:
     said = situation("weakest-link")
     assert {decided(said, replace(EXACT, trust=0.6), seed) for seed in range(20)} == {(6,)}
     noisy = [decided(said, replace(EXACT, trust=0.6, noise=0.1), seed)[0] for seed in range(400)]
@@ -132,7 +132,7 @@ def test_sections_are_written_as_often_as_its_effort_says(effort: float) -> None
     assert sum(written) / len(written) == pytest.approx(4 * effort + (1 - effort) ** 4, abs=0.2)
 
 
-def test_with_full_effort_it_works_as_the_diligent_and_with_none_it_closes_at_once_and_writes_one_section() -> None:
+def test_full_effort_works_as_the_diligent_and_none_writes_one_section() -> None:
     for order in (WRITE, WORK, "# Step: plan\n", "# Step: deliberation, round 1\n"):
         assert lab(order, 1) == Diligent().compose(heard(order))
     assert [one.name for one in lab(WORK, 0).calls] == ["mark_complete"]
@@ -144,7 +144,7 @@ def test_half_of_its_effort_is_what_its_play_does_not_show() -> None:
     assert Disposition(generosity=0.2, care=0.8).effort == Disposition(generosity=0.8, care=0.2).effort == 0.5
 
 
-def test_colleagues_are_known_by_name_and_of_other_games_they_say_that_they_do_not_play_them() -> None:
+def test_colleagues_are_known_by_name_and_refuse_games_that_they_do_not_play() -> None:
     name = "colleague/generosity=0.8/care=0.25"
     assert str(parse_model(f"scripted:{name}")) == f"scripted:{name}"
     made = BASELINES.get(name)()

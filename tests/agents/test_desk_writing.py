@@ -110,7 +110,7 @@ def test_an_artifact_can_not_grow_without_end() -> None:
         paper.append("final_paper", " \n")
 
 
-def test_what_is_added_to_a_whole_text_is_a_new_paragraph_and_a_cut_one_goes_on_in_its_word() -> None:
+def test_an_addition_to_a_whole_text_is_a_new_paragraph_and_a_cut_word_goes_on() -> None:
     assert continued("All is said.\n", "\nMore.", cut=False) == "All is said.\n\nMore."
     assert continued("the resid", "uals are even", cut=True) == "the residuals are even"
     assert continued("and so on", "## Results\nMany", cut=True) == "and so on\n\n## Results\nMany"

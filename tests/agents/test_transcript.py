@@ -99,9 +99,7 @@ def test_the_limit_is_stated_once_and_after_what_else_was_added() -> None:
 
 
 @given(st.lists(st.integers(0, 20_000), max_size=12), st.integers(100, 60_000))
-def test_a_transcript_is_compacted_only_if_it_does_not_fit_and_then_with_room_to_spare(
-    sizes: list[int], room: int
-) -> None:
+def test_a_transcript_is_compacted_only_if_it_does_not_fit_and_leaves_room(sizes: list[int], room: int) -> None:
     messages = conversation(sizes)
     compacted = compact(messages, length, room)
     if length(messages) <= room:

@@ -62,7 +62,7 @@ def test_what_is_set_aside_stays_whatever_is_spent(total: int, aside: int, share
     assert ledger.remaining >= min(total, aside)
 
 
-def test_notices_go_by_what_is_not_set_aside_and_fall_silent_while_the_step_can_be_paid() -> None:
+def test_notices_go_by_unreserved_money_and_are_silent_while_the_step_can_be_paid() -> None:
     ledger = Ledger(100_000)
     ledger.restore(60_000, call="c", team="data")
     before = {"data": 60_000}

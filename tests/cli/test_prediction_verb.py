@@ -105,7 +105,7 @@ def test_outcomes_that_runs_tell_nothing_of_are_left_out_unless_they_are_asked_f
         assert refused.err.strip() == f"labmates: {said}"
 
 
-def test_a_model_is_screened_by_a_file_left_out_of_the_study_and_told_to_be_far_outside(
+def test_a_model_screened_by_a_file_is_left_out_of_the_study_and_called_far_outside(
     labmates: Labmates, files: Path
 ) -> None:
     asked = (*of(files), "--outcome", "quality", "--spec", "robust")
@@ -135,7 +135,7 @@ def test_a_model_is_screened_by_a_file_left_out_of_the_study_and_told_to_be_far_
     assert "an extrapolation: do not rely on it" in said
 
 
-def test_where_games_do_not_predict_better_the_headline_of_a_screening_is_the_models_mean(labmates: Labmates) -> None:
+def test_where_games_predict_no_better_the_headline_of_a_screening_is_the_mean(labmates: Labmates) -> None:
     rng = np.random.default_rng(5)
     levels = rng.standard_normal((15, 2))
     apart = {"quality": 0.5 + 0.08 * levels[:, 0], "completeness": 0.5 + rng.normal(0, 0.08, 15)}
@@ -166,7 +166,7 @@ def test_where_games_do_not_predict_better_the_headline_of_a_screening_is_the_mo
     assert "So the prediction is the models' mean; that with games is shown second." in shown
 
 
-def test_scripted_players_of_a_store_are_analysed_and_one_that_was_never_in_the_lab_is_screened(
+def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
     labmates: Labmates,
 ) -> None:
     played = labmates("profile", *PLAYERS, *GAMES, "--simulations", "3", "--baselines", "0", "--json")
@@ -259,9 +259,7 @@ def test_the_prediction_is_checked_and_forms_are_compared_by_models_left_out(lab
     assert len(found["verdict"]) == 2
 
 
-def test_a_users_own_control_enters_the_prediction_and_the_rows_as_analysed_are_written(
-    labmates: Labmates, files: Path
-) -> None:
+def test_a_users_own_control_enters_the_prediction_and_the_analysed_rows(labmates: Labmates, files: Path) -> None:
     known = roster()[:20]
     lines = ["name,size,thinking,mmlu_pro,ifeval,price"]
     for place, one in enumerate(known):

@@ -144,7 +144,7 @@ def models(data: Path) -> Path:
     return path
 
 
-def test_a_users_own_predictors_enter_the_regression_and_the_rows_as_analysed_are_written(
+def test_a_users_own_predictors_enter_the_regression_and_the_analysed_rows(
     labmates: Labmates, data: Path, models: Path, tmp_path: Path
 ) -> None:
     asked = ("--data", str(data), "--roster", str(models), "--draws", "500", "--spec", "robust")

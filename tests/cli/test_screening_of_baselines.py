@@ -89,7 +89,7 @@ def test_intervals_hold_what_the_baselines_that_were_left_out_reach(
     assert median(said["high"] - said["low"] for said in screened) < 0.5
 
 
-def test_a_baseline_is_left_out_of_the_study_that_predicts_it_and_lies_among_the_others(
+def test_a_baseline_is_left_out_of_the_study_that_predicts_it_and_lies_inside(
     screened: list[dict[str, Any]],
 ) -> None:
     for said, model in zip(screened, COLLEAGUES, strict=True):

@@ -9,7 +9,7 @@ from tests.cli.conftest import Labmates
 RUN = ["run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent", "--budget", "0.50"]
 
 
-def test_teams_and_one_agent_alone_are_paired_and_what_is_missing_can_be_made_by_the_told_command(
+def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_ones(
     labmates: Labmates,
 ) -> None:
     labmates(*RUN, "--seed", "3", "--replicates", "3", "--prices", "input=1,output=4", "--json")

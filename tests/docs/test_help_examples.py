@@ -134,7 +134,7 @@ def test_an_example_that_does_not_fit_its_verb_is_noticed(wrong: str) -> None:
         parsed(wrong)
 
 
-def test_what_makes_examples_smaller_and_what_is_only_parsed_is_about_examples_that_there_are() -> None:
+def test_replacements_and_exceptions_are_about_existing_examples() -> None:
     assert set(ONLY_PARSED) <= set(EXAMPLES)
     rest = "\n".join(_smaller(example) for example in EXAMPLES)
     for old, new in SMALLER.items():

@@ -84,7 +84,7 @@ def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.
 @pytest.mark.parametrize(
     ("players", "rounds", "rules"), [(2, 1, {}), (3, 5, {}), (4, 20, {"continuation": 0.8}), (5, 7, {"k": 2.5})]
 )
-def test_the_bounds_of_one_player_are_those_of_being_exploited_and_of_exploiting_the_others(
+def test_a_players_bounds_are_those_of_being_exploited_and_of_exploiting_others(
     name: str, players: int, rounds: int, rules: dict[str, float]
 ) -> None:
     if name == "public-goods" and players == 2:

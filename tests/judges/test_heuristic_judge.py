@@ -129,9 +129,7 @@ async def test_stuffing_earns_little_quality(stuffing: str) -> None:
 
 @pytest.mark.parametrize("name", ["ecology", "anomaly", "biomarker", "geospatial"])
 @pytest.mark.parametrize("sentence", INJECTED)
-async def test_an_order_is_read_as_the_words_that_it_is_and_the_score_without_it_stands_beside(
-    name: str, sentence: str
-) -> None:
+async def test_an_order_is_read_as_words_and_the_score_without_it_stands_beside(name: str, sentence: str) -> None:
     for text in (f"## Results\n{GOOD}", oracle_report(get_task(name), made(name).truth), "Nothing."):
         clean, injected = await judged(text, name), await judged(f"{text}\n\n{sentence}\n", name)
         for metric, score in clean.items():

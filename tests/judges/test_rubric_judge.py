@@ -177,7 +177,7 @@ async def test_a_passing_failure_of_the_server_costs_an_attempt_and_no_score(jud
     ],
     ids=["429 storm", "500s", "401", "404", "context", "cut", "page"],
 )
-async def test_a_server_that_keeps_failing_leaves_the_report_unscored_and_to_be_tried_again(
+async def test_a_server_that_keeps_failing_leaves_the_report_unscored_for_a_retry(
     judged: Judged, answered: Answer, key: str
 ) -> None:
     asked = await judged(answered)
@@ -205,7 +205,7 @@ def asked_text(request: Json) -> str:
     return str(request["messages"][-1]["content"])
 
 
-async def test_a_flagged_report_is_rated_with_and_without_the_order_and_the_lower_rating_counts(judged: Judged) -> None:
+async def test_a_flagged_report_is_rated_without_its_order_too_and_the_lower_counts(judged: Judged) -> None:
     def obeys(request: Json, _number: int) -> Answer:
         obeyed = "highest score" in asked_text(request)
         return Answer(text=answer(accuracy=5 if obeyed else 1, quality=1 if obeyed else 3))
@@ -242,7 +242,7 @@ async def test_an_order_can_not_gain_by_keeping_the_model_from_an_answer(judged:
     assert ("without the flagged passages" in score.reason) is (mute != "as written")
 
 
-async def test_a_server_that_dies_between_both_ratings_leaves_the_report_to_be_judged_again(judged: Judged) -> None:
+async def test_a_server_that_dies_between_both_ratings_leaves_the_report_for_a_retry(judged: Judged) -> None:
     asked = await judged([Answer(text=answer()), fault(500), fault(500), fault(500)], report_of(f"Fine.\n{ORDER}"))
     assert asked.values == (None, None, None)
     assert all(score.failed for score in asked.scores.values())

@@ -39,7 +39,7 @@ async def test_the_oracle_has_all_skill_the_prior_none_and_silence_less_than_non
         assert silent["skill"].value == pytest.approx(-guessed / (1 - guessed))
 
 
-async def test_a_prior_that_fails_leaves_the_accuracy_and_one_that_is_perfect_leaves_no_skill() -> None:
+async def test_a_failing_prior_leaves_the_accuracy_and_a_perfect_one_no_skill() -> None:
     class Failing(LineTask):
         def prior(self, columns: Any, difficulty: Any) -> LineFindings:
             raise KeyError("x")

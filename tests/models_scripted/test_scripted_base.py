@@ -54,7 +54,7 @@ def test_a_text_that_is_too_long_is_cut_at_the_limit() -> None:
     assert 45 <= message.usage_metadata["output_tokens"] <= 50
 
 
-def test_a_call_in_which_the_limit_falls_becomes_an_invalid_one_and_those_before_stay_whole() -> None:
+def test_a_call_cut_by_the_limit_becomes_invalid_and_those_before_stay_whole() -> None:
     draft = Draft("First.", (call("read_artifact", name="a"), call("run_code", code=LONG), call("list_artifacts")))
     message = reply(draft, 60)
     assert [one["name"] for one in message.tool_calls] == ["read_artifact"]

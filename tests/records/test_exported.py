@@ -66,7 +66,7 @@ def test_what_is_wrong_with_a_row_is_said(changes: dict[str, str], said: str) ->
         exported_runs([ROW, {**ROW, **changes}], "f")
 
 
-def test_parameters_are_values_again_even_where_names_of_columns_contradict_each_other() -> None:
+def test_parameters_are_values_again_where_names_of_columns_contradict_each_other() -> None:
     odd = {"condition.a": "1", "condition.a.b": "no", "condition.c": "TRUE", "condition.d": "", "condition.e": "0.5"}
     [one] = exported_runs([{**ROW, **odd}], "f")
     assert one.record.condition == {"a": {"b": "no"}, "c": True, "e": 0.5}

@@ -262,7 +262,7 @@ def test_a_store_on_a_read_only_mount_is_read_and_not_written(tmp_path: Path, cl
 
 
 @pytest.mark.needs("postgres")
-def test_a_postgresql_server_that_is_starting_is_waited_for_and_a_wrong_address_is_not() -> None:
+def test_a_starting_postgresql_server_is_waited_for_and_a_wrong_address_is_not() -> None:
     from tests.support.postgres import database, starting_server
 
     with (

@@ -91,7 +91,7 @@ def test_the_image_runs_the_runner_as_nobody(image: Image) -> None:
 
 
 @pytest.mark.needs("docker")
-def test_the_image_holds_the_pinned_packages_compiled_and_nothing_of_ours_but_the_runner(
+def test_the_image_holds_the_pinned_packages_compiled_and_only_the_runner_of_ours(
     client: DockerClient, image: Image
 ) -> None:
     code = """

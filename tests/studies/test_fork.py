@@ -151,7 +151,7 @@ async def test_a_changed_model_of_one_team_writes_from_what_the_others_had_found
     assert found.taken_over == at
 
 
-async def test_an_exhausted_run_is_gone_on_with_by_a_larger_budget_from_where_the_first_agent_had_to_stop(
+async def test_a_larger_budget_resumes_an_exhausted_run_where_its_first_agent_stopped(
     store: Store,
 ) -> None:
     origin = await played(store, busy_without_code, budget="0.02", reserve="0")

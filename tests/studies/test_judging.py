@@ -104,7 +104,7 @@ async def test_a_judge_of_another_version_judges_once_more(store: Store) -> None
     assert stored(store, run)[0] == ("heuristic", "quality", 0.1)
 
 
-async def test_what_a_dead_server_left_unscored_is_scored_later_and_what_a_model_can_not_is_not_asked_again(
+async def test_reports_that_a_dead_server_left_unscored_are_scored_later(
     store: Store,
 ) -> None:
     run = ended_run(store)

@@ -47,7 +47,7 @@ def test_further_grids_add_their_combinations_each_once() -> None:
     assert set(cells.values()) == {1}
 
 
-def test_the_papers_sweep_has_240_conditions_and_its_sample_43_different_ones_of_each_model() -> None:
+def test_the_papers_sweep_has_240_conditions_and_its_sample_43_of_each_model() -> None:
     assert len(conditions_of(read_spec(find_study("science-sweep")))) == 240
     source = find_study("science-sample")
     source.data["models"] = ["scripted:diligent", "scripted:hasty"]

@@ -122,9 +122,7 @@ async def test_a_run_that_goes_on_is_interrupted_in_a_copy_and_can_be_continued_
     assert not faults(copy)
 
 
-def test_an_archive_is_one_file_that_any_program_reads_and_none_is_left_of_a_half_one(
-    lite: str, tmp_path: Path
-) -> None:
+def test_an_archive_is_one_file_that_any_program_reads_and_is_whole_or_absent(lite: str, tmp_path: Path) -> None:
     Store(lite).close()
     folder = tmp_path / "media"
     folder.mkdir()

@@ -173,7 +173,7 @@ def wait_for(store: Store, *statuses: str, at_least: int = 1) -> None:
 
 
 @pytest.mark.slow
-async def test_dying_workers_and_a_database_that_goes_away_lose_nothing_and_nothing_is_paid_twice(store: Store) -> None:
+async def test_dying_workers_and_a_lost_database_lose_nothing_and_pay_nothing_twice(store: Store) -> None:
     spec = study(replicates=3, concurrency={"runs": 3}, attempts=50)
     enter(store, spec)
     chaos = Chaos(store, "s", runs=9, kills=3, cuts=3)

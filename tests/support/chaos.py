@@ -17,7 +17,7 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts
 
 _LONGEST_PAUSE, _LONGEST_LOCK = 0.5, 2.0
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 300.0
 
 
 class Chaos:

@@ -80,7 +80,7 @@ def test_markers_are_prognostic_predictive_both_or_neither_with_both_signs(seed:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_subtype_has_its_own_raised_and_lowered_markers_and_two_differ_in_what_they_gain(seed: int) -> None:
+def test_subtypes_have_raised_and_lowered_markers_and_two_differ_in_their_gain(seed: int) -> None:
     trial, cohort = drawn(seed)
     truth = made(seed).truth
     assert (np.count_nonzero(trial.shift, axis=1) == SIGNATURE).all()

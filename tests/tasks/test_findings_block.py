@@ -68,7 +68,7 @@ def test_a_report_that_states_nothing_gives_none_and_says_so(text: str) -> None:
     assert result.problems == ("the report states no findings that can be read",)
 
 
-def test_of_several_blocks_the_last_valid_value_of_each_field_counts_and_what_differs_is_told() -> None:
+def test_of_several_blocks_the_last_valid_value_counts_and_differences_are_named() -> None:
     text = '```findings\n{"count": 1, "share": 0.5}\n```\nCorrected:\n```findings\n{"count": 2, "share": "half"}\n```\n'
     result = read_findings(text, Stated)
     assert stated(result) == {"count": 2, "share": 0.5}

@@ -74,7 +74,7 @@ def test_the_task_conforms() -> None:
     way=st.floats(0, 360),
     far=st.floats(1, 4_000),
 )
-def test_correlation_is_low_at_the_range_in_both_axes_symmetric_and_falls_with_distance(
+def test_correlation_is_low_at_the_range_symmetric_and_falls_with_distance(
     range_m: float, azimuth: float, ratio: float, smoothness: float, way: float, far: float
 ) -> None:
     shape = Continuity(range_m, azimuth, ratio, smoothness)
@@ -229,7 +229,7 @@ def test_second_samples_are_marked_and_tell_the_nugget(difficulty: Difficulty) -
     assert np.std(differences) == pytest.approx(0.6, abs=0.12)  # of absolute values of a standard normal
 
 
-def test_grades_come_in_percent_for_whole_batches_and_negative_below_two_detection_limits() -> None:
+def test_grades_come_in_percent_for_whole_batches_and_negative_near_the_limit() -> None:
     frame = made(1, "hard").frame
     by_batch = frame["grade_ppm"].abs().groupby(frame["batch"]).median()
     assert (by_batch < by_batch.median() / 1_000).sum() == LEVELS["hard"].percent_batches

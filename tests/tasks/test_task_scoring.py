@@ -254,7 +254,7 @@ def test_fading_is_full_then_falls_then_zero(error: float, full: float, more: fl
     assert fading(error + 1, full, full + more) <= value
 
 
-def test_names_match_without_regard_to_case_blanks_and_punctuation_but_not_when_denied() -> None:
+def test_names_match_up_to_case_blanks_and_punctuation_but_not_when_denied() -> None:
     assert plain_name("  Calvora_LENTA ") == plain_name("calvora lenta")
     credit = score_names("x", ["calvora_lenta", "Other one"], ["Calvora lenta", "Third one"], weight=1)
     assert credit.credit == 0.5

@@ -63,7 +63,7 @@ def test_independent_judges_have_intervals_around_zero() -> None:
     assert low < 0 < high
 
 
-def test_p_is_below_5_percent_just_where_the_interval_leaves_0_out_and_is_adjusted_for_all_coefficients() -> None:
+def test_p_is_below_5_percent_where_the_interval_excludes_0_and_is_adjusted() -> None:
     rng = np.random.default_rng(0)
     names = np.repeat([f"m{model}" for model in range(6)], 8)
     for _ in range(20):

@@ -11,9 +11,7 @@ from labmates.records.store import Store
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(0, 100, 25))
-async def test_a_hundred_runs_of_garbage_end_with_every_failed_reply_counted_and_no_overdraft(
-    tmp_path: Path, seed: int
-) -> None:
+async def test_a_hundred_runs_of_garbage_count_every_failed_reply_without_overdraft(tmp_path: Path, seed: int) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     runs = await arun(
         "science",

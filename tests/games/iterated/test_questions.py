@@ -114,7 +114,7 @@ def test_the_questions_on_the_opponent_are_about_the_opponent() -> None:
     assert truths(rounds_of("CCCC", "DDDD"))["forgiving"] == "not decidable"
 
 
-def test_answers_are_marked_one_by_one_and_those_that_are_missing_are_neither_right_nor_wrong() -> None:
+def test_answers_are_marked_one_by_one_and_missing_ones_are_neither_right_nor_wrong() -> None:
     asked = questions(rounds_of("CD", "CC"), PAYOFFS, seed=1)
     right = {question.id: question.truth for question in asked} | {"actions": ["action_b", "action_a"]}
     assert {one["right"] for one in marked(asked, right).values()} == {True}

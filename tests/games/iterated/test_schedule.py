@@ -15,7 +15,7 @@ def teams_of(*sizes: int) -> dict[str, list[str]]:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.booleans(), st.integers(0, 1000))
-def test_every_pair_that_is_to_meet_meets_once_and_nobody_plays_twice_at_the_same_time(
+def test_every_pair_meets_once_and_nobody_plays_twice_at_the_same_time(
     sizes: list[int], within_teams: bool, seed: int
 ) -> None:
     teams = teams_of(*sizes)

@@ -74,7 +74,7 @@ def test_a_game_that_is_no_iterated_prisoners_dilemma_is_refused(payoffs: Payoff
         payoffs.check()
 
 
-def test_the_papers_payoffs_are_the_default_and_those_of_its_sample_prompt_are_possible() -> None:
+def test_the_papers_payoffs_are_the_default_and_its_sample_prompts_are_possible() -> None:
     pairs: list[tuple[Action, Action]] = [("C", "C"), ("C", "D"), ("D", "C"), ("D", "D")]
     assert [PAYOFFS.of(*pair) for pair in pairs] == [3, -1, 5, 0]
     PAYOFFS.check()

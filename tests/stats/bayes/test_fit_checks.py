@@ -61,7 +61,7 @@ def test_the_density_of_a_model_is_that_of_its_joint_normal(fits: dict[Specifica
     assert block.log_density()[7] == pytest.approx(dense, abs=1e-9)
 
 
-def test_a_form_that_lacks_what_models_differ_in_is_found_out_and_predicts_models_worse(
+def test_a_form_that_lacks_what_models_differ_in_predicts_models_worse(
     fits: dict[Specification, Fit], robust: Evaluated, cells: Cells
 ) -> None:
     paper = proximity.evaluated(fits["paper"], "cooperation", draws=DRAWS)

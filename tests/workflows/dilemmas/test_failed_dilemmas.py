@@ -118,7 +118,7 @@ def test_nobody_can_tell_bounds_where_a_vote_failed(url: str) -> None:
 
 
 @pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
-def test_a_model_whose_every_reply_fails_is_not_rated_and_the_others_are_as_if_it_had_not_been(
+def test_a_model_whose_every_reply_fails_is_unrated_and_does_not_change_others(
     url: str, mechanism: str, terms: dict[str, Any]
 ) -> None:
     models = "scripted:garbage,scripted:random,scripted:defect"
@@ -144,7 +144,7 @@ def test_a_model_whose_every_reply_fails_is_not_rated_and_the_others_are_as_if_i
     assert (last["model"], last["validity"], last["rank"]) == ("scripted:garbage", "left out", None)
 
 
-def test_a_summary_leaves_a_model_out_of_the_game_in_which_it_failed_and_of_the_mean_over_games(url: str) -> None:
+def test_a_summary_leaves_a_model_out_of_the_game_in_which_it_failed_and_the_mean(url: str) -> None:
     models = "scripted:random,scripted:defect"
     found = plays(url, "prisoners", "trust", models=models)
     broken = [failing(one, [r.step for r in one.rounds]) if one.game == "trust" else one for one in found]

@@ -84,7 +84,7 @@ def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
     assert nash == best, "drawn all the same"
 
 
-def test_convergence_is_drawn_with_the_reliability_where_there_are_models_to_tell_apart() -> None:
+def test_convergence_is_drawn_with_its_reliability_if_there_are_several_models() -> None:
     runs = [record(f"m:{m}", "o-ring", i, level=m + i / 10) for m in range(3) for i in range(4)]
     axes = convergence_figure(convergence(runs)).axes
     assert len(axes) == 3

@@ -123,7 +123,7 @@ def test_the_share_of_play_near_the_best_is_told_by_model_and_by_game() -> None:
     assert row["people"].startswith("fall to a mean effort of 3 to 4")
 
 
-def test_the_interval_of_a_profile_lies_in_the_games_range_and_is_absent_where_simulations_are_alike() -> None:
+def test_a_profiles_interval_lies_in_the_games_range_or_is_absent_without_variation() -> None:
     runs = [record("m:a", "o-ring", i, level=6.0) for i in range(3)]
     runs += [record("m:a", "weakest-link", i, level=level) for i, level in enumerate((4.0, 6.0, 8.0))]
     runs += [record("m:a", "public-goods", 0, level=5.0)]

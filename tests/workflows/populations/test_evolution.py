@@ -200,7 +200,7 @@ def test_who_can_invade_whom(population: tuple[Population, Any]) -> None:
     assert (found.resident_payoff, found.invader_payoff, found.invades) == (1, 0, False)
 
 
-def test_the_best_keep_their_strategies_and_payoffs_of_nothing_give_all_the_same_chance(
+def test_the_best_keep_their_strategies_and_zero_payoffs_give_equal_chances(
     population: tuple[Population, Any],
 ) -> None:
     strategies, play = population

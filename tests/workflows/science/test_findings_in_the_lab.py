@@ -95,7 +95,7 @@ async def test_a_wrong_statement_goes_back_with_what_is_allowed_and_the_right_on
     assert told.run.status == "completed"
 
 
-async def test_findings_may_be_stated_in_a_reply_of_their_own_and_are_shown_when_the_paper_is_asked_for(
+async def test_findings_stated_in_a_reply_of_their_own_are_shown_with_the_papers_order(
     lab: Lab,
 ) -> None:
     told = await lab(
@@ -186,7 +186,7 @@ def handing_on(heard: Heard) -> Draft:
     return dutiful(heard)
 
 
-async def test_the_leads_of_all_teams_may_state_findings_and_the_teams_after_read_them_as_data(lab: Lab) -> None:
+async def test_leads_of_all_teams_state_findings_and_later_teams_read_them_as_data(lab: Lab) -> None:
     told = await lab(handing_on)
     assert [(team, version, values) for team, version, values, _ in told.stated] == [
         ("data", 1, {"n_sensors": 6, "n_point": 1}),

@@ -64,7 +64,7 @@ def phases(lab: Lab, run: RunRecord, status: str) -> list[str]:
     return [event.team for event in lab.events(run) if isinstance(event, PhaseEvent) and event.status == status]
 
 
-def test_by_default_the_likely_cost_of_each_artifact_is_set_aside_at_its_models_price() -> None:
+def test_by_default_each_artifacts_likely_cost_is_set_aside_at_its_models_price() -> None:
     prices = {"models": {"scripted:diligent": {"input": "5", "output": "30"}}}
     dear = condition(model_for={"writing": "scripted:diligent"}, prices=prices)
     plain = condition()
@@ -145,7 +145,7 @@ async def test_a_skipped_phase_makes_no_call_and_is_shown(lab: Lab) -> None:
     assert {step.split("/")[0] for step in calls} == {"writing"}
 
 
-async def test_with_a_reserve_of_zero_the_run_ends_with_the_first_call_that_can_not_be_paid(lab: Lab) -> None:
+async def test_with_a_reserve_of_zero_the_run_ends_with_the_first_unpaid_call(lab: Lab) -> None:
     run = await lab.play(greedy, budget="0.03", reserve="0")
     assert run.status == "exhausted"
     assert "final_paper" not in written(lab, run)

@@ -222,7 +222,7 @@ async def test_who_said_nothing_in_the_first_round_is_told_everything_in_the_sec
 
 
 @pytest.mark.parametrize("keep", ["ends", "first"])
-async def test_the_last_line_that_code_printed_reaches_the_lead_unless_the_papers_rule_is_chosen(
+async def test_the_last_printed_line_reaches_the_lead_unless_the_papers_rule_is_chosen(
     tmp_path: Path, keep: str
 ) -> None:
     def play(heard: Heard) -> Draft | None:

@@ -27,7 +27,7 @@ MOSTLY_BAD = Usage(llm_calls=100, failed_replies=int(100 * MOST_FAILED_REPLIES) 
         ({REPORT: PAPER}, BAD, False, "no reply could be used, of 10"),
     ],
 )
-def test_work_is_valid_if_replies_were_read_and_the_paper_has_substance_or_could_not_be_paid(
+def test_work_is_valid_if_replies_were_read_and_the_paper_has_substance_or_no_money(
     artifacts: dict[str, str], usage: Usage, exhausted: bool, reason: str | None
 ) -> None:
     found = invalid_work(artifacts, usage, exhausted=exhausted)

@@ -194,7 +194,7 @@ async def test_a_pool_that_runs_dry_ends_the_run_as_exhausted_and_is_never_overd
         assert run.metrics["completeness"] == 0
 
 
-async def test_where_the_pool_can_not_pay_for_the_whole_conversation_the_paper_comes_from_a_shortened_one(
+async def test_a_pool_that_can_not_pay_the_conversation_pays_a_shortened_one(
     lab: Lab,
 ) -> None:
     prompts: list[list[tuple[str, str]]] = []

@@ -58,7 +58,7 @@ def mean_of(means: tuple[Mean, ...], metric: str) -> Mean:
     return found
 
 
-def test_teams_that_share_a_solo_run_count_as_one_comparison_and_measures_are_adjusted_together() -> None:
+def test_teams_that_share_a_solo_run_are_one_comparison_and_adjusted_together() -> None:
     solo = {0: 0.4, 1: 0.5, 2: 0.6}
     gains = {2: (0.1, 0.2, 0.3), 3: (0.3, 0.2, 0.4)}
     runs = [judged(True, seed, score(value)) for seed, value in solo.items()]

@@ -71,7 +71,7 @@ def covers(found: intervals.Estimate, truth: float) -> bool:
     return found.low <= truth <= found.high
 
 
-def test_both_intervals_cover_the_known_cooperation_of_independent_players_at_their_nominal_rate() -> None:
+def test_both_intervals_cover_independent_players_at_their_nominal_rate() -> None:
     rng = np.random.default_rng(0)
     players = tournaments = 0
     for _ in range(120):
@@ -84,7 +84,7 @@ def test_both_intervals_cover_the_known_cooperation_of_independent_players_at_th
     assert 0.89 <= tournaments / 120 <= 1
 
 
-def test_where_the_players_of_a_tournament_are_alike_only_the_interval_over_tournaments_covers() -> None:
+def test_where_players_of_a_tournament_are_alike_only_its_own_interval_covers() -> None:
     rng = np.random.default_rng(3)
     hits = {"rounds": 0, "players": 0, "tournaments": 0}
     for _ in range(200):
@@ -134,7 +134,7 @@ def test_p_values_of_one_table_are_adjusted_for_each_other() -> None:
     assert max(row["p_holm"] - row["p"] for row in rows) > 0
 
 
-def test_without_two_tournaments_of_each_structure_there_is_no_test_and_the_reason_is_told() -> None:
+def test_without_two_tournaments_of_each_structure_the_lack_of_a_test_is_explained() -> None:
     first, _ = report(of({"ri": 0.2, "sa": 0.6})).hypotheses
     assert first.p is None
     assert first.difference is None

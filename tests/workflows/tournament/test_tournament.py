@@ -424,7 +424,7 @@ async def test_a_plan_that_can_not_be_had_leaves_the_one_before(arena: Arena) ->
     assert run.metrics["failed_decision_rate"] == pytest.approx(8 / (4 * 14 + 24))
 
 
-async def test_both_players_of_every_match_are_asked_and_nothing_of_it_enters_the_tournament(arena: Arena) -> None:
+async def test_both_players_of_every_match_are_asked_outside_the_tournament(arena: Arena) -> None:
     def answer(said: Situation, heard: Heard) -> str:
         return "I do not know." if said.step == "questions" else lively(said, heard)
 

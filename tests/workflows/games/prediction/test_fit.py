@@ -188,7 +188,7 @@ def test_the_published_coefficients_come_back() -> None:
     assert sum(held) >= 46, "of 54"
 
 
-def test_chance_is_called_credible_as_seldom_as_it_should_and_far_too_often_in_the_papers_form() -> None:
+def test_chance_is_seldom_called_credible_and_far_too_often_in_the_papers_form() -> None:
     forms: tuple[Form, ...] = ("paper", "robust")
     false = dict.fromkeys(forms, 0)
     for seed in range(5):
@@ -234,7 +234,7 @@ def test_the_simulator_gives_what_it_is_asked_for() -> None:
     assert np.bincount(counted.data.model_of).tolist() == [2, 3, 4]
 
 
-def test_a_verdict_says_when_the_data_cannot_tell_and_what_the_papers_form_alone_claims() -> None:
+def test_a_verdict_says_when_data_are_too_few_and_what_the_papers_form_alone_claims() -> None:
     null = simulate_prediction(np.random.default_rng(5), effects=[0] * 6, between=1.0).data
     fits = {form: fit_prediction(null, form, draws=500, starts=1) for form in FORMS[:2]}
     found = evidence(null)

@@ -67,7 +67,7 @@ def test_a_model_far_outside_is_said_to_be_so_and_one_of_the_population_is_not()
     assert any("dispositions together" in reason for reason in at_odds.reasons)
 
 
-def test_a_badly_measured_or_distant_model_is_predicted_with_a_wider_interval_and_scores_stay_scores() -> None:
+def test_a_badly_measured_or_distant_model_is_predicted_with_a_wider_interval() -> None:
     study = simulate_prediction(np.random.default_rng(9), between=0.5, models=30, observations=600)
     data = replace(study.data, outcome=np.clip(study.data.outcome, 0, 1))
     fit = fit_prediction(data, "correlated", draws=1000, starts=1)

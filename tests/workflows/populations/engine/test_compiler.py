@@ -124,10 +124,17 @@ def test_the_mean_is_numpys_own_to_the_bit(kind: str) -> None:
         assert type(CALLS["numpy.mean"](values)) is type(np.mean(values))
 
 
-def test_a_class_with_a_base_of_its_own_does_not_fit() -> None:
-    [node] = ast.parse("class A(dict):\n    def __call__(self, history):\n        return 1").body
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("class A(dict):", "base of its own"),
+        ("class A:\n    __slots__ = ()", "line 2: a class holds more than functions and constants"),
+    ],
+)
+def test_a_class_that_may_be_more_than_a_strategy_does_not_fit(head: str, reason: str) -> None:
+    [node] = ast.parse(f"{head}\n    def __call__(self, history):\n        return 1").body
     assert isinstance(node, ast.ClassDef)
-    with pytest.raises(UnfitError, match="base of its own"):
+    with pytest.raises(UnfitError, match=reason):
         compile_class(node, {})
 
 

@@ -94,7 +94,7 @@ def test_facts_name_what_the_judge_without_a_model_looks_for() -> None:
         assert check.holds(told) or check.name == "range told", check.name
 
 
-def test_random_folds_look_better_than_blocks_and_kriging_better_than_regression_alone() -> None:
+def test_random_folds_look_better_than_blocks_and_kriging_than_regression_alone() -> None:
     for difficulty in ("easy", "hard"):
         r2 = analysed(1, difficulty)[1]["r2"]
         assert r2["random"] > r2["block"] > r2["plain"]
