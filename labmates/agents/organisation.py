@@ -1,19 +1,20 @@
 """Organisations: who works in the science lab and how, as data.
 
 An organisation is a YAML file with prompt files beside it. Its seats stand in teams; its flow is a list of phases, each
-of which one team passes through in steps: plan, work, talk, write.
+of which one team passes through in steps, for instance plan, work, talk, write.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -37,7 +38,10 @@ from labmates.registry import Registry
 REPORT = "final_paper"
 """The artifact that the judges read."""
 
-StepName = Literal["plan", "bid", "work", "talk", "write"]
+StepName = Literal["plan", "bid", "work", "talk", "write", "report"]
+WRITES: Final = ("write", "report")
+"""Steps that make the team's artifact."""
+Verb = Literal["read", "tell", "ask"]
 
 _MORE_VALUES = {
     "role": ("part",),
@@ -96,6 +100,47 @@ class Seat(_Part):
     evidence: int | None = Field(
         None, ge=1, description="With divided evidence: the instrument it holds, from 1; by default in turn."
     )
+    model: str = Field(
+        "", description="Its model, provider:name; by default that of the run. --model-for goes before it."
+    )
+
+
+class Channels(_Part):
+    """Who may read, tell and ask whom: ``all``, ``none``, or lists by name.
+
+    A name is a seat, a team, the stem of counted seats, or ``all``. Whoever has no list in a verb reaches nobody.
+    """
+
+    read: dict[str, tuple[str, ...]] = Field(
+        {"all": ("all",)}, description="Whose artifacts, reports and findings each may read, as NAME: [NAMES]."
+    )
+    tell: dict[str, tuple[str, ...]] = Field(
+        {"all": ("all",)}, description="To whom each may speak and send messages, as NAME: [NAMES]."
+    )
+    ask: dict[str, tuple[str, ...]] = Field(
+        {"all": ("all",)}, description="Whom each may ask for more work or a redo, as NAME: [NAMES]."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_or_none(cls, data: Any) -> Any:
+        return dict.fromkeys(cls.model_fields, data) if isinstance(data, str) else data
+
+    @field_validator("read", "tell", "ask", mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in ("all", "none"):
+                raise ValueError(f"'{value}' is not all, none or lists of names such as {{ana: [ben]}}")
+            return {"all": ("all",)} if value == "all" else {}
+        if isinstance(value, Mapping):
+            return {who: (whom,) if isinstance(whom, str) else whom for who, whom in value.items()}
+        return value
+
+    def lists(self) -> Iterator[tuple[Verb, str, tuple[str, ...]]]:
+        """Verb, name and names of each list."""
+        verbs: tuple[Verb, ...] = get_args(Verb)
+        return ((verb, who, whom) for verb in verbs for who, whom in getattr(self, verb).items())
 
 
 class Tokens(_Part):
@@ -119,13 +164,13 @@ class Team(_Part):
         {}, description="Further artifacts that only this team writes while it works, each with its sections."
     )
     without: tuple[str, ...] = Field((), description=f"Tools that its agents don't have, of {', '.join(TOOLS)}.")
+    own_tools: tuple[str, ...] = Field(
+        (), description="Tools of other packages that its agents also have (entry points labmates.tools)."
+    )
     memory: Literal["step", "phase", "conversation"] = Field(
         "step",
         description="What an agent remembers beside its orders: nothing (step), its work when it writes (phase), or "
         "all that it was told and did (conversation).",
-    )
-    private: bool = Field(
-        False, description="Members read of each other's work only the lead's; the lead reads everybody's."
     )
     turns: int = Field(1, ge=1, le=100, description="Most replies in a step of work, in multiples of max_turns.")
 
@@ -152,9 +197,10 @@ class Team(_Part):
         """Whether its agents run code."""
         return "run_code" not in self.without
 
-    def tools(self, *, leads: bool = False) -> list[str]:
-        """Names of the tools of a member at work; only the lead states findings."""
-        return [name for name in TOOLS if name not in self.without and (leads or name != STATE)]
+    def tools(self, *, states: bool = False) -> list[str]:
+        """Names of the tools of a member at work, with that which states findings if it does."""
+        held = [name for name in TOOLS if name not in self.without and (states or name != STATE)]
+        return [*held, *self.own_tools]
 
     def owns(self, name: str) -> bool:
         """Whether an artifact of this name belongs to the team."""
@@ -178,10 +224,19 @@ class Organisation(_Part):
     graph: str = Field(
         "",
         description="A function of your own that takes a Lab and works in it, or returns a LangGraph graph that does: "
-        "module:function or file.py:function. Seats are then those that it names.",
+        "module:function or file.py:function (also beside this file). Its seats stand in seats: [NAMES], or as "
+        "{NAME: {evidence, model}}; without it they are those that the code names.",
     )
     prompts: dict[str, str] = Field(
         {}, description="A folder of prompt files (NAME.md) beside the file; those that lack are those of pipeline."
+    )
+    channels: Channels = Field(
+        Channels(), description="Who may read, tell and ask whom: all, none, or lists by name for each of the three."
+    )
+    shares: str | dict[str, float] = Field(
+        "pooled",
+        description="Shares of the pool without its reserve: pooled (none), equal for all seats, or {NAME: SHARE} from "
+        "0 to 1 for each seat. The writing of artifacts is paid from the pool.",
     )
     size: int = Field(2, ge=1, le=16, description="How many seats of each team are taken without --team-size.")
     flow: tuple[FlowPhase, ...] = Field(
@@ -197,13 +252,25 @@ class Organisation(_Part):
             return data
         data = dict(data)
         if data.get("graph"):
-            data = {"flow": ["lab"], "steps": ["write"], "teams": {"lab": OWN_TEAM}, **data}
+            data = _of_graph(data)
         steps = data.pop("steps", ("plan", "work", "talk", "write"))
         if isinstance(data.get("flow"), list | tuple):
             data["flow"] = [_phase(phase, steps) for phase in data["flow"]]
         if isinstance(data.get("teams"), Mapping):
             data["teams"] = {name: _with_names(team, name) for name, team in data["teams"].items()}
         return data
+
+    @field_validator("shares", mode="before")
+    @classmethod
+    def _known_shares(cls, value: Any) -> Any:
+        if value in ("pooled", "equal"):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError(f"'{value}' is not pooled, equal or shares of seats such as {{ana: 0.6, ben: 0.4}}")
+        for name, share in value.items():
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+                raise ValueError(f"the share of {name} must be above 0 and at most 1, not {share!r}")
+        return value
 
     @field_validator("prompts")
     @classmethod
@@ -256,8 +323,19 @@ class Organisation(_Part):
         if last is not None and last.artifact != REPORT:
             where = ("teams", last.name, "artifact")
             yield where, last.artifact, f"the team that works last has to write {REPORT}, which judges read"
-        if self.flow[-1].names[-1] != "write":
-            yield ("flow", len(self.flow) - 1), self.flow[-1].names, "the last step has to be write"
+        if self.flow[-1].names[-1] not in WRITES:
+            yield ("flow", len(self.flow) - 1), self.flow[-1].names, "the last step has to be write or report"
+        known = {"all", *self.teams, *seats, *(re.sub(r"_\d+$", "", seat) for seat in seats)}
+        shared = self.shares if isinstance(self.shares, dict) else {}
+        named: list[tuple[tuple[str, ...], str]] = [(("shares", name), name) for name in shared]
+        named += [(("channels", verb, who), name) for verb, who, whom in self.channels.lists() for name in (who, *whom)]
+        for spot, name in named:
+            if name not in known:
+                hint = f"{did_you_mean(name, known)} Teams: {', '.join(self.teams)}"
+                yield spot, name, f"there is no seat or team '{name}'.{hint}"
+        without = next((seat for seat in seats if shared and not any(self._means(name, seat) for name in shared)), None)
+        if without:
+            yield ("shares",), without, f"the seat {without} has no share; give it one, or one to 'all'"
 
     def __hash__(self) -> int:
         return hash((self.name, *self.teams))
@@ -270,7 +348,8 @@ class Organisation(_Part):
     @property
     def tools(self) -> list[str]:
         """Names of the tools that go with every call: those that anybody has."""
-        return [name for name in TOOLS if any(name not in team.without for team in self.teams.values())]
+        held = [name for name in TOOLS if any(name not in team.without for team in self.teams.values())]
+        return [*held, *dict.fromkeys(name for team in self.teams.values() for name in team.own_tools)]
 
     @property
     def handed(self) -> dict[str, str]:
@@ -291,19 +370,70 @@ class Organisation(_Part):
         return next(place for place, phase in enumerate(self.flow) if phase.team == team)
 
     @property
+    def declares_seats(self) -> bool:
+        """Whether its seats are known: those of a graph need not be."""
+        return not self.graph or [*self.seats] != [*OWN_TEAM["seats"]]
+
+    @property
+    def seats(self) -> dict[str, tuple[str, Seat]]:
+        """All seats by name, each with the name of its team."""
+        return {name: (team.name, seat) for team in self.teams.values() for name, seat in team.seats.items()}
+
+    @property
     def author(self) -> str:
         """The team that writes the paper."""
         return self.flow[-1].team
 
     @property
-    def seats(self) -> list[str]:
-        """The names of all seats; none where code names them."""
-        return [] if self.graph else [seat for team in self.teams.values() for seat in team.seats]
-
-    @property
     def most_seats(self) -> int:
         """The seats of the largest team."""
         return max(len(team.seats) for team in self.teams.values())
+
+    def may(self, verb: Verb, who: str, whom: str) -> bool:
+        """Whether the seat `who` may read, tell or ask `whom`: a seat, or any seat of a team."""
+        if whom in self.teams:
+            return any(self.may(verb, who, seat) for seat in self.teams[whom].seats)
+        allowed = ((mine, names) for listed, mine, names in self.channels.lists() if listed == verb)
+        return who == whom or any(
+            self._means(mine, who) and any(self._means(name, whom) for name in names) for mine, names in allowed
+        )
+
+    def share_of_seats(self) -> dict[str, float]:
+        """The share of the pool of each seat, from 0 to 1, by the first name that stands for it; empty if pooled."""
+        if isinstance(self.shares, str):
+            return dict.fromkeys(self.seats, 1 / len(self.seats)) if self.shares == "equal" else {}
+        given = self.shares.items()
+        return {seat: next(share for name, share in given if self._means(name, seat)) for seat in self.seats}
+
+    def states(self, seat: Seat) -> bool:
+        """Whether a seat states findings while it works: the lead of a team whose members don't report themselves."""
+        team = self.teams[self.seats[seat.id][0]]
+        reports = any("report" in phase.names for phase in self.flow if phase.team == team.name)
+        return seat == team.lead and not reports
+
+    def _means(self, name: str, seat: str) -> bool:
+        """Whether a name in a channel stands for a seat."""
+        if name in ("all", seat) or re.fullmatch(rf"{name}_\d+", seat):
+            return True
+        return seat in self.seats and self.seats[seat][0] == name
+
+    def apart(self) -> Organisation:
+        """The same seats, models and evidence as researchers who never talk: in as many phases, and each reports."""
+        independent = find_organisation("independent")
+        [group] = independent.teams.values()
+        part = {"title": group.lead.title, "part": group.lead.part}
+        seats = {name: seat.model_copy(update=part) for name, (_, seat) in self.seats.items()}
+        phases = Counter(phase.team for phase in self.flow if "work" in phase.names)
+        turns = max(team.turns for team in self.teams.values())
+        work, report = (FlowPhase.model_validate(_phase({group.name: [do]}, ())) for do in ("work", "report"))
+        steps = FlowPhase(team=group.name, steps=(*work.steps, *report.steps))
+        return independent.model_copy(
+            update={
+                "name": self.name,
+                "flow": (*[work] * (max(phases.values(), default=1) - 1), steps),
+                "teams": {group.name: group.model_copy(update={"seats": seats, "turns": turns})},
+            }
+        )
 
     def of_size(self, size: int) -> Organisation:
         """The organisation with the first `size` seats of each team."""
@@ -335,6 +465,24 @@ def _phase(phase: Any, steps: Any) -> Any:
         [(team, steps)] = phase.items()
         return {"team": team, "steps": steps}
     return phase
+
+
+def _of_graph(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of an organisation as code, with one team that holds the seats which it declares."""
+    if "flow" not in data and (wiring := [key for key in ("channels", "steps", "size") if key in data]):
+        raise ValueError(f"{wiring[0]}: an organisation as code says this in its code; leave it out")
+    if "seats" not in data:
+        return {"flow": ["lab"], "steps": ["write"], "teams": {"lab": OWN_TEAM}, **data}
+    seats = data["seats"]
+    if isinstance(seats, list | tuple):
+        seats = {str(name): {} for name in seats}
+    if isinstance(seats, Mapping):
+        usual = next(iter(OWN_TEAM["seats"].values()))
+        seats = {name: {**usual, **seat} if isinstance(seat, Mapping) else seat for name, seat in seats.items()}
+        data["size"] = max(2, len(seats))
+    team = {**OWN_TEAM, "seats": seats}
+    rest = {key: value for key, value in data.items() if key != "seats"}
+    return {"flow": ["lab"], "steps": ["write"], "teams": {"lab": team}, **rest}
 
 
 def _with_names(team: Any, name: str) -> Any:
@@ -411,9 +559,16 @@ def read_organisation(path: Traversable) -> Organisation:
     try:
         if isinstance(folder := data.get("prompts"), str):
             data["prompts"] = _prompts(path, folder, source)
+        if isinstance(graph := data.get("graph"), str) and isinstance(path, Path):
+            beside = str(path.parent / graph)
+            data["graph"] = beside if Path(_module(beside)).is_file() else graph
         return Organisation.model_validate(data)
     except ValidationError as error:
         raise source.error((fault["loc"], _told(fault)) for fault in error.errors()) from error
+
+
+def _module(graph: str) -> str:
+    return graph.rpartition(":")[0]
 
 
 def _prompts(path: Traversable, folder: str, source: Source) -> dict[str, str]:
@@ -449,7 +604,7 @@ OWN_TEAM: dict[str, Any] = {
 }
 """The team of a graph that says nothing of teams."""
 
-BUILT_IN = ("pipeline", "solo", "centralised", "decentralised", "hybrid", "blackboard")
+BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")
 GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """How a function of one's own is named."""
 

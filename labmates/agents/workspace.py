@@ -95,6 +95,8 @@ class Workspace:
         The artifacts whose newest version is partial.
     form
         How the agent states findings; None if it does not.
+    seat
+        The agent's seat.
     """
 
     organisation: Organisation
@@ -104,6 +106,7 @@ class Workspace:
     readers: Sequence[str] = ()
     cut: Collection[str] = ()
     form: FindingsForm | None = None
+    seat: str = ""
     written: list[Written] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     requests: list[WorkRequest] = field(default_factory=list)
@@ -202,9 +205,12 @@ class Workspace:
 
     def send(self, team: str, content: str) -> str:
         """Leave a message for another team."""
-        readers = [*self.readers, *(asked.team for asked in self.requests)]
+        every = [*self.readers, *(asked.team for asked in self.requests)]
+        readers = [name for name in every if self.organisation.may("tell", self.seat, name)]
         if team not in self.organisation.teams or team == self.team:
             raise ToolError(f"'{team}' is not another team. Teams that can still read a message: {_names(readers)}.")
+        if team in every and team not in readers:
+            raise ToolError(f"you may not write to the {team} team. Teams that you may write to: {_names(readers)}.")
         if team not in readers:
             raise ToolError(
                 f"the {team} team has no phase left to start, so it would never read the message. Teams that can "
@@ -218,7 +224,10 @@ class Workspace:
 
     def ask(self, team: str, kind: RequestKind, request: str, justification: str = "") -> str:
         """Ask an earlier team for another phase."""
-        earlier = self.organisation.before(self.team)
+        before = self.organisation.before(self.team)
+        earlier = [name for name in before if self.organisation.may("ask", self.seat, name)]
+        if team in before and team not in earlier:
+            raise ToolError(f"you may not ask the {team} team. Teams that you may ask: {_names(earlier)}.")
         if team not in earlier:
             allowed = ", ".join(earlier) or "none, yours is the first team"
             raise ToolError(f"you can't ask '{team}'. Only teams that worked before yours can be asked: {allowed}.")

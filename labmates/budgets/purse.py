@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.money import show_dollars
 from labmates.budgets.visibility import Visibility, budget_status
 
 
@@ -31,6 +32,8 @@ class Purse:
     likely
         What this step is likely to cost, where that was set aside for it. While the purse can pay it, agents are not
         told that the pool runs low.
+    shares
+        What each agent may still spend, in micro-dollars; without it, no agent has a share of its own.
     """
 
     def __init__(
@@ -42,9 +45,13 @@ class Purse:
         *,
         aside: int = 0,
         likely: int = 0,
+        shares: Mapping[str, int] | None = None,
     ) -> None:
         self.team = team
         self.spent = 0
+        self.spent_by: dict[str, int] = {}
+        self._shares = shares or {}
+        self._agent = ""
         self._ledger = ledger
         self._before = dict(before)
         self._limit = max(0, ledger.total - sum(before.values()) - aside) // sharers
@@ -54,7 +61,26 @@ class Purse:
     @property
     def left(self) -> int:
         """The remaining money of this step in the pool as it was when the step started, in micro-dollars."""
-        return self._limit - self.spent
+        left = self._limit - self.spent
+        share = self._share
+        return left if share is None else min(left, share)
+
+    @property
+    def _share(self) -> int | None:
+        """What is left of the share of the agent that spends now."""
+        if self._agent not in self._shares:
+            return None
+        return self._shares[self._agent] - self.spent_by.get(self._agent, 0)
+
+    @property
+    def is_bound_by_share(self) -> bool:
+        """Whether the step has more money left than the share of the agent that spends now."""
+        return self._share is not None and self._share < self._limit - self.spent
+
+    def of(self, agent: str) -> Purse:
+        """The purse in the hands of an agent, whose share bounds it from now on."""
+        self._agent = agent
+        return self
 
     @property
     def available(self) -> int:
@@ -76,7 +102,7 @@ class Purse:
     def settle(self, reservation: Reservation, cost: int) -> Entry:
         """Charge what the call really cost."""
         entry = self._ledger.settle(reservation, cost)
-        self.spent -= entry.amount
+        self.note(-entry.amount)
         return entry
 
     def release(self, reservation: Reservation) -> None:
@@ -86,6 +112,8 @@ class Purse:
     def note(self, amount: int) -> None:
         """Count a charge that the ledger already knows, of a step that is replayed when a run resumes."""
         self.spent += amount
+        if self._agent in self._shares:
+            self.spent_by[self._agent] = self.spent_by.get(self._agent, 0) + amount
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
         """The budget text for the agent; empty if it may read nothing.
@@ -94,5 +122,8 @@ class Purse:
         """
         spent = dict(self._before)
         spent[self.team] = spent.get(self.team, 0) + self.spent
-        sure = 0 < self._likely <= self.left
-        return budget_status(visibility, self._ledger.total, spent, self.team, who, aside=self._aside, notice=not sure)
+        sure, share = 0 < self._likely <= self.left, self._share
+        text = budget_status(visibility, self._ledger.total, spent, self.team, who, aside=self._aside, notice=not sure)
+        return (
+            f"{text} Of your own share {show_dollars(max(0, share))} are left." if share is not None and text else text
+        )

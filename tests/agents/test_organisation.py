@@ -74,6 +74,16 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
             "pair.yaml:9: teams.pair.without: there is no tool 'fly'",
         ),
         ("      ben:", "      ana:", "pair.yaml:12: teams.pair.seats.ana: this key stands twice (first in line 11)"),
+        (
+            "teams:",
+            "channels: {read: {ana: [bert]}}\nteams:",
+            "pair.yaml:6: channels.read.ana: there is no seat or team 'bert'.",
+        ),
+        ("teams:", "channels: {tell: some}\nteams:", "pair.yaml:6: channels.tell: 'some' is not all, none or lists"),
+        ("teams:", "shares: half\nteams:", "pair.yaml:6: shares: 'half' is not pooled, equal or shares of seats"),
+        ("teams:", "shares: {ana: 2}\nteams:", "pair.yaml:6: shares: the share of ana must be above 0 and at most 1"),
+        ("teams:", "shares: {ana: 0.5}\nteams:", "pair.yaml:6: shares: the seat ben has no share; give it one"),
+        ("teams:", "shares: {bea: 0.5, all: 0.1}\nteams:", "pair.yaml:6: shares.bea: there is no seat or team 'bea'."),
         ("name: pair", "- pair", "pair.yaml:2: this is no YAML"),
     ],
 )
@@ -127,10 +137,16 @@ def test_the_organisations_of_old_conditions_leave_their_keys() -> None:
     ("values", "told"),
     [
         ({"organisation": "pipeline", "solo": True}, "solo.*it contradicts the organisation pipeline"),
-        ({"model_for": {"kitchen": "scripted:silent"}}, "there is no team 'kitchen'; teams: data, model"),
+        (
+            {"organisation": "hybrid", "team_size": 4, "shares": {"member": 0.4, "all": 0.1}},
+            "the shares of its 4 seats add up to 1.3",
+        ),
+        ({"model_for": {"kitchen": "scripted:silent"}}, "there is no team or seat 'kitchen'; teams: data, model"),
     ],
 )
 def test_a_condition_that_does_not_fit_its_organisation_is_refused(values: dict[str, object], told: str) -> None:
+    if shares := values.pop("shares", None):
+        values["organisation"] = {**find_organisation(str(values["organisation"])).model_dump(), "shares": shares}
     with pytest.raises(ValueError, match=f"(?s){told}"):
         condition(**values)
 
@@ -143,3 +159,35 @@ def test_a_built_in_organisation_has_a_graph_with_its_seats(name: str) -> None:
     assert all(seat in drawing for seat in seats)
     assert len(set(seats)) == len(seats)
     assert organisation.description
+
+
+def test_channels_say_who_may_read_tell_and_ask_whom(file: Path) -> None:
+    channels = "channels: {read: {ana: ben}, tell: {pair: all}, ask: none}\nteams:"
+    file.write_text(PAIR.replace("teams:", channels))
+    pair = read_organisation(file)
+    reached = {
+        verb: [
+            (who, whom) for who, whom in (("ana", "ben"), ("ben", "ana"), ("ana", "pair")) if pair.may(verb, who, whom)
+        ]
+        for verb in ("read", "tell", "ask")
+    }
+    assert reached["read"] == [("ana", "ben"), ("ana", "pair")]
+    assert reached["tell"] == [("ana", "ben"), ("ben", "ana"), ("ana", "pair")]
+    assert reached["ask"] == [("ana", "pair")]
+    assert Organisation.model_validate(pair.model_dump(mode="json")) == pair
+
+
+def test_a_counted_seat_is_named_by_its_stem_in_channels() -> None:
+    crew = find_organisation("centralised")
+    assert crew.may("read", "member_2", "coordinator")
+    assert crew.may("read", "coordinator", "member_2")
+    assert not crew.may("read", "member_2", "member_1")
+    assert crew.may("read", "member_2", "member_2")
+
+
+def test_shares_are_equal_or_go_by_the_first_name_that_stands_for_a_seat(file: Path) -> None:
+    assert find_organisation("hybrid").of_size(4).share_of_seats() == {}
+    file.write_text(PAIR.replace("teams:", "shares: equal\nteams:"))
+    assert read_organisation(file).share_of_seats() == {"ana": 0.5, "ben": 0.5}
+    file.write_text(PAIR.replace("teams:", "shares: {ben: 0.7, pair: 0.2}\nteams:"))
+    assert read_organisation(file).share_of_seats() == {"ana": 0.2, "ben": 0.7}

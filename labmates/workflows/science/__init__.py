@@ -8,6 +8,7 @@ ENTRIES = {
         "teams": ".analyses:TEAMS",
         "necessity": ".analyses:NECESSITY",
         "teamwork": ".analyses:TEAMWORK",
+        "organisations": ".analyses:ORGANISATIONS",
     },
     "labmates.verbs": {
         "demo": ".verbs:DEMO",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from labmates.display_names import shown_settings
 from labmates.errors import UsageError
+from labmates.stats.figures import Drawing
 from labmates.workflows.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
@@ -317,7 +319,8 @@ def necessity(runs: Runs, _params: Params) -> Result:
     """Tell at which split of the evidence a team beats one agent.
 
     Runs with divided evidence (--evidence split:S) of the arms team, oracle (one agent with all instruments) and
-    restricted (one agent with the readings) are paired by seed. The necessity index of a finding is (team −
+    restricted (one agent with the readings) are paired by seed; where there are runs of the arm mute (the same seats
+    kept apart), they stand beside them. The necessity index of a finding is (team −
     restricted) / (oracle − restricted), with a 95 % interval over seeds. The first table has accuracy, index and cost
     for each condition and split, and a verdict in words; the second one has the same for each finding. A figure shows
     accuracy and dollars of all arms over the split.
@@ -353,4 +356,55 @@ NECESSITY = Analysis(
     choices=("runs", "study", "task"),
     kind="science",
     has_figures=True,
+)
+
+
+class OrganisationsParams(Params):
+    """What organisations are compared by."""
+
+    score: str = Field("accuracy", description="The metric that counts as the score, for instance accuracy or quality.")
+
+
+def organisations(runs: Runs, params: OrganisationsParams) -> Result:
+    """Compare organisations by score, money and time.
+
+    Runs of equal task, difficulty, model, budget, evidence and all else are paired by seed. The first table has each
+    organisation's means with 95 % intervals, and whether it is on the Pareto front of score against money; the second
+    one the differences between all of them, with p-values adjusted for their number (Holm).
+    """
+    from labmates.workflows.science.organisation_results import (
+        differences_table,
+        front_figure,
+        outcomes_table,
+        places,
+        verdicts,
+    )
+
+    found = places(runs.ended("science"), params.score)
+    if not found:
+        raise TooFewRunsError(
+            f"no two organisations have runs with the metric {params.score} that are equal in all else; run some with: "
+            "labmates run science --organisation NAME"
+        )
+    figures = [
+        Drawing(
+            f"front-{number}",
+            f"{params.score} against money: {', '.join(str(v) for v in place.settings.values() if isinstance(v, str))}",
+            "The score of each organisation against its money, with intervals; the table has the numbers.",
+            partial(front_figure, place, params.score),
+        )
+        for number, place in enumerate(found, 1)
+    ]
+    tables = [outcomes_table(found, params.score), differences_table(found, params.score)]
+    return Result(tables, figures, [*verdicts(found, params.score)])
+
+
+ORGANISATIONS = Analysis(
+    "organisations",
+    "Which organisation for which task?",
+    OrganisationsParams,
+    organisations,
+    example="labmates analyze organisations --task ecology",
+    choices=("runs", "study", "task"),
+    kind="science",
 )

@@ -89,7 +89,7 @@ def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True
     first = ctx.organisation.render("system", **shared)
     facts = {**_facts(ctx, "system", shared), **_facts(ctx, "role", own)}
     if data:
-        description = ctx.description(seat)
+        description = ctx.description(seat.id)
         columns = {"data_description": Shown(description, {"data": description})}
         first += "\n\n" + ctx.organisation.render("data_set", **columns)
         facts |= _facts(ctx, "data_set", columns)
@@ -106,9 +106,9 @@ def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:
         **_so_far(ctx, lab, team.lead),
         team=team.name,
         request=_request(ctx, lab),
-        artifacts=artifacts_text(shown_artifacts(ctx, lab, team, PLAN_ARTIFACT_CHARS)),
-        stated=str(_stated(ctx, lab)),
-        mail=mail_text(lab, team.name),
+        artifacts=artifacts_text(shown_artifacts(ctx, lab, team.lead, PLAN_ARTIFACT_CHARS)),
+        stated=str(_stated(ctx, lab, team.lead)),
+        mail=mail_text(ctx, lab, team.lead),
         turns=ctx.condition.turns_of(team),
         tools=_CODE if team.has_code else _NO_CODE,
         then=_then(ctx),
@@ -124,9 +124,10 @@ def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Ord
     team, phase = ctx.team(lab), lab["agenda"][0]
     hint = ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}")
     turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
-    held = team.tools(leads=seat == team.lead)
+    held = team.tools(states=ctx.organisation.states(seat))
     lacking = [name for name in ctx.organisation.tools if name not in held]
-    readable, reading = sorted(ctx.newest(lab, seat)), readers(lab["agenda"])
+    readable = sorted(ctx.newest(lab, seat))
+    reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
     also = {name: [*sections] for name, sections in team.also.items() if sections}
     return _order(
         ctx,
@@ -137,7 +138,7 @@ def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Ord
         request=_request(ctx, lab),
         artifact_names=Shown(", ".join(f"`{name}`" for name in readable) or "none yet", {"readable": readable}),
         readers=Shown(", ".join(reading) or "none", {"readers": reading}),
-        mail=mail_text(lab, team.name),
+        mail=mail_text(ctx, lab, seat),
         turns=Shown(str(turns), {"turns": turns}),
         tools=Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
         code_hint=hint if team.has_code else ctx.organisation.render("no_code_hint"),
@@ -174,12 +175,13 @@ def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
     phases = lab["earlier"].get(team.name, [])
     lines: list[list[str]] = []
     for past in phases[-1:] if remembers else phases:
-        reported = [[who, member["summary"]] for who, member in past["members"].items() if member["summary"]]
-        said = [[who, text] for who, text in past["said"]]
+        reports = [[who, member["summary"]] for who, member in past["members"].items() if member["summary"]]
+        reported = [line for line in reports if ctx.organisation.may("read", seat.id, line[0])]
+        said = [[who, text] for who, text in ctx.heard(seat, past["said"])]
         if remembers:
             reported = [line for line in reported if line[0] != seat.id]
             said = said[max((place for place, line in enumerate(said, 1) if line[0] == seat.id), default=0) :]
-        lines += [line for line in reported + said if not team.private or seat == team.lead]
+        lines += reported + said
     text = "\n".join(f"[{who}]: {line}" for who, line in lines)
     return {
         "so_far": Shown(f"\n## From the phases before\n{text}\n" if lines else "", {"so_far": lines}),
@@ -199,7 +201,7 @@ def deliberation_prompt(ctx: LabContext, lab: LabState, seat: Seat, round_: int,
     return _order(
         ctx,
         "deliberate",
-        **_in_round(ctx, lab, seat, round_, phase["said"]),
+        **_in_round(ctx, lab, seat, round_, ctx.heard(seat, phase["said"])),
         task=Shown(member["task"], {"task": member["task"]}),
         calls=calls_text(ctx, phase, seat) or "nothing",
         summary=Shown(reported, {"reported": reported}),
@@ -212,7 +214,7 @@ def next_round_prompt(
     ctx: LabContext, lab: LabState, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse
 ) -> Order:
     """A member's order to speak again, with what its teammates have said `since` it spoke."""
-    values = _in_round(ctx, lab, seat, round_, since)
+    values = _in_round(ctx, lab, seat, round_, ctx.heard(seat, since))
     return _order(ctx, "deliberate", "deliberate_again", **values, budget=_budget(ctx, purse))
 
 
@@ -230,8 +232,10 @@ def _in_round(
     }
 
 
-def write_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float = 1.0) -> Order:
-    """The lead's order to write the team's artifact.
+def write_prompt(
+    ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str, material: float = 1.0
+) -> Order:
+    """The order to write an artifact.
 
     Parameters
     ----------
@@ -241,33 +245,35 @@ def write_prompt(ctx: LabContext, lab: LabState, purse: Purse, material: float =
     team, phase = ctx.team(lab), lab["agenda"][0]
     printed = int(material * OUTPUT_CHARS)
     most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
-    shown = shown_artifacts(ctx, lab, team, int(material * most))
+    shown = shown_artifacts(ctx, lab, author, int(material * most))
     artifacts = artifacts_text(shown)
     if material == 1 and LEFT_OUT in artifacts:
         artifacts += f"\n\n{_READ_ON}"
     return _order(
         ctx,
         "write",
-        artifact=Shown(team.artifact, {"artifact": team.artifact}),
+        artifact=Shown(artifact, {"artifact": artifact}),
         tools=Shown(", ".join(TO_CLOSE), {"tools": [*TO_CLOSE]}),
         readers=_LAST if _is_last(ctx, team) else _NOT_LAST,
         reports="what the members reported" + " and what their code printed" * team.has_code,
         request=_request(ctx, lab, most=int(material * MOST_ARTIFACT_CHARS)),
         sections=_sections(ctx, team),
-        outputs=_reports(ctx, lab, printed),
-        said=excerpt(said_text(phase["said"]), int(material * DISCUSSION_CHARS)),
+        outputs=_reports(ctx, lab, author, printed),
+        said=excerpt(said_text(ctx.heard(author, phase["said"])), int(material * DISCUSSION_CHARS)),
         artifacts=Shown(artifacts, {"material": shown}),
-        stated=_stated(ctx, lab, material),
+        stated=_stated(ctx, lab, author, material),
         budget=_budget(ctx, purse, team),
     )
 
 
-def _reports(ctx: LabContext, lab: LabState, most: int) -> Shown:
+def _reports(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
     """What the members reported since the artifact before, and at most `most` characters of what their code printed."""
     team = ctx.team(lab)
     phases = [*lab["earlier"].get(team.name, []), lab["agenda"][0]]
     reports: dict[str, dict[str, str]] = {}
     for seat in ctx.workers(lab):
+        if not ctx.organisation.may("read", author.id, seat.id):
+            continue
         members = [phase["members"][seat.id] for phase in phases if seat.id in phase["members"]]
         outputs = [number for member in members for number in member["outputs"]]
         reported = "\n".join(member["summary"] for member in members if member["summary"]) or "nothing"
@@ -413,9 +419,9 @@ def _material(ctx: LabContext, team: Team) -> str:
     return f"the members' summaries and what their code printed ({shown[ctx.condition.output_excerpt]})"
 
 
-def _stated(ctx: LabContext, lab: LabState, material: float = 1.0) -> Shown:
+def _stated(ctx: LabContext, lab: LabState, reader: Seat, material: float = 1.0) -> Shown:
     """The findings that the teams have stated so far; what the next team repeated is shown with that one's."""
-    stated, most = ctx.stated(lab), int(material * STATED_CHARS)
+    stated, most = ctx.stated(lab, reader), int(material * STATED_CHARS)
     texts = stated_texts(stated)
     parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in texts.items()]
     whole = {team for team, text in texts.items() if excerpt(text, most) == text}

@@ -22,7 +22,7 @@ from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.visibility import Visibility
-from labmates.errors import UsageError
+from labmates.errors import UsageError, did_you_mean
 from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
 from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
@@ -47,7 +47,7 @@ class ScienceCondition(Condition):
     task: str = Field(description="The science task, by name (see: labmates tasks).")
     model: ModelRef = Field(description="The model of all agents, provider:name (see: labmates models).")
     model_for: dict[str, ModelRef] = Field(
-        default_factory=dict, description="A different model for one team, TEAM=MODEL; can be repeated."
+        default_factory=dict, description="A different model for one team or seat, NAME=MODEL; can be repeated."
     )
     difficulty: Literal["easy", "medium", "hard"] = Field("medium", description="Difficulty of the task's data.")
     budget: Dollars = Field("1.00", description="The pool that all teams share, in dollars.")  # type: ignore[assignment]
@@ -117,8 +117,9 @@ class ScienceCondition(Condition):
     )
     arm: Arm = Field(
         "team",
-        description="With split evidence: the team, each seat with one instrument, or one agent alone with all of them "
-        "(oracle) or with the readings (restricted); an agent alone has no organisation.",
+        description="With split evidence: the team, each seat with one instrument; the same seats, none of which hears "
+        "of another, their findings merged by a fixed rule (mute); or one agent alone with all "
+        "instruments (oracle) or with the readings (restricted). An agent alone has no organisation.",
     )
 
     @model_validator(mode="before")
@@ -169,12 +170,18 @@ class ScienceCondition(Condition):
             faults.append(
                 ("solo", self.solo, f"it contradicts the organisation {self.organisation.name}; leave it out")
             )
+        given_shares = sum(self.crew.share_of_seats().values())
+        if given_shares > 1.000001:
+            why = f"the shares of its {len(self.crew.seats)} seats add up to {given_shares:g} of the pool; lower them"
+            faults.append(("organisation", self.organisation.name, why))
         if self.organisation.graph:
             return self
         if self.organisation.has_colleagues:
-            known = self.organisation.teams
-            wrong = ((team, f"there is no team '{team}'; teams: {', '.join(known)}") for team in self.model_for)
-            faults += [("model_for", team, why) for team, why in wrong if team not in known]
+            teams, seats = self.organisation.teams, self.organisation.seats
+            for name in self.model_for:
+                if name not in {*teams, *seats}:
+                    why = f"there is no team or seat '{name}'{did_you_mean(name, [*teams, *seats])}"
+                    faults.append(("model_for", name, f"{why}; teams: {', '.join(teams)}"))
             if self.team_size > self.organisation.most_seats:
                 most = f"the largest team of {self.organisation.name} has {self.organisation.most_seats} seats"
                 faults.append(("team_size", self.team_size, most))
@@ -210,7 +217,8 @@ class ScienceCondition(Condition):
     @cached_property
     def crew(self) -> Organisation:
         """The organisation with the seats that are taken at this team size."""
-        return self.organisation.of_size(self.team_size)
+        crew = self.organisation.of_size(self.team_size)
+        return crew.apart() if self.arm == "mute" else crew
 
     @property
     def teams(self) -> tuple[Team, ...]:
@@ -219,16 +227,19 @@ class ScienceCondition(Condition):
 
     def twin(self) -> ScienceCondition:
         """The condition of one agent alone on equal terms; for one agent alone, that of the pipeline's teams."""
-        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", "solo"})
+        apart = {"arm"} if self.arm == "mute" else set()
+        shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", "solo", *apart})
         return type(self).model_validate({**shared, "solo": not self.solo})
 
     def turns_of(self, team: Team) -> int:
         """The most replies of one agent of `team` in one phase of work."""
         return self.max_turns * team.turns
 
-    def model_of(self, team: str) -> str:
-        """Return the model of the agents of `team`."""
-        return self.model_for.get(team, self.model)
+    def model_of(self, seat: str) -> str:
+        """The model of a seat: what is given for it or for its team, else what the organisation says."""
+        team, declared = self.organisation.seats.get(seat, ("", None))
+        given = self.model_for.get(seat) or self.model_for.get(team)
+        return given or (declared.model if declared else "") or self.model
 
     @property
     def pool(self) -> int:
@@ -237,8 +248,9 @@ class ScienceCondition(Condition):
 
     def models(self) -> list[str]:
         """Return the models that take part, each once, in the order of the teams."""
-        places = self.model_for if self.organisation.graph else [team.name for team in self.teams]
-        return list(dict.fromkeys([*([self.model] if self.organisation.graph else []), *map(self.model_of, places)]))
+        if self.organisation.graph:
+            return list(dict.fromkeys([self.model, *map(self.model_of, self.model_for)]))
+        return list(dict.fromkeys(self.model_of(seat) for team in self.teams for seat in team.seats))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -251,6 +263,7 @@ class ScienceCondition(Condition):
 
     def check(self) -> None:
         """Check that the task and the models are known."""
+        from labmates.agents.own_tools import own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
@@ -260,14 +273,21 @@ class ScienceCondition(Condition):
             instruments_of(task)
         elif self.arm != "team":
             raise UsageError(f"--arm {self.arm}: an arm needs divided evidence; add --evidence split:S (try split:1)")
+        if self.arm == "mute" and (self.organisation.graph or not self.organisation.has_colleagues):
+            what = "an organisation as code" if self.organisation.graph else "one agent alone"
+            raise UsageError(f"--arm mute: {what} has no seats to keep apart; use an organisation file with a team")
+        for team in self.organisation.teams.values():
+            for name in team.own_tools:
+                own_tool(name)
         for model in self.models():
             parse_model(model)
         if self.organisation.graph:
             from labmates.workflows.science.own_graph import load_function
 
-            if self.evidence != SHARED and self.arm == "team":
+            if self.evidence != SHARED and self.arm == "team" and not self.organisation.declares_seats:
                 raise UsageError(
-                    f"--evidence {self.evidence}: an organisation as code does not declare its seats, so none of them "
-                    "can hold a part; use an organisation file, or --arm oracle or restricted"
+                    f"--evidence {self.evidence}: {self.organisation.graph} does not declare its seats, so none can "
+                    f"hold a part; write an organisation file with graph: {self.organisation.graph} and "
+                    "seats: [NAMES], or use --arm oracle or restricted"
                 )
             load_function(self.organisation.graph)

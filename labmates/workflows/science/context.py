@@ -11,7 +11,8 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from labmates.agents.findings import FindingsForm
 from labmates.agents.organisation import FlowPhase, Organisation, Seat, Team
-from labmates.agents.tools import tool_schemas
+from labmates.agents.own_tools import own_schema
+from labmates.agents.tools import ARGUMENTS, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
@@ -23,7 +24,7 @@ from labmates.workflows.sandbox_pool import RunSandboxes
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.evidence import held_part
 from labmates.workflows.science.reserve import likely_cost, set_aside
-from labmates.workflows.science.state import LabState
+from labmates.workflows.science.state import LabState, first_state
 from labmates.workflows.services import Services
 
 
@@ -52,14 +53,16 @@ class LabContext:
         """The team whose phase goes on."""
         return self.organisation.teams[lab["agenda"][0]["team"]]
 
-    def description(self, seat: Seat) -> str:
+    def description(self, seat: str) -> str:
         """The data dictionary of what a seat holds."""
-        return self.parts[held_part(self.organisation, seat.id, len(self.parts))].description
+        return self.parts[held_part(self.organisation, seat, len(self.parts))].description
 
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:
         """The descriptions of the tools, the same with each call of the run."""
-        return tuple(tool_schemas(self.organisation.tools, self.form))
+        names = self.organisation.tools
+        own = [own_schema(name) for name in names if name not in ARGUMENTS]
+        return (*tool_schemas([name for name in names if name in ARGUMENTS], self.form), *own)
 
     def tools_to_talk(self, team: Team) -> Sequence[dict[str, Any]]:
         """The tools of steps that use none: one conversation names the same in each call, or no cache can serve it."""
@@ -67,17 +70,25 @@ class LabContext:
 
     def speaker(self, team: Team, seat: Seat) -> Speaker:
         """The agent on a seat, as one who makes calls."""
-        return Speaker(team.name, seat.id, self.condition.model_of(team.name))
+        return Speaker(team.name, seat.id, self.condition.model_of(seat.id))
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
-        """Return the purse of a step of `team` that starts in this state of the lab."""
-        return Purse(self.ledger, team, lab["spent"], sharers, aside=set_aside(self.condition, lab["agenda"]))
+        """Return the purse of a step of `team` that starts in this state of the lab; the agents' shares bound it."""
+        aside, spent = set_aside(self.condition, lab["agenda"]), lab["spent_by"]
+        shares = {seat: share - spent.get(seat, 0) for seat, share in self.shares.items()}
+        return Purse(self.ledger, team, lab["spent"], sharers, aside=aside, shares=shares)
 
-    def purse_to_write(self, lab: LabState, team: Team) -> Purse:
+    @cached_property
+    def shares(self) -> dict[str, int]:
+        """What each seat may spend on plans, work and talk, in micro-dollars; empty where all draw on one pool."""
+        pool = max(0, self.ledger.total - set_aside(self.condition, first_state(self.organisation)["agenda"]))
+        return {seat: int(share * pool) for seat, share in self.organisation.share_of_seats().items()}
+
+    def purse_to_write(self, lab: LabState, team: Team, sharers: int = 1) -> Purse:
         """Return the purse of the step in which `team` writes its artifact, which may draw on what was set aside."""
         aside = set_aside(self.condition, lab["agenda"][1:])
         likely = likely_cost(self.condition, team) if self.sets_aside else 0
-        return Purse(self.ledger, team.name, lab["spent"], aside=aside, likely=likely)
+        return Purse(self.ledger, team.name, lab["spent"], sharers, aside=aside, likely=likely)
 
     @property
     def sets_aside(self) -> bool:
@@ -90,12 +101,10 @@ class LabContext:
 
     def newest(self, lab: LabState, reader: Seat | None = None) -> dict[str, str]:
         """The newest content of every artifact by name; for a `reader`, of those that it may read."""
-        team = self.team(lab)
-        hidden = {*team.seats} - {team.lead.id, *([reader.id] if reader else [])} if team.private else set()
-        shown: dict[str, str] = {}
+        may, shown = self.organisation.may, dict[str, str]()
         for name, versions in lab["artifacts"].items():
             writers = zip(versions, lab["authors"][name], strict=True)
-            readable = [number for number, writer in writers if writer not in hidden or reader in (None, team.lead)]
+            readable = [number for number, writer in writers if reader is None or may("read", reader.id, writer)]
             if readable:
                 shown[name] = self.text(readable[-1])
         return shown
@@ -139,13 +148,23 @@ class LabContext:
         """Return the names of the artifacts whose newest version breaks off."""
         return [name for name, partial in lab["partial"].items() if partial]
 
-    def stated(self, lab: LabState) -> dict[str, dict[str, Any]]:
-        """Return the findings that stand by team, in the order of the teams."""
+    def heard(self, listener: Seat, said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """What of a talk a seat hears."""
+        return [(who, text) for who, text in said if self.organisation.may("tell", who, listener.id)]
+
+    def stated(self, lab: LabState, reader: Seat) -> dict[str, dict[str, Any]]:
+        """Return the findings that stand and that a seat may read, by team in the order of the teams."""
         newest = {team: versions[-1] for team, versions in lab.get("findings", {}).items() if versions}
-        return {team: self.recorder.bodies[newest[team]] for team in self.organisation.teams if team in newest}
+        teams = (team for team in self.organisation.teams.values() if team.name in newest)
+        return {
+            team.name: self.recorder.bodies[newest[team.name]]
+            for team in teams
+            if self.organisation.may("read", reader.id, team.lead.id)
+        }
 
 
 def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) -> None:
     """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
     if team.has_code:
-        sandboxes.warm_up([*team.seats], condition.model_of(team.name))
+        for seat in team.seats:
+            sandboxes.warm_up([seat], condition.model_of(seat))

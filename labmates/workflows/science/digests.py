@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from labmates.agents.excerpts import excerpt, excerpts
-from labmates.agents.organisation import Seat, Team
+from labmates.agents.organisation import Seat
 from labmates.records.events import ToolCallEvent
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import LabState, Phase
@@ -18,13 +18,13 @@ _ABOUT = ("name", "description", "to_team", "target_team")
 """Arguments that tell what a tool call was about."""
 
 
-def shown_artifacts(ctx: LabContext, lab: LabState, team: Team, most: int) -> dict[str, str]:
-    """The newest artifacts but for the team's own, at most `most` characters of each, by name."""
+def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> dict[str, str]:
+    """The newest artifacts that a seat may read, but for its team's own, at most `most` characters of each, by name."""
     partial = ctx.partial(lab)
     return {
         name: excerpt(text, most) + ("\n[this artifact was cut off here]" if name in partial else "")
-        for name, text in ctx.newest(lab).items()
-        if name != team.artifact
+        for name, text in ctx.newest(lab, reader).items()
+        if name != ctx.team(lab).artifact
     }
 
 
@@ -38,9 +38,11 @@ def delimited(name: str, text: str) -> str:
     return f"=== {name} ===\n{text}\n=== end of {name} ==="
 
 
-def mail_text(lab: LabState, team: str) -> str:
-    """Return the messages to a team."""
-    lines = [f"- from the {item['sender']} team: {item['text']}" for item in lab["mail"] if item["to"] == team]
+def mail_text(ctx: LabContext, lab: LabState, reader: Seat) -> str:
+    """Return the messages to the team of a seat that reach this seat."""
+    here, may = ctx.team(lab).name, ctx.organisation.may
+    mail = [item for item in lab["mail"] if item["to"] == here and may("tell", item["agent"], reader.id)]
+    lines = [f"- from the {item['sender']} team: {item['text']}" for item in mail]
     return "\n".join(lines) or "none"
 
 

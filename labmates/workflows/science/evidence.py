@@ -12,7 +12,7 @@ from labmates.tasks.base import Dataset, Difficulty, Task
 from labmates.tasks.evidence import ALL, Part, divide, union
 
 SHARED: Final = "shared"
-Arm = Literal["oracle", "restricted", "team"]
+Arm = Literal["oracle", "restricted", "team", "mute"]
 ALONE: Final[tuple[Arm, ...]] = ("oracle", "restricted")
 """Arms of one agent alone."""
 
@@ -54,7 +54,6 @@ def held_part(organisation: Organisation, seat: str, parts: int) -> int:
     """Index of the part that a seat holds: as the organisation says, else in turn by its place among all seats."""
     if parts == 1:
         return 0
-    seats = [member for team in organisation.teams.values() for member in team.members]
-    place = next(place for place, member in enumerate(seats) if member.id == seat)
-    given = seats[place].evidence
+    place = [*organisation.seats].index(seat)
+    given = organisation.seats[seat][1].evidence
     return (place if given is None else given - 1) % parts

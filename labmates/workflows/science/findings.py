@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -17,9 +17,10 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import FindingsEvent
 from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings, read_findings
+from labmates.tasks.merging import merge_findings
 from labmates.tasks.schema import field_lines, findings_parameters
 from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.state import Phase, Statement
+from labmates.workflows.science.state import Phase, Report, Statement
 
 MOST_FAULTS = 8
 """So many faults of one statement are told."""
@@ -52,16 +53,20 @@ def paper_faults(paper: str, task: Task[Any, Any]) -> str:
     return "; ".join(read_findings(paper, task.findings).problems[:MOST_FAULTS])
 
 
-def keep_findings(ctx: LabContext, phase: Phase, agent: str, before: int, stated: Sequence[Statement]) -> list[int]:
-    """Record what a lead stated, unless the record holds it from before the run was resumed; return the bodies.
+def keep_findings(
+    ctx: LabContext, phase: Phase, agent: str, before: int, stated: Sequence[Statement], place: str = "findings"
+) -> list[int]:
+    """Record what an agent stated, unless the record holds it from before the run was resumed; return the bodies.
 
     Parameters
     ----------
     before
         How often the team stated findings before.
+    place
+        The step within the phase.
     """
     for version, one in enumerate(stated, before + 1):
-        where = {"step": f"{phase['team']}/{phase['number']}/findings/{version}", "team": phase["team"], "agent": agent}
+        where = {"step": f"{phase['team']}/{phase['number']}/{place}/{version}", "team": phase["team"], "agent": agent}
         ctx.recorder.once(FindingsEvent(**where, version=version, **one))
     return [one["findings"] for one in stated]
 
@@ -121,3 +126,27 @@ def _receipt(stated: Mapping[str, Any], repaired: Sequence[str], model: type[Bas
     if repaired:
         told.append(f"Mended: {'; '.join(repaired[:MOST_FAULTS])}.")
     return " ".join([*told, "Another call of state_findings replaces all of them."])
+
+
+JOINED = "the reports of all members, whose findings are merged by a fixed rule"
+
+
+def merged_findings(ctx: LabContext, reports: Iterable[Report]) -> list[Statement]:
+    """The merged findings of all reports that state some, with the tool or as a block of their text; at most one."""
+    bodies, model = ctx.recorder.bodies, ctx.task.findings
+    stated = []
+    for report in reports:
+        if report["findings"]:
+            stated.append(model.model_validate(bodies[report["findings"][-1]]))
+        elif report["versions"] and (read := read_findings(bodies.text(report["versions"][-1]), model).findings):
+            stated.append(read)
+    if not stated:
+        return []
+    return [
+        Statement(findings=bodies.keep(merge_findings(stated).model_dump(mode="json", exclude_none=True)), repaired=[])
+    ]
+
+
+def joined_reports(texts: Mapping[str, str]) -> str:
+    """One paper out of the reports of several researchers, by seat."""
+    return "\n\n".join(f"# Report of {seat}\n\n{text.strip()}" for seat, text in texts.items()) + "\n"

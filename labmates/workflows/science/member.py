@@ -35,14 +35,14 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
     ctx, lab = runtime.context, state["lab"]
     team, phase = ctx.team(lab), lab["agenda"][0]
     seat = team.seats[state["agent"]]
-    purse = ctx.purse(lab, team.name, state["sharers"])
-    model = ctx.condition.model_of(team.name)
+    purse = ctx.purse(lab, team.name, state["sharers"]).of(seat.id)
+    model = ctx.condition.model_of(seat.id)
     async with ctx.sandboxes.session(
         seat.id, model, earlier_code(ctx, phase["team"], seat.id), ctx.condition.code_timeout
     ) as code:
         worker = _Worker(ctx, lab, team, seat, purse, code)
         await worker.work()
-    return {"results": {seat.id: worker.result()}, "spent": {team.name: purse.spent}}
+    return {"results": {seat.id: worker.result()}, "spent": {team.name: purse.spent}, "spent_by": purse.spent_by}
 
 
 class _Worker:
@@ -56,14 +56,18 @@ class _Worker:
         self.member: Member = {**self.phase["members"][seat.id], "waiting": []}
         most = ctx.condition.max_requests
         left = {t: most - lab["asked"].get(f"{team.name}>{t}", 0) for t in ctx.organisation.teams}
-        form = ctx.form if seat == team.lead else None
+        states = ctx.organisation.states(seat)
+        form = ctx.form if states else None
         artifacts, cut = ctx.newest(lab, seat), ctx.partial(lab)
-        self.workspace = Workspace(ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form)
-        self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, team.tools(leads=seat == team.lead))
+        self.workspace = Workspace(
+            ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form, seat.id
+        )
+        self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, team.tools(states=states))
         self.tools.outputs += self.member["outputs"]
         if self.next_team is not None:
             self.tools.after_code = partial(warm_up, ctx.sandboxes, ctx.condition, self.next_team)
-        self.adds = not team.private  # to versions that teammates may write meanwhile
+        # What it adds stands after what teammates write meanwhile, if it may read that.
+        self.adds = all(ctx.organisation.may("read", seat.id, other) for other in team.seats)
         self.waiting: list[Waiting] = []
         self.talk = conversation(
             ctx.caller,

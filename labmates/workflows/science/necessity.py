@@ -3,7 +3,8 @@
 The necessity index of a finding is (team − restricted) / (oracle − restricted): 0 where the team does no better than
 one agent with the readings alone, 1 where it does as well as one agent with all instruments. It is undefined where
 the oracle is no better than the restricted agent. Runs of one arm, seed and condition are averaged first; a seed counts
-where all three arms have it. A report that can't be read has accuracy 0 (intention to treat).
+where all three arms have it. A report that can't be read has accuracy 0 (intention to treat). The index of the same
+seats kept apart, (mute − restricted) / (oracle − restricted), is over the seeds that have the arm mute as well.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from labmates.workflows.science.teamwork import Judged
 
 ARMS: Final = ("restricted", "team", "oracle")
+MUTE: Final = "mute"
 ALL: Final = "all findings"
 LEAST_GAIN: Final = 0.02
 """The index is undefined where the oracle gains less accuracy than this over the restricted agent."""
@@ -66,11 +68,11 @@ class Necessity:
     seeds
         Seeds that all arms have.
     means, spent
-        Mean credit and dollars of each arm.
+        Mean credit and dollars of each arm that was run.
     gain
         Team minus restricted, with its interval over seeds.
-    index
-        None where the oracle is no better than the restricted agent.
+    index, mute_index
+        None where the oracle is no better than the restricted agent, or without runs of the arm.
     """
 
     condition: Mapping[str, Any]
@@ -82,6 +84,7 @@ class Necessity:
     spent: Mapping[str, float]
     gain: Estimate
     index: Estimate | None
+    mute_index: Estimate | None
 
     @property
     def verdict(self) -> str:
@@ -104,7 +107,7 @@ def plays(judged: Sequence[Judged]) -> Iterator[Play]:
         yield Play(
             settings=_text({name: value for name, value in condition.items() if name not in _OF_TEAMS}),
             teams=_text({name: condition[name] for name in (*TEAM_FIELDS, "organisation", "solo") if name in condition})
-            if arm == "team"
+            if arm in ("team", MUTE)
             else "",
             split=float(condition["evidence"].removeprefix("split:")),
             arm=arm,
@@ -125,7 +128,7 @@ def necessity(played: Sequence[Play]) -> list[Necessity]:
     for (settings, split), members in groups:
         by_arm = [*members]
         for teams in dict.fromkeys(play.teams for play in by_arm if play.arm == "team"):
-            mine = [play for play in by_arm if play.arm != "team" or play.teams == teams]
+            mine = [play for play in by_arm if play.teams in ("", teams)]
             compared += _compared(settings, teams, split, mine)
     return compared
 
@@ -135,26 +138,34 @@ def _place(play: Play) -> tuple[str, float]:
 
 
 def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -> Iterator[Necessity]:
-    seeds = sorted(set.intersection(*({play.seed for play in played if play.arm == arm} for arm in ARMS)))
+    having = {arm: {play.seed for play in played if play.arm == arm} for arm in (*ARMS, MUTE)}
+    seeds = sorted(set.intersection(*(having[arm] for arm in ARMS)))
     if not seeds:
         return
-    cells = {(arm, seed): [p for p in played if (p.arm, p.seed) == (arm, seed)] for arm in ARMS for seed in seeds}
-    spent = {arm: fmean(fmean(play.spent for play in cells[arm, seed]) for seed in seeds) for arm in ARMS}
+    over = {arm: [seed for seed in seeds if seed in having[arm]] for arm in having if having[arm] & {*seeds}}
+    cells = {(arm, seed): [p for p in played if (p.arm, p.seed) == (arm, seed)] for arm in over for seed in seeds}
+    spent = {arm: fmean(fmean(play.spent for play in cells[arm, seed]) for seed in over[arm]) for arm in over}
     for finding in dict.fromkeys(name for play in played for name in play.credit):
         credit = {
-            arm: [fmean(play.credit.get(finding, 0.0) for play in cells[arm, seed]) for seed in seeds] for arm in ARMS
+            arm: {seed: fmean(play.credit.get(finding, 0.0) for play in cells[arm, seed]) for seed in over[arm]}
+            for arm in over
         }
-        gains = [team - alone for team, alone in zip(credit["team"], credit["restricted"], strict=True)]
+
+        def index(arm: str, credit: Mapping[str, Mapping[int, float]] = credit) -> Estimate | None:
+            return index_of(*([credit[one][seed] for seed in over[arm]] for one in ("restricted", arm, "oracle")))
+
+        gains = [credit["team"][seed] - credit["restricted"][seed] for seed in seeds]
         yield Necessity(
             json.loads(settings),
             json.loads(teams),
             split,
             finding,
             len(seeds),
-            {arm: fmean(values) for arm, values in credit.items()},
+            {arm: fmean(values.values()) for arm, values in credit.items()},
             spent,
             intervals.mean(gains, SHARE.difference()),
-            index_of(credit["restricted"], credit["team"], credit["oracle"]),
+            index("team"),
+            index(MUTE) if MUTE in over else None,
         )
 
 
@@ -180,17 +191,19 @@ def _ratio(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[
 
 def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Table:
     """The curve of index, accuracy and cost over the split, and a verdict on each."""
+    arms = [arm for arm in ("restricted", MUTE, "team", "oracle") if any(arm in each.means for each in compared)]
     rows = [
         {
             **{name: each.condition.get(name) for name in ("task", "difficulty", "model", "budget")},
-            "team": _named(each.teams),
+            "team": team_name(each.teams),
             "split": each.split,
             "finding": each.finding,
             "seeds": each.seeds,
-            **{f"{arm}_credit": each.means[arm] for arm in ARMS},
+            **{f"{arm}_credit": each.means.get(arm) for arm in arms},
             **each.gain.row("gain"),
             **(each.index.row("index") if each.index else {"index": None, "index_reason": "undefined"}),
-            **{f"{arm}_spent": each.spent[arm] for arm in ARMS},
+            **(each.mute_index.row("mute_index") if each.mute_index else {"mute_index": None}),
+            **{f"{arm}_spent": each.spent.get(arm) for arm in arms},
             "verdict": each.verdict,
         }
         for each in compared
@@ -201,10 +214,11 @@ def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Tab
         Column("split", form="g"),
         Column("finding"),
         Column("seeds"),
-        *(Column(f"{arm}_credit", arm, form=".3f", group="accuracy") for arm in ARMS),
+        *(Column(f"{arm}_credit", arm, form=".3f", group="accuracy") for arm in arms),
         Column("gain", "team − restricted", form="+.3f", shows="both"),
         Column("index", "necessity index", form=".2f", shows="both"),
-        *(Column(f"{arm}_spent", arm, form=".3f", group="dollars") for arm in ARMS),
+        *[Column("mute_index", "index of mute", form=".2f", shows="both")] * (MUTE in arms),
+        *(Column(f"{arm}_spent", arm, form=".3f", group="dollars") for arm in arms),
         Column("verdict"),
     ]
     note = (
@@ -214,7 +228,8 @@ def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Tab
     return Table(name, title, columns, rows, [note])
 
 
-def _named(teams: Mapping[str, Any]) -> str:
+def team_name(teams: Mapping[str, Any]) -> str:
+    """The organisation and the size of a condition's teams."""
     organisation = teams.get("organisation", "solo" if teams.get("solo") else "pipeline")
     name = organisation["name"] if isinstance(organisation, Mapping) else organisation
     return f"{name}, size {teams['team_size']}" if "team_size" in teams else str(name)
@@ -231,7 +246,7 @@ def verdicts(compared: Sequence[Necessity]) -> list[str]:
     for verdict, lead in words.items():
         places = [
             f"{each.condition.get('task')} at split {each.split:g} and ${each.condition.get('budget')} "
-            f"({_named(each.teams)}, {each.condition.get('model')})"
+            f"({team_name(each.teams)}, {each.condition.get('model')})"
             for each in compared
             if each.verdict == verdict
         ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from labmates.budgets.money import show_dollars
-from labmates.records.events import ArtifactEvent, Event, FindingsEvent, ToolCallEvent, told_whole
+from labmates.records.events import ArtifactEvent, ChargeEvent, Event, FindingsEvent, ToolCallEvent, told_whole
 from labmates.records.recorder import Recorder
 from labmates.workflows.experiment import EXPERIMENTS, Outcome
 from labmates.workflows.science.condition import ScienceCondition
@@ -44,6 +45,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("states", "the findings of the paper are stated", "" if stated else "no findings were stated"),
         Rule("valid", "the run may be used", first.invalid or ""),
         Rule("pays", "it spends no more than its pool", over),
+        Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
         Rule("private", "nobody reads what it may not", next(_peeks(condition, recorder), "")),
         Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
@@ -59,6 +61,17 @@ def _written(events: Sequence[Event]) -> set[str]:
     return {event.name for event in events if isinstance(event, ArtifactEvent)}
 
 
+def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
+    """Yield who spent more than its share of the pool, but for the writing of artifacts."""
+    spent: Counter[str] = Counter()
+    for event in recorder.events:
+        if isinstance(event, ChargeEvent) and "/write/" not in event.step:
+            spent[event.agent] += event.amount
+    for seat, share in condition.crew.share_of_seats().items():
+        if spent[seat] > share * condition.pool:
+            yield f"{seat}: {show_dollars(spent[seat])} of {show_dollars(int(share * condition.pool))}"
+
+
 def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
     """Yield who read an artifact that only hidden teammates wrote."""
     authors: dict[str, set[str]] = {}
@@ -67,9 +80,8 @@ def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
             authors.setdefault(event.name, set()).add(event.agent)
         if not (isinstance(event, ToolCallEvent) and event.tool == "read_artifact" and event.ok):
             continue
-        team, name = condition.crew.teams[event.team], recorder.bodies[event.arguments]["name"]
-        hidden = {*team.seats} - {event.agent, team.lead.id}
-        if team.private and event.agent != team.lead.id and authors[name] <= hidden:
+        name = recorder.bodies[event.arguments]["name"]
+        if not any(condition.crew.may("read", event.agent, author) for author in authors[name]):
             yield f"{event.agent} read {name} ({event.step})"
 
 

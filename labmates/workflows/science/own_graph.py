@@ -28,11 +28,12 @@ from langgraph.runtime import Runtime
 from pydantic import ConfigDict
 
 from labmates.agents.organisation import REPORT
+from labmates.agents.own_tools import OWN_TOOLS, own_tool
 from labmates.agents.tools import ARGUMENTS, STATE, ToolError, tool_schemas
 from labmates.agents.workspace import Workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
-from labmates.errors import UsageError
+from labmates.errors import UsageError, unknown_name
 from labmates.models.orders import Order
 from labmates.models.reply import ToolCall
 from labmates.records.events import PhaseEvent
@@ -49,6 +50,7 @@ from labmates.workflows.science.writing import keep_version
 
 TOOLS = ("run_code", "read_artifact", "write_artifact", "append_artifact", "replace_section", STATE, "list_artifacts")
 """The tools of a seat."""
+DIVIDED = "It is divided: each seat's Python session holds the records of one instrument as `df`."
 
 
 @dataclass
@@ -87,16 +89,21 @@ class Lab:
         return SeatModel(lab=self, seat=seat)
 
     def tools(self, seat: str = "researcher", names: Sequence[str] = TOOLS) -> list[BaseTool]:
-        """The tools of a seat.
+        """The tools of a seat, and those of other packages (entry points ``labmates.tools``) by name.
 
         Raises
         ------
         UsageError
             If there is no such tool.
         """
-        if unknown := [name for name in names if name not in TOOLS]:
-            raise UsageError(f"there is no tool '{unknown[0]}' in the lab; tools: {', '.join(TOOLS)}")
+        known = [*TOOLS, *OWN_TOOLS.names()]
+        if unknown := [name for name in names if name not in known]:
+            raise UsageError(f"there is no tool '{unknown[0]}' in the lab; tools: {', '.join(known)}")
         return [self._tool(seat, name) for name in names]
+
+    def data(self, seat: str = "researcher") -> str:
+        """The description of the data that a seat holds: with divided evidence, of its part alone."""
+        return self._ctx.description(seat)
 
     async def run_code(self, code: str, seat: str = "researcher") -> CodeResult:
         """Run code in the sandbox of a seat; the call is neither charged nor recorded, as those of its tools are."""
@@ -146,6 +153,9 @@ class Lab:
                 self._keep(seat, place.tools.workspace)
             return text
 
+        if name not in TOOLS:
+            own = own_tool(name)
+            return StructuredTool(name=name, description=own.description, args_schema=own.args_schema, coroutine=use)
         [schema] = tool_schemas([name], self._ctx.form)
         parameters = schema["function"]["parameters"] if name == STATE else ARGUMENTS[name]
         return StructuredTool(
@@ -170,12 +180,14 @@ class Lab:
     async def _place(self, seat: str) -> Place:
         if seat not in self._places:
             ctx, team = self._ctx, self._phase["team"]
+            if ctx.organisation.declares_seats and seat not in ctx.organisation.seats:
+                raise unknown_name("seat", seat, [*ctx.organisation.seats])
             speaker = Speaker(team, seat, ctx.condition.model_of(seat))
-            purse = Purse(ctx.ledger, team, {})
+            purse = Purse(ctx.ledger, team, {}, shares=ctx.shares).of(seat)
             code = ctx.sandboxes.session(seat, speaker.model, earlier_code(ctx, team, seat), ctx.condition.code_timeout)
             workspace = Workspace(ctx.organisation, team, self._artifacts, {}, form=ctx.form)
             session = await self._stack.enter_async_context(code)
-            tools = ToolUse(ctx, speaker, purse, session, workspace, [*TOOLS])
+            tools = ToolUse(ctx, speaker, purse, session, workspace, [*TOOLS, *OWN_TOOLS.names()])
             self._places.setdefault(seat, Place(speaker, purse, tools))
         return self._places[seat]
 
@@ -276,13 +288,14 @@ async def _finish(lab: Lab, made: object) -> None:
 
 def _brief(ctx: LabContext) -> Order:
     """The whole project as one order, with the facts that its text renders."""
+    data = ctx.parts[0].description if len(ctx.parts) == 1 else DIVIDED
     team = next(iter(ctx.organisation.teams.values()))
     facts = {
         "step": "work",
         "agent": "researcher",
         "brief": ctx.task.brief,
         "findings": ctx.findings_text,
-        "data": ctx.dataset.description,
+        "data": data,
         "also": {REPORT: [*team.sections]},
         "artifact": REPORT,
         "block": "findings",
@@ -291,7 +304,7 @@ def _brief(ctx: LabContext) -> Order:
         "own_work",
         brief=ctx.task.brief,
         findings=ctx.findings_text,
-        data=ctx.dataset.description,
+        data=data,
         code_hint=ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}"),
         artifacts="\n".join(f"- {section}" for section in team.sections),
         stating=ctx.organisation.render("findings_section", example=findings_example(ctx.task)),

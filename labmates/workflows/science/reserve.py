@@ -21,7 +21,7 @@ from labmates.workflows.science.state import Phase
 
 def likely_cost(condition: ScienceCondition, team: Team) -> int:
     """The likely cost of a team's artifact at the price list, in micro-dollars."""
-    return condition.prices.of(condition.model_of(team.name)).cost(team.tokens.input, team.tokens.output)
+    return condition.prices.of(condition.model_of(team.lead.id)).cost(team.tokens.input, team.tokens.output)
 
 
 def share_of(condition: ScienceCondition, team: Team) -> int:
@@ -35,5 +35,9 @@ def share_of(condition: ScienceCondition, team: Team) -> int:
 
 def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
     """Return what is set aside for the artifacts of these phases, in micro-dollars."""
-    teams = condition.organisation.teams
-    return sum(share_of(condition, teams[phase["team"]]) for phase in phases if "write" in phase["steps"])
+    shares = 0
+    for phase in phases:
+        team = condition.crew.teams[phase["team"]]
+        writers = len(team.seats) if "report" in phase["steps"] else int("write" in phase["steps"])
+        shares += writers * share_of(condition, team)
+    return shares

@@ -193,9 +193,9 @@ def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event],
             replace(trace, team=PAPER) if trace.name == REPORT or place == last else trace
             for place, trace in enumerate(trail)
         )
-    stated = [
-        event for event in events if isinstance(event, FindingsEvent) and event.team == condition.organisation.author
-    ][-1:]
+    stated = [event for event in events if isinstance(event, FindingsEvent) and event.team == condition.crew.author][
+        -1:
+    ]
     artifacts = _newest(trail)
     text = artifacts.pop(REPORT, None)
     return Report(
@@ -242,5 +242,6 @@ def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, flo
         "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),
         "failed_reply_rate": round(usage.failed_replies / usage.llm_calls, 6) if usage.llm_calls else 0.0,
     }
-    coordinated = coordination(recorder.events, recorder.bodies, organisation.seats).metrics
+    seats = [*organisation.seats] if organisation.declares_seats else []
+    coordinated = coordination(recorder.events, recorder.bodies, seats).metrics
     return {**judged_metrics(_scores(recorder)), **counted, **coordinated}

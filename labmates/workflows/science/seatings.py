@@ -94,7 +94,7 @@ def seating_study(models: Sequence[str], condition: Mapping[str, Any], *, replic
 
 def _seated(run: RunRecord) -> tuple[str, ...]:
     condition = cast(ScienceCondition, condition_of(run))
-    return tuple(condition.model_of(team.name) for team in condition.teams)
+    return tuple(condition.model_of(team.lead.id) for team in condition.teams)
 
 
 def _shared(run: RunRecord) -> dict[str, Any]:

@@ -74,9 +74,10 @@ class Phase(TypedDict):
 
 
 class Mail(TypedDict):
-    """A message from one team to another."""
+    """A message of an agent, whose team is the sender, to another team."""
 
     sender: str
+    agent: str
     to: str
     text: str
 
@@ -99,6 +100,19 @@ class Statement(TypedDict):
 
     findings: int
     repaired: list[dict[str, str]]
+
+
+class Report(TypedDict):
+    """What one agent leaves behind that wrote an artifact: versions and statements, oldest first, as numbers of bodies.
+
+    `paid` is false if the pool could pay for none of it.
+    """
+
+    artifact: str
+    versions: list[int]
+    findings: list[int]
+    partial: bool
+    paid: bool
 
 
 class MemberResult(TypedDict):
@@ -145,6 +159,8 @@ class LabState(TypedDict):
         Phases to come, the present one first.
     spent
         Charges by team, in micro-dollars.
+    spent_by
+        Charges by seat, but for the writing of artifacts.
     artifacts
         Versions of each artifact, oldest first, as numbers of bodies.
     partial
@@ -167,6 +183,7 @@ class LabState(TypedDict):
 
     agenda: list[Phase]
     spent: dict[str, int]
+    spent_by: dict[str, int]
     artifacts: dict[str, list[int]]
     authors: dict[str, list[str]]
     partial: dict[str, bool]
@@ -180,13 +197,14 @@ class LabState(TypedDict):
 
 
 class TeamState(TypedDict):
-    """State of one team's graph: the lab's, to which its steps add, and what its members bring back from work.
+    """State of one team's graph: the lab's, to which its steps add, and what its members bring back.
 
     `over` ends the passage at once, since the pool can't pay it.
     """
 
     agenda: list[Phase]
     spent: Annotated[dict[str, int], add_counts]
+    spent_by: Annotated[dict[str, int], add_counts]
     artifacts: Annotated[dict[str, list[int]], add_versions]
     authors: Annotated[dict[str, list[str]], add_versions]
     partial: Annotated[dict[str, bool], newest]
@@ -198,6 +216,7 @@ class TeamState(TypedDict):
     phases: Annotated[dict[str, int], add_counts]
     exhausted: Annotated[bool, either]
     results: Annotated[dict[str, MemberResult], newest]
+    reports: Annotated[dict[str, Report], newest]
     over: Annotated[bool, either]
 
 
@@ -212,7 +231,7 @@ class WorkOrder(TypedDict):
 def start(condition: ScienceCondition, seed: int) -> LabState:
     """The state in which a run of the lab starts: the phases of the organisation's flow."""
     del seed
-    return first_state(condition.organisation)
+    return first_state(condition.crew)
 
 
 def first_state(organisation: Organisation) -> LabState:
@@ -225,6 +244,7 @@ def first_state(organisation: Organisation) -> LabState:
     return LabState(
         agenda=agenda,
         spent={},
+        spent_by={},
         artifacts={},
         authors={},
         partial={},

@@ -1,4 +1,4 @@
-"""A team's graph: plan, work in parallel, deliberate, write the artifact. One passage is one phase of the team.
+"""A team's graph: plan, work in parallel, deliberate, write or report. One passage is one phase of the team.
 
 The organisation says which of these steps there are. If members have asked earlier teams for work, the passage ends
 after the work and the lab sends those teams first; then the team's graph is entered again, and the members who waited
@@ -19,7 +19,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.excerpts import excerpt
-from labmates.agents.organisation import REPORT, Seat, StepName, Team
+from labmates.agents.organisation import REPORT, WRITES, Seat, StepName, Team
 from labmates.agents.sections import continued
 from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
@@ -40,7 +40,7 @@ from labmates.workflows.science.briefs import (
     write_prompt,
 )
 from labmates.workflows.science.context import LabContext, warm_up
-from labmates.workflows.science.findings import keep_findings
+from labmates.workflows.science.findings import JOINED, joined_reports, keep_findings, merged_findings
 from labmates.workflows.science.member import work
 from labmates.workflows.science.state import (
     Asked,
@@ -48,6 +48,7 @@ from labmates.workflows.science.state import (
     Mail,
     Member,
     Phase,
+    Report,
     TeamState,
     WorkOrder,
     new_member,
@@ -77,11 +78,17 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
         graph.add_edge(member, "gather")
     if members:
         graph.add_node("gather", gather)
+    authors = [f"{member}_reports" for member in team.seats] if "report" in steps else []
+    for author in authors:
+        graph.add_node(author, report, input_schema=WorkOrder)
+        graph.add_edge(author, "merge")
+    if authors:
+        graph.add_node("merge", merge)
     graph.add_node("begin", begin)
     graph.add_node("end", end)
-    after = [*members, *nodes, "end", END]
+    after = [*members, *authors, *nodes, "end", END]
     graph.add_conditional_edges(START, entrance, ["begin", *after])
-    for name in ("begin", *(("gather",) if members else ()), *nodes):
+    for name in ("begin", *["gather"] * bool(members), *["merge"] * bool(authors), *nodes):
         graph.add_conditional_edges(name, next_step, after)
     graph.add_edge("end", END)
     return graph.compile(name=f"{team.name} team")
@@ -98,9 +105,12 @@ async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an
         return END
     phase = state["agenda"][0]
     step = phase["steps"][0] if phase["steps"] else "end"
-    if step != "work":
+    if step not in ("work", "report"):
         return step
-    lab = cast(LabState, {key: value for key, value in state.items() if key not in ("results", "over")})
+    lab = cast(LabState, {key: value for key, value in state.items() if key not in ("results", "reports", "over")})
+    if step == "report":
+        members = phase["members"]
+        return [Send(f"{agent}_reports", WorkOrder(agent=agent, sharers=len(members), lab=lab)) for agent in members]
     open_ = [agent for agent, member in phase["members"].items() if member["status"] != "done"]
     return [Send(agent, WorkOrder(agent=agent, sharers=len(open_), lab=lab)) for agent in open_]
 
@@ -128,7 +138,7 @@ async def end(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx, phase = runtime.context, state["agenda"][0]
     team, where = phase["team"], _here(phase, "end")
     ctx.recorder.once(PhaseEvent(**where, status="ended", number=phase["number"], reason=phase["reason"]))
-    wrote = "write" in ctx.flow(state).names
+    wrote = ctx.flow(state).names[-1] in WRITES
     earlier = [] if wrote else [*state["earlier"].get(team, []), phase]
     return {"agenda": state["agenda"][1:], "earlier": {team: earlier}}
 
@@ -140,14 +150,15 @@ def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
     if ctx.sets_aside:
         where = _here(phase, "skipped")
         ctx.recorder.once(PhaseEvent(**where, status="skipped", number=phase["number"], reason=phase["reason"]))
-    return {"agenda": agenda, "spent": {phase["team"]: purse.spent}, "exhausted": True, "over": True}
+    spent = {"spent": {phase["team"]: purse.spent}, "spent_by": purse.spent_by}
+    return {"agenda": agenda, **spent, "exhausted": True, "over": True}
 
 
 async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     """Let the lead plan the phase and give each member its task."""
     ctx, phase = runtime.context, state["agenda"][0]
     team, workers = ctx.team(state), ctx.workers(state)
-    purse = ctx.purse(state, team.name)
+    purse = ctx.purse(state, team.name).of(team.lead.id)
     messages = _opening(ctx, state, team.lead, plan_prompt(ctx, state, purse))
     exhausted = False
 
@@ -173,20 +184,21 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             tools=ctx.tools_to_talk(team),
         )
     except InsufficientFundsError:
-        if not (ctx.sets_aside and team.artifact == REPORT):
+        if not (purse.is_bound_by_share or (ctx.sets_aside and team.artifact == REPORT)):
             return unpaid(ctx, state, purse)
         # The paper is written in any case, from what there is.
-        answer, exhausted = None, True
+        answer, exhausted = None, not purse.is_bound_by_share
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
         **phase,
-        "steps": ["write"] if exhausted else phase["steps"][1:],
+        "steps": phase["steps"][-1:] if exhausted else phase["steps"][1:],
         "plan": text,
         "members": _members(ctx, state, tasks, done=exhausted),
     }
     return {
         "agenda": [planned, *state["agenda"][1:]],
         "spent": {team.name: purse.spent},
+        "spent_by": purse.spent_by,
         "exhausted": exhausted,
         "conversations": ctx.memory(team, team.lead, [*messages, AIMessage(text)]),
     }
@@ -205,7 +217,7 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     conversations: dict[str, list[int]] = {}
     exhausted = False
     for seat in ctx.workers(state):
-        messages = _opening(ctx, state, seat, bid_prompt(ctx, state, seat, purse))
+        messages = _opening(ctx, state, seat, bid_prompt(ctx, state, seat, purse.of(seat.id)))
         try:
             answer = await ask(
                 ctx.caller,
@@ -219,6 +231,8 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 tools=ctx.tools_to_talk(team),
             )
         except InsufficientFundsError:
+            if purse.is_bound_by_share:
+                continue
             exhausted = True
             break
         bids[seat.id] = answer or (0, "")
@@ -238,6 +252,7 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     return {
         "agenda": agenda,
         "spent": {team.name: purse.spent},
+        "spent_by": purse.spent_by,
         "exhausted": exhausted,
         "conversations": conversations,
     }
@@ -297,7 +312,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         findings += keep_findings(ctx, phase, agent, had + len(findings), result["stated"])
         for to, text in result["sent"]:
             step = f"mail/{len(state['mail']) + len(mail)}"
-            mail.append(Mail(sender=phase["team"], to=to, text=text))
+            mail.append(Mail(sender=phase["team"], agent=agent, to=to, text=text))
             body = ctx.recorder.bodies.keep(text)
             ctx.recorder.once(MessageEvent(**_here(phase, step, agent), to=to, text=body))
         waiting = list(result["member"]["waiting"])
@@ -344,6 +359,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     for round_ in range(1, ctx.rounds(state) + 1):
         for role in team.members:
             step = f"{team.name}/{phase['number']}/{role.id}/deliberation/{round_}"
+            purse.of(role.id)
             if role.id in spoken:
                 before, heard = spoken[role.id]
                 order = next_round_prompt(ctx, state, role, round_, said[heard:], purse)
@@ -364,6 +380,8 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                     tools=ctx.tools_to_talk(team),
                 )
             except InsufficientFundsError:
+                if purse.is_bound_by_share:
+                    continue
                 exhausted = True
                 break
             if text:
@@ -382,6 +400,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     return {
         "agenda": [{**phase, "said": said, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
         "spent": {team.name: purse.spent},
+        "spent_by": purse.spent_by,
         "exhausted": exhausted,
         "conversations": conversations,
     }
@@ -392,9 +411,9 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx, phase = runtime.context, state["agenda"][0]
     team = ctx.team(state)
     purse = ctx.purse_to_write(state, team)
-    author = Author(ctx, state, purse)
+    author = Author(ctx, cast(LabState, state), purse, team.lead, team.artifact)
     try:
-        await author.write(author.affordable(_orders(ctx, state, purse)))
+        await author.write(author.affordable(_orders(ctx, state, purse, team.lead, team.artifact)))
     except InsufficientFundsError:
         if not author.versions:
             return {**unpaid(ctx, state, purse), "findings": {team.name: author.findings}}
@@ -407,6 +426,53 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         update["artifacts"] = {author.artifact: author.versions}
         update["authors"] = {author.artifact: [team.lead.id] * len(author.versions)}
         update["partial"] = {author.artifact: author.workspace.is_partial(author.artifact)}
+    return update
+
+
+async def report(state: WorkOrder, runtime: Runtime[LabContext]) -> Update:
+    """Let one member state its findings and write a report of its own, which its teammates don't read."""
+    ctx, lab = runtime.context, state["lab"]
+    team = ctx.team(lab)
+    seat = team.seats[state["agent"]]
+    purse, paid = ctx.purse_to_write(lab, team, state["sharers"]), True
+    author = Author(ctx, lab, purse, seat, f"{team.artifact}_of_{seat.id}")
+    try:
+        await author.write(author.affordable(_orders(ctx, lab, purse, seat, author.artifact)))
+    except InsufficientFundsError:
+        paid = bool(author.versions)
+    partial = bool(author.versions) and author.workspace.is_partial(author.artifact)
+    written = Report(
+        artifact=author.artifact, versions=author.versions, findings=author.findings, partial=partial, paid=paid
+    )
+    return {"reports": {seat.id: written}, "spent": {team.name: purse.spent}}
+
+
+async def merge(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Merge the findings of all reports by the rule of `labmates.tasks.merging`, and join the reports."""
+    ctx, phase = runtime.context, state["agenda"][0]
+    team = ctx.team(state)
+    reports = {seat: state["reports"][seat] for seat in team.seats}
+    findings = merged_findings(ctx, reports.values())
+    before = len(state["findings"].get(team.name, []))
+    merged = keep_findings(ctx, phase, "", before, findings)
+    written = {seat: one for seat, one in reports.items() if one["versions"]}
+    if not written and not all(one["paid"] for one in reports.values()):
+        return unpaid(ctx, state, Purse(ctx.ledger, team.name, state["spent"]))
+    update: Update = {
+        "agenda": [{**phase, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
+        "findings": {team.name: merged},
+        "artifacts": {one["artifact"]: one["versions"] for one in written.values()},
+        "authors": {one["artifact"]: [seat] * len(one["versions"]) for seat, one in written.items()},
+        "partial": {one["artifact"]: one["partial"] for one in written.values()},
+    }
+    if written:
+        texts = {seat: ctx.text(one["versions"][-1]) for seat, one in written.items()}
+        paper = ctx.recorder.bodies.keep(joined_reports(texts))
+        version = len(state["artifacts"].get(team.artifact, [])) + 1
+        keep_version(ctx, phase, "", team.artifact, version, paper, JOINED, partial=False)
+        update["artifacts"][team.artifact] = [paper]
+        update["authors"][team.artifact] = [""]
+        update["partial"][team.artifact] = False
     return update
 
 
@@ -424,22 +490,22 @@ def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
     return {"step": f"{phase['team']}/{phase['number']}/{what}", "team": phase["team"], "agent": agent}
 
 
-def _orders(ctx: LabContext, state: TeamState, purse: Purse) -> Iterator[list[BaseMessage]]:
+def _orders(ctx: LabContext, state: LabState, purse: Purse, author: Seat, artifact: str) -> Iterator[list[BaseMessage]]:
     """Yield the transcript that ends with the order to write, and shorter ones for a pool that can't pay it."""
-    lead = ctx.team(state).lead
     if ctx.team(state).memory != "step":
-        messages: list[BaseMessage] | None = _opening(ctx, state, lead, write_prompt(ctx, state, purse), writes=True)
+        order = write_prompt(ctx, state, purse, author, artifact)
+        messages: list[BaseMessage] | None = _opening(ctx, state, author, order, writes=True)
         while messages is not None:
             yield messages
             messages = shorten(messages)
         return
     for halved in range(MOST_HALVED + 1 if ctx.sets_aside else 1):
-        yield _opening(ctx, state, lead, write_prompt(ctx, state, purse, material=0.5**halved))
+        yield _opening(ctx, state, author, write_prompt(ctx, state, purse, author, artifact, material=0.5**halved))
 
 
 def _opening(
     ctx: LabContext,
-    state: TeamState,
+    state: LabState,
     seat: Seat,
     order: Order,
     *,

@@ -8,7 +8,8 @@ from typing import TypeGuard, cast
 
 from langchain_core.runnables import RunnableLambda
 
-from labmates.agents.tools import RunCode, ToolError, check_arguments
+from labmates.agents.own_tools import use_own_tool
+from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments
 from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
 from labmates.models.reply import ToolCall
@@ -63,13 +64,15 @@ class ToolUse:
                 raise
             entry = self.purse.settle(reservation, price)
             self._record(step, call, used, -entry.amount)
-            if used.code is not None:
-                # What else tools do costs nothing to do again.
+            if used.code is not None or call.name not in ARGUMENTS:
+                # What the lab's other tools do costs nothing to do again.
                 await self.ctx.recorder.flush()
         return used.text
 
     async def _carry_out(self, call: ToolCall) -> _Used:
         try:
+            if call.name in self.held and call.name not in ARGUMENTS:
+                return _Used(await use_own_tool(call.name, call.arguments))
             arguments = check_arguments(call.name, call.arguments, self.held)
             if isinstance(arguments, RunCode):
                 return await self._run(arguments.code)
@@ -92,7 +95,7 @@ class ToolUse:
         self.purse.note(charge.amount if charge else 0)
         if told.status:
             self.outputs.append(told.result)
-        elif told.ok:
+        elif told.ok and call.name in ARGUMENTS:
             use_workspace(self.workspace, check_arguments(call.name, call.arguments, self.held))
         return self.ctx.text(told.result)
 

@@ -1,7 +1,7 @@
-"""The step in which a team's lead states the findings and writes the artifact, in one reply or in several.
+"""The step in which an agent states the findings and writes an artifact, in one reply or in several.
 
 A reply may be cut by the length limit; then the artifact goes on where it stopped. A statement that is not valid goes
-back to the lead, and so does, once, a paper whose findings were neither stated with the tool nor can be read from it.
+back to the agent, and so does, once, a paper whose findings were neither stated with the tool nor can be read from it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation import REPORT, Seat
 from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, ToolError, WriteArtifact, check_arguments
@@ -29,7 +28,7 @@ from labmates.workflows.asking import conversation, fault_text, kept_text, remar
 from labmates.workflows.calls import LEAST_OUTPUT_TOKENS
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
-from labmates.workflows.science.state import LabState, Phase, TeamState
+from labmates.workflows.science.state import LabState, Phase
 
 MOST_READS = 6
 """So many replies may only read artifacts."""
@@ -38,7 +37,12 @@ MOST_PIECES = 12
 
 
 class Author:
-    """The lead at the step of writing.
+    """An agent at the step of writing: the lead, or each member where all report.
+
+    Parameters
+    ----------
+    artifact
+        Name of the artifact that it writes.
 
     Attributes
     ----------
@@ -49,20 +53,19 @@ class Author:
         What was stated, likewise.
     """
 
-    def __init__(self, ctx: LabContext, state: TeamState, purse: Purse) -> None:
-        lab = cast(LabState, state)
+    def __init__(self, ctx: LabContext, lab: LabState, purse: Purse, seat: Seat, artifact: str) -> None:
         self.versions: list[int] = []
         self.findings: list[int] = []
         self.team = ctx.team(lab)
-        self.artifact = self.team.artifact
-        self.workspace = Workspace(
-            ctx.organisation, self.team.name, ctx.newest(lab, self.team.lead), {}, cut=ctx.partial(lab), form=ctx.form
-        )
+        self.artifact = artifact
+        artifacts, cut = ctx.newest(lab, seat), ctx.partial(lab)
+        self.workspace = Workspace(ctx.organisation, self.team.name, artifacts, {}, (), cut, ctx.form, seat.id)
+        self._seat = seat
         self._ctx = ctx
         self._phase = lab["agenda"][0]
         self._purse = purse
         self._before = len(lab["artifacts"].get(self.artifact, []))
-        self._stated_before = len(lab.get("findings", {}).get(self.team.name, []))
+        self._stated_before = len(lab["findings"].get(self.team.name, [])) if artifact == self.team.artifact else 0
         self._sent_back = False
 
     def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
@@ -74,7 +77,7 @@ class Author:
         ctx, team = self._ctx, self.team
         wanted = team.tokens.output if ctx.sets_aside else 0
         messages: list[BaseMessage] = []
-        speaker = ctx.speaker(team, team.lead)
+        speaker = ctx.speaker(team, self._seat)
         for messages in orders:
             most = ctx.caller.most_output(speaker, messages, self._purse.left, self._ctx.tools)
             if most >= min(max(wanted, LEAST_OUTPUT_TOKENS), ctx.caller.whole_output(speaker.model)):
@@ -172,7 +175,7 @@ class Author:
     def _faults_of_the_paper(self) -> str:
         """Return, once, what keeps the findings of a paper from being read if none were stated with the tool."""
         stated = self.findings or self._stated_before
-        if self.artifact != REPORT or stated or self._sent_back or not self._stands:
+        if self.team.artifact != REPORT or stated or self._sent_back or not self._stands:
             return ""
         faults = paper_faults(self.workspace.text(self.artifact), self._ctx.task)
         self._sent_back = bool(faults)
@@ -197,21 +200,21 @@ class Author:
         return "\n\n".join(filter(None, [self._standing(), problem, left]))
 
     def _conversation(self, messages: list[BaseMessage]) -> Conversation:
-        team, phase, lead = self.team, self._phase, self.team.lead
+        team, phase, agent = self.team, self._phase, self._seat.id
         return conversation(
             self._ctx.caller,
-            f"{phase['team']}/{phase['number']}/{lead.id}/write",
-            self._ctx.speaker(team, lead),
+            f"{phase['team']}/{phase['number']}/{agent}/write",
+            self._ctx.speaker(team, self._seat),
             messages,
             self._purse,
-            name=f"{lead.id}, phase {phase['number'] + 1}: write {team.artifact}",
+            name=f"{agent}, phase {phase['number'] + 1}: write {self.artifact}",
             tools=self._ctx.tools,
             state_limit=True,
         )
 
     def _keep(self) -> bool:
         """Record what the last reply has brought: versions, and findings; return whether it came on by that."""
-        agent = self.team.lead.id
+        agent = self._seat.id
         new = self.workspace.written[len(self.versions) :]
         for item in new:
             content = self._ctx.recorder.bodies.keep(item.content)
@@ -222,7 +225,8 @@ class Author:
             )
         had = len(self.findings)
         stated = [statement(self._ctx.recorder.bodies, one) for one in self.workspace.stated[had:]]
-        self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated)
+        place = "findings" if self.artifact == self.team.artifact else f"{agent}/findings"
+        self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated, place)
         return bool(new) or (bool(stated) and not had)
 
 

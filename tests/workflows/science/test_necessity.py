@@ -20,7 +20,9 @@ CREDITS = {"events": 1.0, "n_sensors": 0.0}
 def run(
     arm: str, seed: int, accuracy: float | None, split: str = "1", *, status: RunStatus = "completed", **more: Any
 ) -> Judged:
-    team = {"organisation": "decentralised", "team_size": 3} if arm == "team" else {"solo": True, "arm": arm}
+    together = arm in ("team", "mute")
+    team: dict[str, Any] = {"organisation": "decentralised", "team_size": 3} if together else {"solo": True}
+    team |= {} if arm == "team" else {"arm": arm}
     condition = {"task": "anomaly", "model": "a:b", "budget": "1", "evidence": f"split:{split}", **team, **more}
     earned = {name: (accuracy or 0.0) * size for name, size in CREDITS.items()}
     credits = [{"finding": name, "credit": credit, "weight": 1.0, "reason": ""} for name, credit in earned.items()]
@@ -149,3 +151,16 @@ def test_a_figure_shows_each_arm_at_each_split_that_it_was_run_at() -> None:
 def test_arms_of_which_none_has_a_partner_have_no_figure() -> None:
     assert not list(arm_figures(list(plays([run("oracle", 0, 0.5), run("restricted", 0, 0.1)]))))
     assert not list(arm_figures(list(plays([run("team", 0, 0.5)]))))
+
+
+def test_seats_kept_apart_have_an_index_over_the_seeds_that_they_have() -> None:
+    judged = arms([0.1, 0.1, 0.1, 0.1], [0.7, 0.6, 0.7, 0.6], [0.7, 0.7, 0.7, 0.7])
+    [without] = overall(judged)
+    assert without.mute_index is None
+    assert "mute_credit" not in necessity_table([without], "t", "T").rows[0]
+    [beside] = overall([*judged, *(run("mute", seed, 0.1 + seed / 100) for seed in range(3)), run("mute", 9, 0.9)])
+    assert beside.mute_index is not None
+    assert beside.mute_index.value == pytest.approx(0.01 / 0.6)
+    assert beside.index == without.index
+    [row] = necessity_table([beside], "t", "T").rows
+    assert row["mute_credit"] == pytest.approx(0.11)

@@ -11,12 +11,17 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from labmates.agents.organisation import Organisation, find_organisation
+from labmates.agents.own_tools import OWN_TOOLS, own_tool
 from labmates.budgets.tokens import text_of
+from labmates.errors import UsageError
 from labmates.models.normalise import normalise
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.records.events import ArtifactEvent, LLMCallEvent, PhaseEvent
+from labmates.records.events import ArtifactEvent, FindingsEvent, LLMCallEvent, MessageEvent, PhaseEvent
+from labmates.studies.fork import fork
 from labmates.studies.replay import replay
+from labmates.studies.session import Session
+from labmates.studies.settings import RunSettings
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.state import first_state
@@ -24,7 +29,7 @@ from labmates.workflows.science.team import read_bid
 from tests.support.puppet import agent_of, dutiful, puppet, step_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 
-MORE = ("centralised", "decentralised", "hybrid", "blackboard")
+MORE = ("independent", "centralised", "decentralised", "hybrid", "blackboard")
 
 
 @pytest.fixture
@@ -170,3 +175,105 @@ def test_a_bid_is_read_from_its_line(text: str, bid: tuple[int, str]) -> None:
 def test_a_reply_without_a_bid_is_sent_back(text: str) -> None:
     with pytest.raises(UnusableAnswerError, match="a number from 0 to 10, a colon and a task"):
         read_bid(normalise(AIMessage(text), sent=[], tools=[]), False)
+
+
+MUTE = {"organisation": "hybrid", "team_size": 3, "arm": "mute", "evidence": "split:1"}
+
+
+def test_the_mute_arm_has_the_same_seats_kept_apart_in_as_many_phases() -> None:
+    team, mute = condition(**{**MUTE, "arm": "team"}), condition(**MUTE)
+    assert [*mute.crew.seats] == [*team.crew.seats] == ["coordinator", "member_1", "member_2"]
+    assert [phase.names for phase in mute.crew.flow] == [["work"], ["work", "report"]]
+    assert not any(mute.crew.may(verb, "member_1", "coordinator") for verb in ("read", "tell", "ask"))
+    assert mute.key != team.key
+    assert mute.twin().organisation.name == "solo"
+    four = condition(
+        arm="mute", evidence="split:1", model_for={"eval": "scripted:silent", "statistician": "scripted:diligent"}
+    )
+    assert four.model_of("error_analyst") == four.model_of("eval_lead") == "scripted:silent"
+    assert four.model_of("statistician") == "scripted:diligent"
+
+
+async def test_seats_kept_apart_read_and_hear_nothing_and_their_findings_are_merged(lab: Lab) -> None:
+    heard: dict[str, str] = {}
+    numbers = {"coordinator": 3, "member_1": 9, "member_2": 4}
+
+    def play(call_: Heard) -> Draft:
+        agent = agent_of(call_)
+        heard[agent] = "\n".join(text_of(message.content) for message in call_.messages)
+        if step_of(call_).startswith("work"):
+            return Draft("", (call("write_artifact", name="notes", content=f"Notes of {agent}."),
+                              call("mark_complete", summary=f"Summary of {agent}.")))  # fmt: skip
+        stated = call("state_findings", n_sensors=numbers[agent])
+        content = f"Report of {agent}."
+        return Draft("", (stated, call("write_artifact", name=f"final_paper_of_{agent}", content=content)))
+
+    run = await lab.play(play, **MUTE)
+    assert run.status == "completed"
+    for agent, text in heard.items():
+        assert not [other for other in numbers if other != agent and other in text]
+    events, bodies = lab.events(run), lab.bodies(run)
+    assert not [event for event in events if isinstance(event, MessageEvent)]
+    stated = [bodies[event.findings]["n_sensors"] for event in events if isinstance(event, FindingsEvent)]
+    assert stated[-1] == 4
+    assert sorted(stated[:-1]) == [3, 4, 9]
+    paper = [event for event in events if isinstance(event, ArtifactEvent)][-1]
+    assert paper.name == "final_paper"
+    assert [f"# Report of {name}\n\nReport of {name}." in bodies.text(paper.content) for name in numbers] == [True] * 3
+    assert (await replay(lab.store, lab.store.run(run.id))).is_same
+
+
+async def test_seats_with_shares_spend_no_more_and_the_paper_is_written() -> None:
+    peers = {
+        **find_organisation("decentralised").model_dump(),
+        "name": "shared-out",
+        "shares": {"peer_1": 0.2, "all": 0.1},
+    }
+    small = condition(organisation=peers, team_size=3, budget="0.05", model="scripted:diligent")
+    broken = faults(await check_organisation(small))
+    assert not {"shares", "delivers", "repeats", "pays"} & {*broken}
+
+
+def count_letters(word: str) -> int:
+    """Count the letters of a word."""
+    if word == "no":
+        raise LookupError("not that one")
+    asked_of_tool.append(word)
+    return len(word)
+
+
+asked_of_tool: list[str] = []
+
+
+async def test_a_tool_of_another_package_is_paid_and_recorded(lab: Lab) -> None:
+    OWN_TOOLS.register("count_letters", count_letters)
+    answers: list[str] = []
+
+    def play(heard: Heard) -> Draft:
+        if step_of(heard).startswith("work") and heard.messages[-1].type == "human":
+            words: tuple[dict[str, Any], ...] = ({"word": "survey"}, {"word": "no"}, {"letters": 3})
+            return Draft("", tuple(call("count_letters", **words_) for words_ in words))
+        answers.extend(text_of(message.content) for message in heard.messages if message.type == "tool")
+        return dutiful(heard)
+
+    solo = find_organisation("solo").model_dump()
+    teams = {"solo": {**solo["teams"]["solo"], "own_tools": ["count_letters"]}}
+    run = await lab.play(play, organisation={**solo, "name": "counting", "teams": teams}, prices={"tool_call": "0.001"})
+    assert run.status == "completed"
+    told = [text for _, text in tool_results(lab, run, "count_letters")]
+    assert told[0] == "6"
+    assert told[1] == "Error: count_letters failed: LookupError: not that one"
+    assert told[2].startswith("Error: wrong arguments for count_letters: word: ")
+    assert answers[0] == "6"
+    assert asked_of_tool == ["survey"]
+    with puppet(play):
+        forked = await fork(lab.store, run.id, at=len(lab.events(run)) - 2, changes={"temperature": 0.5})
+        [ended] = await Session(lab.store, RunSettings(sandbox="unsafe-local")).execute([forked])
+    assert ended.status == "completed"
+    assert asked_of_tool == ["survey"]
+    assert (await replay(lab.store, lab.store.run(run.id))).is_same
+
+
+def test_an_unknown_tool_of_a_package_is_told() -> None:
+    with pytest.raises(UsageError, match="unknown tool 'fly'"):
+        own_tool("fly")

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labmates.agents.organisation import find_organisation
+from labmates.agents.own_tools import OWN_TOOLS
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
+from labmates.models.scripted.base import Draft, Heard
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, ToolCallEvent
+from labmates.studies.fork import fork
 from labmates.studies.replay import replay
+from labmates.studies.runs import stopped_run
+from labmates.studies.session import Session
+from labmates.studies.settings import RunSettings
+from labmates.tasks.evidence import instruments_of
+from labmates.tasks.registry import get_task
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
+from tests.support.children import run_child
 from tests.support.plugins import ROOT
+from tests.support.puppet import puppet
+from tests.support.story import story
 from tests.workflows.science.test_organisations import faults
-from tests.workflows.science.test_science_lab import Lab
+from tests.workflows.science.test_science_lab import Lab, tool_results
 
 EXAMPLES = f"{ROOT / 'examples' / 'own_organisations.py'}"
 SWARM = """
@@ -39,11 +54,57 @@ def greedy(lab):
 
 not_a_function = 3
 """
+PAIR = """
+from langchain_core.messages import HumanMessage
+
+LOOK = "print(sorted(df['table'].unique()) if 'table' in df else 'whole')"
+
+
+async def pair(lab):
+    for number in range(2):
+        for seat in ("ana", "ben"):
+            code, write = lab.tools(seat, ["run_code", "write_artifact"])
+            seen = await code.ainvoke({"code": LOOK})
+            reply = await lab.model(seat).ainvoke([lab.brief, HumanMessage(f"{seat} {number}: {lab.data(seat)}")])
+            await write.ainvoke({"name": f"notes_of_{seat}", "content": f"{seen}{reply.text}"})
+    await lab.deliver("# Results", {"n_sensors": 12}, seat="ana")
+
+
+async def spelling(lab):
+    [count] = lab.tools("ana", ["letters"])
+    await lab.deliver(f"Letters: {await count.ainvoke({'word': 'tape'})}", seat="ana")
+
+
+async def stranger(lab):
+    await lab.model("cho").ainvoke([lab.brief])
+"""
+SEATS = "name: pair\ngraph: pair.py:pair\nseats: {ana: {evidence: 3}, ben: {}}\n"
+KILLED = """
+    import os
+    from labmates.api import run
+    from labmates.models.scripted.base import Draft
+    from tests.support.puppet import puppet
+
+    calls = 0
+
+    def play(heard):
+        global calls
+        calls += 1
+        if calls == {dies_at}:
+            os._exit(9)
+        return Draft("Noted.")
+
+    with puppet(play) as model:
+        run("science", store={store!r}, settings={{"sandbox": "unsafe-local"}}, model=model, **{condition!r})
+"""
+SETTINGS = RunSettings(sandbox="unsafe-local")
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     (tmp_path / "mine.py").write_text(SWARM)
+    (tmp_path / "pair.py").write_text(PAIR)
+    (tmp_path / "pair.yaml").write_text(SEATS)
     lab = Lab(tmp_path)
     yield lab
     lab.store.close()
@@ -127,6 +188,77 @@ def test_divided_evidence_needs_declared_seats() -> None:
         "evidence": "split:1",
     }
     condition = ScienceCondition.model_validate(given)
-    with pytest.raises(UsageError, match="--evidence split:1: an organisation as code does not declare its seats"):
+    with pytest.raises(UsageError, match=r"own_organisations.py:agent does not declare its seats.*seats: \[NAMES\]"):
         condition.check()
     condition.model_copy(update={"arm": "oracle"}).check()
+
+
+def divided(folder: Path) -> dict[str, Any]:
+    shared = {"task": "anomaly", "difficulty": "easy", "evidence": "split:1", "prices": {"tool_call": "0.001"}}
+    return {**shared, "organisation": f"{folder}/pair.yaml"}
+
+
+async def test_declared_seats_hold_their_parts_alone(lab: Lab, tmp_path: Path) -> None:
+    described: dict[str, str] = {}
+
+    def play(heard: Heard) -> Draft:
+        told = text_of(heard.messages[-1].content)
+        described[told[:3]] = told
+        return Draft("Noted.")
+
+    run = await lab.play(play, **divided(tmp_path))
+    assert run.status == "completed"
+    seen = {event.agent: text for event, text in tool_results(lab, run, "run_code")}
+    assert seen == {"ana": "['checks', 'names']\n", "ben": "['blocks']\n"}
+    abouts = [*instruments_of(get_task("anomaly")).about.values()]
+    assert [[about in described[seat] for about in abouts] for seat in ("ana", "ben")] == [
+        [False, False, True], [False, True, False],
+    ]  # fmt: skip
+
+
+def letters(word: str) -> int:
+    """Count the letters of a word."""
+    return len(word)
+
+
+async def test_code_uses_tools_of_other_packages(lab: Lab, tmp_path: Path) -> None:
+    OWN_TOOLS.register("letters", letters)
+    run = await lab.play(lambda _: Draft("Noted."), organisation=f"{tmp_path}/pair.py:spelling")
+    assert [(event.agent, text) for event, text in tool_results(lab, run, "letters")] == [("ana", "4")]
+
+
+async def test_a_seat_that_is_not_declared_is_refused(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "pair.yaml").write_text(SEATS.replace("pair.py:pair", "pair.py:stranger"))
+    run = await lab.play(lambda _: Draft("Noted."), **divided(tmp_path))
+    assert run.status == "failed"
+    assert "unknown seat 'cho'" in str(run.error)
+
+
+def test_a_file_of_code_says_who_sits_and_not_who_talks(tmp_path: Path) -> None:
+    (tmp_path / "pair.py").write_text(PAIR)
+    (tmp_path / "pair.yaml").write_text(SEATS + "channels: none\n")
+    with pytest.raises(UsageError, match="channels: an organisation as code says this in its code; leave it out"):
+        find_organisation(f"{tmp_path}/pair.yaml")
+    (tmp_path / "pair.yaml").write_text(SEATS)
+    pair = find_organisation(f"{tmp_path}/pair.yaml")
+    assert pair.graph == f"{tmp_path}/pair.py:pair"
+    assert type(pair).model_validate(pair.model_dump(mode="json")) == pair
+
+
+async def test_a_killed_or_forked_run_of_code_comes_to_the_same_end(lab: Lab, tmp_path: Path) -> None:
+    condition = divided(tmp_path)
+    with puppet(lambda _: Draft("Noted.")) as model:
+        [expected] = await arun("science", store=lab.url, settings=SETTINGS, model=model, **condition)
+        for dies_at in (1, 2, 4):
+            code = textwrap.dedent(KILLED).format(dies_at=dies_at, store=lab.url, condition=condition)
+            assert await asyncio.to_thread(run_child, code) == 9
+            [stopped] = [run for run in lab.store.runs() if run.status == "running"]
+            [run] = await Session(lab.store, SETTINGS).execute([stopped_run(lab.store, stopped.id)])
+            assert story(lab.store, run.id) == story(lab.store, expected.id)
+            assert (run.budget, run.usage) == (expected.budget, expected.usage)
+        assert (await replay(lab.store, lab.store.run(run.id))).is_same
+        events = lab.events(expected)
+        for share in (0.2, 0.5, 0.9):
+            forked = await fork(lab.store, expected.id, at=int(share * len(events)), changes={"temperature": 0.5})
+            [ended] = await Session(lab.store, SETTINGS).execute([forked])
+            assert story(lab.store, ended.id) == story(lab.store, expected.id)

@@ -188,7 +188,7 @@ async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_pa
     }.items():  # fmt: skip
         team = TEAMS["data" if agent.startswith("data") else "writing"]
         assert f"\nTools in this step: {line}.\n" in named[agent][0]
-        assert named[agent][1] == team.tools(leads=agent == team.lead.id)
+        assert named[agent][1] == team.tools(states=agent == team.lead.id)
 
 
 async def test_in_its_second_round_an_agent_goes_on_in_its_own_words(tmp_path: Path) -> None:

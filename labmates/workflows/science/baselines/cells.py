@@ -114,6 +114,9 @@ ASKED = {
 }
 """The words of a task that ask for a piece of work."""
 
+WHOLE = "answer the questions of the project"
+"""How a task asks for every piece of work."""
+
 OPTIONAL = frozenset(
     {
         *("profile", "panel_patterns", "sensors_patterns", "panel_compare", "sensors_compare", "panel_errors"),
@@ -141,7 +144,8 @@ def cells_for(agent: str, task: str, layout: str) -> tuple[str, ...]:
         What it is to do; in a role that is unknown, its words decide on the pieces of work.
     """
     asked = [piece for piece, words in ASKED.items() if re.search(words, task.lower())]
-    work = WORK.get(agent) or ("clean", *(asked or ["model"]))
+    role = "researcher" if WHOLE in task.lower() else agent
+    work = WORK.get(role) or ("clean", *(asked or ["model"]))
     if layout not in FILES:
         return ("profile", "table_relations") if "profile" in work else ("table_relations",)
     return tuple(dict.fromkeys(FILES[layout].get(piece, piece) for piece in work))

@@ -120,7 +120,8 @@ class Material:
 def gather(step: Step) -> Material:
     """Return the material that the prompt of a writing step holds, or what the agent has done in its conversation."""
     own_work = (*step.before, *step.uses)
-    reports: Mapping[str, Mapping[str, str]] = step.facts.get("reports") or _printed(own_work)
+    # An order holds long outputs without their middle; the conversation has those of the agent's own code whole.
+    reports: Mapping[str, Mapping[str, str]] = {**_printed(own_work), **step.facts.get("reports", {})}
     artifacts: Mapping[str, str] = step.facts.get("material") or _written(own_work)
     fields = read_fields(step.findings)
     outputs = [report.get("printed", "") for report in reports.values()]

@@ -179,7 +179,7 @@ def _run(cell: Cell) -> DraftCall:
 
 def _given(name: str, step: Step) -> dict[str, object]:
     if name == "prepare":
-        project, data = ("## The project", "## Artifacts"), ("## The data set", "## Your")
+        project, data = ("## The project", "## Artifacts", "## The data set"), ("## The data set", "## Your")
         told = [between(step.system, *section) for section in (project, data)]
         words = "\n".join(told if all(told) else (*step.brief, step.findings, step.data)).lower()
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.data)}}

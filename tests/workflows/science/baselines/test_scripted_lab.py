@@ -229,7 +229,7 @@ def work_order(team: Team, task: str, plan: str, artifacts: dict[str, str], budg
         readers=", ".join(readers_of(team)) or "none",
         mail="none",
         turns=TURNS,
-        tools=", ".join(team.tools(leads=True)),
+        tools=", ".join(team.tools(states=True)),
         code_hint=render("code_hint", timeout=30) if team.has_code else render("no_code_hint"),
         writes="The lead writes",
         artifact=team.artifact,

@@ -51,7 +51,7 @@ def work(turns: int = 6, budget: str = "", request: str = "") -> str:
         readers="writing",
         mail="none",
         turns=turns,
-        tools=", ".join(EVAL.tools(leads=True)),
+        tools=", ".join(EVAL.tools(states=True)),
         code_hint=render("code_hint", timeout=30),
         writes="The evaluation lead writes",
         artifact="evaluation_report",

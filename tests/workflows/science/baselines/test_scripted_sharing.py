@@ -42,8 +42,9 @@ async def test_a_team_that_shares_reaches_one_agent_with_everything(tmp_path: Pa
     url = f"sqlite:///{tmp_path}/runs.db"
     scores = {}
     with Store(url) as store:
-        for arm in ("restricted", "oracle", "team"):
-            crew: dict[str, Any] = {"organisation": "decentralised", "team_size": 3} if arm == "team" else {"arm": arm}
+        for arm in ("restricted", "oracle", "mute", "team"):
+            team: dict[str, Any] = {"organisation": "decentralised", "team_size": 3} if arm in ("mute", "team") else {}
+            crew = team if arm == "team" else {**team, "arm": arm}
             [run] = await arun("science", store=url, **SHARED, **crew)
             assert run.status == "completed"
             scores[arm] = run.metrics["accuracy"]
@@ -56,5 +57,6 @@ async def test_a_team_that_shares_reaches_one_agent_with_everything(tmp_path: Pa
     }
     assert run.metrics["hand_overs_used"] == 2  # the keys of both others, by the holder of the readings
     assert scores["restricted"] < 0.2
+    assert scores["mute"] == pytest.approx(scores["restricted"], abs=0.05)
     assert scores["oracle"] > 0.7
     assert scores["team"] == pytest.approx(scores["oracle"], abs=0.05)

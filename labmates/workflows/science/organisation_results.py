@@ -1,0 +1,272 @@
+"""Which organisation for what: score, money and time by organisation, paired by seed with all else equal.
+
+Runs are grouped into *places*: equal task, difficulty, model, budget, evidence and every other parameter that is not
+the organisation's own. Runs of one organisation, place and seed are averaged; differences are over the seeds that both
+have. All differences in score are adjusted together (Holm). An organisation is on the front of its place if no other
+has a higher mean score for no more money; its share of the front is over resamples of the seeds that all have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.stats import intervals
+from labmates.stats.figures import look, new_figure
+from labmates.stats.intervals import ANY, SHARE, Domain, Estimate, holm, notes
+from labmates.stats.tables import Column, Table
+from labmates.workflows.science.condition import TEAM_FIELDS
+from labmates.workflows.science.experiment import METRICS
+from labmates.workflows.science.necessity import team_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from labmates.records.run import RunRecord
+
+OF_ORGANISATIONS: Final = (*TEAM_FIELDS, "organisation", "solo", "arm")
+MEASURES: Final = ("score", "dollars", "seconds")
+HEADS: Final = ("task", "difficulty", "model", "budget", "evidence")
+RESAMPLES: Final = 2_000
+SIGNIFICANT: Final = 0.05
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Values of `MEASURES` of one organisation in one place by seed, each the mean of its runs of that seed."""
+
+    name: str
+    by_seed: Mapping[int, tuple[float, float, float]]
+
+    def column(self, measure: str, seeds: Sequence[int] | None = None) -> list[float]:
+        """The values of a measure, by default of all seeds."""
+        place = MEASURES.index(measure)
+        return [self.by_seed[seed][place] for seed in (self.by_seed if seeds is None else seeds)]
+
+    def mean(self, measure: str) -> float:
+        """The mean of a measure over seeds."""
+        return fmean(self.column(measure))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One organisation minus another over the seeds that both have; `p_holm` adjusts all differences in score."""
+
+    first: str
+    second: str
+    seeds: int
+    score: Estimate
+    dollars: Estimate
+    p_holm: float | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """The organisations of one place, the highest mean score first.
+
+    Attributes
+    ----------
+    settings
+        What they share.
+    front
+        Share of resamples in which each is on the front, by name; empty with fewer than three common seeds.
+    """
+
+    settings: Mapping[str, Any]
+    outcomes: Sequence[Outcome]
+    differences: Sequence[Difference] = ()
+    front: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def leading(self) -> list[str]:
+        """The organisations on the front of means, from the highest score to the least money."""
+        points = [(each.mean("score"), each.mean("dollars")) for each in self.outcomes]
+        return [each.name for each, on in zip(self.outcomes, on_front(np.array([points]))[0], strict=True) if on]
+
+
+def places(runs: Sequence[RunRecord], score: str) -> list[Place]:
+    """Runs with this metric by place, for each place with two organisations or more, with differences and fronts."""
+    cells: dict[str, dict[str, dict[int, list[tuple[float, float, float]]]]] = {}
+    for run in runs:
+        if score not in run.metrics or run.budget is None:
+            continue
+        settings = {name: value for name, value in run.condition.items() if name not in OF_ORGANISATIONS}
+        by_name = cells.setdefault(json.dumps(settings, sort_keys=True, default=str), {})
+        values = (float(run.metrics[score]), float(run.budget["spent"]), run.seconds)
+        by_name.setdefault(label(run.condition), {}).setdefault(run.seed, []).append(values)
+    found = [_place(json.loads(text), by_name, score) for text, by_name in sorted(cells.items()) if len(by_name) > 1]
+    return _adjusted(found)
+
+
+def label(condition: Mapping[str, Any]) -> str:
+    """The organisation of a condition with its own parameters, in a few words."""
+    words = [team_name(condition)]
+    words += [str(condition["arm"])] if "arm" in condition else []
+    words += ["theory of mind"] if condition.get("theory_of_mind") else []
+    words += [f"{seat}={model}" for seat, model in (condition.get("model_for") or {}).items()]
+    return ", ".join(words)
+
+
+def _place(
+    settings: Mapping[str, Any], by_name: Mapping[str, Mapping[int, list[tuple[float, float, float]]]], score: str
+) -> Place:
+    def averaged(values: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+        first, second, third = (fmean(column) for column in zip(*values, strict=True))
+        return first, second, third
+
+    outcomes = [
+        Outcome(name, {seed: averaged(values) for seed, values in sorted(seeds.items())})
+        for name, seeds in by_name.items()
+    ]
+    outcomes.sort(key=lambda each: (-each.mean("score"), each.mean("dollars")))
+    differences = [each for pair in combinations(outcomes, 2) if (each := _difference(*pair, domain_of(score)))]
+    return Place(settings, outcomes, differences, _front(outcomes))
+
+
+def _difference(first: Outcome, second: Outcome, domain: Domain) -> Difference | None:
+    seeds = [seed for seed in first.by_seed if seed in second.by_seed]
+    if not seeds:
+        return None
+
+    def over(measure: str, domain: Domain) -> Estimate:
+        pairs = zip(first.column(measure, seeds), second.column(measure, seeds), strict=True)
+        return intervals.mean([one - other for one, other in pairs], domain.difference())
+
+    return Difference(first.name, second.name, len(seeds), over("score", domain), over("dollars", ANY))
+
+
+def _adjusted(found: Sequence[Place]) -> list[Place]:
+    adjusted = iter(holm([each.score.p for place in found for each in place.differences]))
+    return [
+        Place(
+            place.settings,
+            place.outcomes,
+            [Difference(d.first, d.second, d.seeds, d.score, d.dollars, next(adjusted)) for d in place.differences],
+            place.front,
+        )
+        for place in found
+    ]
+
+
+def _front(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    seeds = sorted(set.intersection(*({*each.by_seed} for each in outcomes)))
+    if len(seeds) < 3:
+        return {}
+    points = np.array([[each.by_seed[seed][:2] for seed in seeds] for each in outcomes])
+    drawn = np.random.default_rng(0).integers(len(seeds), size=(RESAMPLES, len(seeds)))
+    shares = on_front(points[:, drawn].mean(axis=2).swapaxes(0, 1)).mean(axis=0)
+    return {each.name: float(share) for each, share in zip(outcomes, shares, strict=True)}
+
+
+def on_front(points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each point is on the front of its sample.
+
+    Parameters
+    ----------
+    points
+        Score and dollars of each point, of shape (samples, points, 2).
+
+    Returns
+    -------
+    ndarray
+        Of shape (samples, points): true if no other point has at least the score for at most the money, one of them
+        strictly.
+    """
+    score, money = points[..., 0], points[..., 1]
+    no_worse = (score[:, :, None] >= score[:, None, :]) & (money[:, :, None] <= money[:, None, :])
+    better = (score[:, :, None] > score[:, None, :]) | (money[:, :, None] < money[:, None, :])
+    return np.logical_not((no_worse & better).any(axis=1))
+
+
+def domain_of(score: str) -> Domain:
+    """The values that a metric can take."""
+    domains = {metric.name: metric.domain for metric in METRICS}
+    domain = domains.get(score, SHARE)
+    return domain if isinstance(domain, Domain) else ANY
+
+
+def outcomes_table(found: Sequence[Place], score: str) -> Table:
+    """Score, money and time of each organisation in each place."""
+    rows = []
+    for place in found:
+        for each in place.outcomes:
+            row = {name: place.settings.get(name) for name in HEADS} | {"organisation": each.name}
+            row |= {"seeds": len(each.by_seed), "on_front": each.name in place.leading}
+            row |= intervals.mean(each.column("score"), domain_of(score)).row("score")
+            row |= intervals.mean(each.column("dollars")).row("dollars")
+            rows.append({**row, "seconds": each.mean("seconds"), "front_share": place.front.get(each.name)})
+    columns = [*(Column(name, once=True) for name in HEADS), Column("organisation"), Column("seeds")]
+    columns += [Column("score", score, ".3f", "both"), Column("dollars", form=".3f", shows="both")]
+    columns += [Column("seconds", form=".0f"), Column("on_front", "on the front")]
+    columns += [Column("front_share", "share of resamples on it", ".2f")]
+    note = "On the front: no other organisation has at least the score for at most the money, one of them strictly."
+    return Table("organisations", "Score, money and time by organisation", columns, rows, [note])
+
+
+def differences_table(found: Sequence[Place], score: str) -> Table:
+    """The differences between all pairs of organisations of a place."""
+    rows = [
+        {name: place.settings.get(name) for name in HEADS}
+        | {"first": each.first, "second": each.second, "seeds": each.seeds, "p_holm": each.p_holm}
+        | each.score.row("score")
+        | each.dollars.row("dollars")
+        for place in found
+        for each in place.differences
+    ]
+    columns = [*(Column(name, once=True) for name in HEADS), Column("first"), Column("second"), Column("seeds")]
+    columns += [Column("score", score, "+.3f", "both"), Column("p_holm", "p (Holm)", ".4f")]
+    columns += [Column("dollars", form="+.3f", shows="both")]
+    remarks = ["First minus second, over the seeds that both have; p is adjusted for all differences in score."]
+    remarks += notes([each.score for place in found for each in place.differences])
+    return Table("organisation_differences", "Organisations beside each other", columns, rows, remarks)
+
+
+def verdicts(found: Sequence[Place], score: str) -> Iterator[str]:
+    """For each place, which organisation leads, which ones it beats, and which one costs least on the front."""
+    for place in found:
+        best, *rest = place.outcomes
+        sure = {each.second for each in place.differences if each.first == best.name and _is_sure(each)}
+        beaten = [other.name for other in rest if other.name in sure]
+        open_ = [other.name for other in rest if other.name not in sure]
+        where = ", ".join(str(place.settings[name]) for name in HEADS if name in place.settings)
+        means = f"{best.mean('score'):.3f} for ${best.mean('dollars'):.3f}"
+        parts = [f"{where}: {best.name} has the highest {score} ({means})"]
+        parts += [f"it beats {' and '.join(beaten)}"] if beaten else []
+        parts += [f"the runs can't tell it from {' and '.join(open_)}"] if open_ else []
+        cheapest = place.leading[-1]
+        costs_less = f"{cheapest} costs least on the front"
+        parts.append(costs_less if cheapest != best.name else "nothing on the front costs less")
+        yield f"{'; '.join(parts)}."
+
+
+def _is_sure(difference: Difference) -> bool:
+    return difference.p_holm is not None and difference.p_holm < SIGNIFICANT
+
+
+def front_figure(place: Place, score: str) -> Figure:
+    """Draw score against money with intervals, and a line through the front."""
+    figure, [ax] = new_figure(6.4, 4.2)
+    for number, each in enumerate(place.outcomes):
+        colour, marker = look(number)
+        money, value = each.mean("dollars"), each.mean("score")
+        reach = []
+        scored = intervals.mean(each.column("score"), domain_of(score))
+        for estimate in (intervals.mean(each.column("dollars")), scored):
+            low, high = estimate.ends()
+            reach.append([[estimate.value - low], [high - estimate.value]])
+        ax.errorbar(
+            [money], [value], xerr=reach[0], yerr=reach[1], fmt=marker, color=colour, capsize=2, label=each.name
+        )
+    front = sorted((each.mean("dollars"), each.mean("score")) for each in place.outcomes if each.name in place.leading)
+    ax.plot(*zip(*front, strict=True), color="grey", linewidth=0.8, zorder=0)
+    ax.set_xlabel("dollars, 95 % interval")
+    ax.set_ylabel(f"{score}, 95 % interval")
+    ax.legend(fontsize=8, frameon=False)
+    return figure
