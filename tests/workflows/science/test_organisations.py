@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -60,8 +61,8 @@ def without_code(heard: Heard) -> Draft:
         return Draft("", (call("list_artifacts"), notes))
     if step.startswith("talk"):
         return Draft("It went well. Nothing is doubtful.")
-    if "`final_paper`" in step:
-        paper = call("write_artifact", name="final_paper", content="# Paper\n" + "All is said. " * 9)
+    if written := re.search(r"`(final_paper\w*)`", step):
+        paper = call("write_artifact", name=written[1], content="# Paper\n" + "All is said. " * 9)
         return Draft("", (call("state_findings"), paper))
     return dutiful(heard)
 
