@@ -60,15 +60,18 @@ class Program:
         Where those of a decision begin.
     registers
         The first registers of a player when it begins: kinds and values in turns, attributes first, then constants.
+    cleared
+        Where the registers end that are unset before each decision: those of variables.
     words
         How many words all registers take.
     keeps_lists
         Whether lists may outlive a decision.
     """
 
-    code: NDArray[np.int32]
+    code: NDArray[np.int16]
     deciding: int
     registers: NDArray[np.int64]
+    cleared: int
     words: int
     keeps_lists: bool
 
@@ -134,7 +137,7 @@ class _Lowering(ast.NodeVisitor):
         self._texts = {"": 0}
         self._locals = 0
         self._most_locals = 2
-        self._free: list[_Register] = []
+        self._variables = 2
         self._methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
         self._initial = [one for one in node.body if isinstance(one, ast.Assign)]
         self._scope = _Scope(None, None)
@@ -166,8 +169,9 @@ class _Lowering(ast.NodeVisitor):
         self._self = arguments[0]
         self._scope = _Scope(None, None)
         self._scope.variables = {name: _Register("local", place) for place, name in enumerate(arguments[1:])}
-        self._locals, self._free = 2, []
+        self._locals = 2
         self._declare(function)
+        self._variables = self._locals
 
     def _declare(self, function: ast.FunctionDef) -> None:
         """Give each variable that a function assigns a register of its own."""
@@ -192,7 +196,7 @@ class _Lowering(ast.NodeVisitor):
         count = len(values) + self._most_locals
         if count > MOST_REGISTERS or len(self._code) > MOST_INSTRUCTIONS:
             raise UnloweredError("too large")
-        code = np.zeros((len(self._code), 4), np.int32)
+        code = np.zeros((len(self._code), 4), np.int16)
         for place, row in enumerate(self._code):
             code[place, : len(row)] = [
                 2 * (starts[one.part] + one) if isinstance(one, _Register) else one for one in row
@@ -203,7 +207,8 @@ class _Lowering(ast.NodeVisitor):
             row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
         )
         keeps_lists = makes_lists and ops.STORE in made
-        return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
+        cleared = 2 * (starts["local"] + self._variables)
+        return Program(code, deciding, np.array(words, np.int64), cleared, 2 * count, keeps_lists)
 
     # Registers
 

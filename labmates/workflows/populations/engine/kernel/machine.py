@@ -28,11 +28,11 @@ HEAP_WORDS = 1 << 15
 """Heap for a decision, which the next one uses again."""
 PARAMETERS = 16
 """Where the registers with the game's parameters are."""
-MAKING, DECIDING, INITIAL, LOCALS, FRAME_WORDS, FRAME, RANDOM_WORDS, KEPT_NEXT, KEPT_END, SEEN = range(10)
-"""Columns of a player's row: its code, where its first registers are, where its variables begin, and how many words all
-its registers take; where these are, its random numbers and its heap, which ends where it keeps one of its own; and from
-`SEEN` on where its actions, payoffs and counts of cooperators are."""
-PLAYER_COLUMNS = 12
+MAKING, DECIDING, INITIAL, LOCALS, CLEARED, FRAME_WORDS, FRAME, RANDOM_WORDS, KEPT_NEXT, KEPT_END, SEEN = range(11)
+"""Columns of a player's row: its code, where its first registers are, where its variables begin and end, and how many
+words all its registers take; where these are, its random numbers and its heap, which ends where it keeps its own;
+and from `SEEN` on where its actions, payoffs and counts of cooperators are."""
+PLAYER_COLUMNS = SEEN + 3
 _LARGEST = 1 << 53
 """Integers beyond this one are left to Python: up to it they are exact as floats."""
 _LENGTH_MASK = (1 << LENGTH_BITS) - 1
@@ -846,6 +846,14 @@ def _is(memory: Words, target: int, left: int, right: int) -> bool:
 
 
 @_compiled
+def _is_quick(op: int, kind_a: int, kind_b: int) -> bool:
+    """Whether two numbers are compared, which are exact as floats, or are added or subtracted as floats."""
+    if kind_a < BOOL or kind_a > NUMPY_FLOAT or kind_b < BOOL or kind_b > NUMPY_FLOAT:
+        return False
+    return op >= LESS or (op <= SUBTRACT and (kind_a % 3 == 1 or kind_b % 3 == 1))
+
+
+@_compiled
 def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int:
     """Execute instructions until there is an answer: 0 and 1 are moves; `LEFT`."""
     for _ in range(INSTRUCTION_LIMIT):
@@ -867,16 +875,16 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
                     return LEFT
                 memory[first] = INT
                 memory[first + 1] = result
-            elif BOOL <= kind_a <= NUMPY_FLOAT and BOOL <= kind_b <= NUMPY_FLOAT and op >= LESS:
+            elif _is_quick(op, kind_a, kind_b):
                 numpy = kind_a >= NUMPY_BOOL or kind_b >= NUMPY_BOOL
-                if kind_a % 3 == 1 or kind_b % 3 == 1:
-                    x = reals[second + 1] if kind_a % 3 == 1 else float(memory[second + 1])
-                    y = reals[third + 1] if kind_b % 3 == 1 else float(memory[third + 1])
-                    true = _compare(op, x, y)
+                x = reals[second + 1] if kind_a % 3 == 1 else float(memory[second + 1])
+                y = reals[third + 1] if kind_b % 3 == 1 else float(memory[third + 1])
+                if op >= LESS:
+                    memory[first] = NUMPY_BOOL if numpy else BOOL
+                    memory[first + 1] = int(_compare(op, x, y))
                 else:
-                    true = _compare(op, memory[second + 1], memory[third + 1])
-                memory[first] = NUMPY_BOOL if numpy else BOOL
-                memory[first + 1] = int(true)
+                    memory[first] = NUMPY_FLOAT if numpy else FLOAT
+                    reals[first + 1] = x + y if op == ADD else x - y
             elif not _binary(memory, reals, op, first, second, third):
                 return LEFT
         elif op == JUMP_FALSE or op == JUMP_TRUE:
@@ -1064,7 +1072,7 @@ def decide(
             if _execute(instructions, row[MAKING], memory, reals, frame) == LEFT:
                 answers[place] = LEFT
                 continue
-        for register in range(first, frame + row[FRAME_WORDS], 2):
+        for register in range(first, frame + row[CLEARED], 2):
             memory[register] = UNSET
         memory[first] = HISTORY
         if len(stocks):

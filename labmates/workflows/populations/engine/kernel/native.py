@@ -45,14 +45,14 @@ class Programs:
     def __init__(self, machine: ModuleType, sources: Sequence[Source]) -> None:
         self.machine = machine
         programs = [one.program for one in sources]
-        codes = [np.zeros((0, 4), np.int32), *(one.code for one in programs if one is not None)]
+        codes = [np.zeros((0, 4), np.int16), *(one.code for one in programs if one is not None)]
         registers = [np.zeros(0, np.int64), *(one.registers for one in programs if one is not None)]
         self.code, self.initial = np.concatenate(codes), np.concatenate(registers)
         self.table = np.full((len(sources), machine.FRAME), -1, np.int64)
         at = first = 0
         for number, one in enumerate(programs):
             if one is not None:
-                self.table[number] = at, at + one.deciding, first, len(one.registers), one.words
+                self.table[number] = at, at + one.deciding, first, len(one.registers), one.cleared, one.words
                 at, first = at + len(one.code), first + len(one.registers)
         self.keeps = np.array([one is not None and one.keeps_lists for one in programs], bool)
         self.draws = np.array([one.found.random for one in sources], bool)

@@ -109,7 +109,8 @@ def _facts(program: Program | None) -> dict[str, Any] | None:
     if program is None:
         return None
     sizes = {"instructions": len(program.code), "constants": len(program.registers)}
-    return {**sizes, "deciding": program.deciding, "words": program.words, "keeps_lists": program.keeps_lists}
+    facts = {name: getattr(program, name) for name in ("deciding", "cleared", "words", "keeps_lists")}
+    return {**sizes, **facts}
 
 
 def _bytes(program: Program | None) -> bytes:
@@ -124,7 +125,7 @@ def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[So
         compiled, size, sizes = bool(facts.pop("compiled")), int(facts.pop("bytes")), facts.pop("program")
         code, program = reader.bytes(size), None
         if sizes is not None:
-            instructions = reader.take(np.int32, 4 * sizes.pop("instructions")).reshape(-1, 4)
+            instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
             registers = reader.take(np.int64, sizes.pop("constants"))
             program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
         yield Source(Found(**facts), compiled, code, program)
