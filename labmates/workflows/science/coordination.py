@@ -221,6 +221,19 @@ def _step_name(step: str) -> str:
     return parts[3] if len(parts) > 3 else ""
 
 
+def _stage(step: str) -> tuple[str, ...]:
+    """A team's phase and what its seats do in it; talk is in turns, so each of its turns is a stage."""
+    team, number, *rest = step.split("/")
+    return (team, number, *rest) if _step_name(step) == "deliberation" else (team, number, _step_name(step))
+
+
+def _is_staged(event: Event) -> bool:
+    """Whether an event shows stages in its run; a graph of the user's own has none, and all its calls are work."""
+    if isinstance(event, ToolCallEvent):
+        return _step_name(event.step) == "work"
+    return isinstance(event, LLMCallEvent) and event.type == "llm_call" and _step_name(event.step) != "work"
+
+
 def _tool_calls(message: Any) -> list[Mapping[str, Any]]:
     calls = message.get("tool_calls") if isinstance(message, Mapping) else None
     return [call for call in calls or () if isinstance(call, Mapping)]
@@ -297,14 +310,19 @@ class _Tracker:
         self._bodies = bodies
         self._seats: dict[str, _Seat] = defaultdict(_Seat)
         self._sent: list[_Sent] = []
+        self._pending: list[_Sent] = []
+        self._stage: tuple[str, ...] = ()
         self._under_way: dict[str, list[_Sent]] = {}
         self._charged: dict[str, int] = defaultdict(int)
         self._tokens: dict[int, frozenset[str]] = {}
 
     def follow(self, events: Sequence[Event]) -> list[HandOver]:
+        has_stages = any(_is_staged(event) for event in events)
         for place, event in enumerate(events):
             match event:
                 case LLMCallEvent(type="llm_call"):
+                    if not has_stages or self._stage != _stage(event.step):
+                        self._release(_stage(event.step))
                     self._give(event)
                     self._send_reply(place, event)
                 case ChargeEvent():
@@ -360,10 +378,15 @@ class _Tracker:
         heads = tuple(part.strip()[:HEAD] for part in (text, *parts) if part.strip())
         if heads:
             step, uses = self._written_in(sender, heads[0])
-            sent = _Sent(place, kind, sender, to, heads, marks(text), step, uses)
-            self._sent.append(sent)
-            for waiting in self._under_way.values():
-                waiting.append(sent)
+            self._pending.append(_Sent(place, kind, sender, to, heads, marks(text), step, uses))
+
+    def _release(self, stage: tuple[str, ...]) -> None:
+        """Begin a stage: seats of one stage work side by side, so what they send reaches others in later ones."""
+        self._stage = stage
+        self._sent += self._pending
+        for waiting in self._under_way.values():
+            waiting += self._pending
+        self._pending = []
 
     def _written_in(self, sender: str, head: str) -> tuple[str, int]:
         """The step of the call that wrote a text, and how many tools its reply calls."""

@@ -84,7 +84,9 @@ class Story:
 
     @staticmethod
     def _where(agent: str, step: str) -> dict[str, str]:
-        return {"step": f"group/0/{agent}/{step}", "team": "group", "agent": agent}
+        """A step whose first number is the phase: seats of one phase work side by side."""
+        phase = (*step.split("/"), "0")[1]
+        return {"step": f"group/{phase}/{agent}/{step}", "team": "group", "agent": agent}
 
 
 def use(name: str, /, **arguments: Any) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def test_an_artifact_a_report_and_a_plan_are_handed_over_too(story: Story) -> No
     story.call("ben", "work/0", heard="Your task: fit the growth model with a lag of 125 days")
     story.write("ben", "keys", '{"C01": 0.9871}')
     story.tool("ben", "work/1/0", "mark_complete", {"summary": "The rate is 0.3391 for C01."})
-    story.call("ana", "work/0", heard='{"C01": 0.9871} and ben reports: The rate is 0.3391 for C01.')
+    story.call("ana", "work/2", heard='{"C01": 0.9871} and ben reports: The rate is 0.3391 for C01.')
     story.state("ana", {"rate": 0.3391})
     story.code("ben", "work/2/0", "shift(125)")
     found = received(story)
@@ -171,6 +173,22 @@ def test_an_artifact_a_report_and_a_plan_are_handed_over_too(story: Story) -> No
         ("artifact", "ana"): False,
         ("report", "ana"): True,
     }
+
+
+def test_seats_that_work_side_by_side_have_the_same_measures_in_any_order_of_events() -> None:
+    def story(*, ana_first: bool) -> Coordination:
+        told = Story()
+        told.call("boss", "plan/0", said="Start.")
+        told.call("ana", "work/0")
+        if ana_first:
+            told.tool("ana", "work/0/0", "mark_complete", {"summary": "The rate is 0.3391 for C01."})
+        told.call("ben", "work/0", heard="Your code printed: The rate is 0.3391 for C01.")
+        if not ana_first:
+            told.tool("ana", "work/0/0", "mark_complete", {"summary": "The rate is 0.3391 for C01."})
+        told.state("ben", {"rate": 0.3391})
+        return told.measured()
+
+    assert story(ana_first=True).metrics == story(ana_first=False).metrics
 
 
 def test_what_no_prompt_holds_has_reached_nobody(story: Story) -> None:
