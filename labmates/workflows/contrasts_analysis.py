@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Analysis, Params, Result, Runs, TooFewRunsError
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
 
 
 class ContrastsParams(Params):
@@ -19,7 +24,8 @@ class ContrastsParams(Params):
 def contrasts(runs: Runs, params: ContrastsParams) -> Result:
     """Test which mechanisms, structures, wordings, ablations and models differ.
 
-    Without runs or options, all social dilemmas of the store count; --kind tournament compares tournaments. Two levels
+    Without runs or options, all social dilemmas of the store count, or its tournaments if it has no dilemmas; --kind
+    tournament compares tournaments. Two levels
     of a factor are compared where all else is equal: in dilemmas game, models, seatings and the other factors, in
     tournaments teams, payoffs and the other factors. Models are compared within each run, too; in dilemmas in the same
     seat against the same co-players. Outcomes are cooperation and payoff. Intervals are over runs, and p is adjusted
@@ -29,7 +35,7 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
     from labmates.stats.contrasts import contrasts as contrasts_of
     from labmates.workflows.experiment import EXPERIMENTS
 
-    experiment = EXPERIMENTS.get(runs.records(None if runs.study else CONTRASTS.kind)[0].kind)
+    experiment = EXPERIMENTS.get(runs.records(None if runs.study else _kind_in(runs.store))[0].kind)
     if experiment.design is None:
         raise UsageError(f"runs of the kind {experiment.name} have no contrasts; choose others with --kind")
     if params.within != "all" and params.within not in experiment.condition.model_fields:
@@ -46,6 +52,15 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
     return Result([table], figures=list(contrasts_drawing(found)), verdict=verdict(found["all"]))
 
 
+def _kind_in(store: Store) -> str | None:
+    """The first kind of experiment in a store whose runs can be compared; None if there is none."""
+    from labmates.records.listing import facets
+    from labmates.workflows.experiment import EXPERIMENTS
+
+    present = [kind for kind in facets(store.database).kinds if kind in EXPERIMENTS]
+    return next((kind for kind in sorted(present) if EXPERIMENTS.get(kind).design is not None), None)
+
+
 CONTRASTS = Analysis(
     "contrasts",
     "Contrasts",
@@ -53,7 +68,6 @@ CONTRASTS = Analysis(
     contrasts,
     example="labmates analyze contrasts --study dilemmas-wordings --within wording",
     choices=("runs", "study", "kind"),
-    kind="dilemma",
     objects="per pair of levels",
     has_figures=True,
 )

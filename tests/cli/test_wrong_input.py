@@ -32,7 +32,7 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--team-size", "4"], "--team-size: the largest team of pipeline has 3 seats"),
         ([*GOOD, "--team-size", "two"], "--team-size"),
         ([*GOOD, "--difficulty", "insane"], "'easy', 'medium', 'hard'"),
-        ([*GOOD, "--model-for", "kitchen=scripted:silent"], "there is no team 'kitchen'; teams: data"),
+        ([*GOOD, "--model-for", "kitchen=scripted:silent"], "there is no team or seat 'kitchen'; teams: data"),
         ([*GOOD, "--model-for", "writing"], "NAME=VALUE"),
         ([*GOOD, "--model-for", "writing=scripted:nobody"], "unknown scripted baseline 'nobody'"),
         ([*GOOD, "--prices", "/nowhere.json"], "can't read the price list"),

@@ -78,6 +78,7 @@ ONLY_PARSED = {
     "labmates analyze necessity --task anomaly": "needs runs of several arms",
     "labmates analyze organisations --task ecology": "needs runs of several organisations",
     "labmates analyze teams --study science-teams": "needs 16 seatings of the lab",
+    "labmates strategies collect collective-write": "the page on collective behaviour has it",
     "labmates worker postgresql://lab@db.example.org/runs --study sweep": "the page on studies has it",
     'labmates models check "openai:qwen3-8b?base_url=http://127.0.0.1:8001/v1"': "tests/cli/test_models_verb.py has it",
     "labmates store copy sqlite:///labmates.db postgresql://lab@db.example.org/runs": "test_store_care.py has it",

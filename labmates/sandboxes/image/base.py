@@ -143,8 +143,15 @@ def _make_debian(
 def _run_to_end(command: tuple[str, ...], output: IO[bytes]) -> None:
     """Run `command`, which is given time to clean up after itself if we are interrupted."""
     with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints)  # noqa: S603
+        # An interruption while it starts would leave it running.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints)  # noqa: S603
+        except BaseException:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            raise
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             code = process.wait()
         except BaseException:
             process.send_signal(signal.SIGTERM)

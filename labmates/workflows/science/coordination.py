@@ -168,7 +168,8 @@ def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] =
     """
     shares = coordination_shares(events, bodies)
     calls = [event for event in events if isinstance(event, LLMCallEvent) and event.type == "llm_call"]
-    charges = [event for event in events if isinstance(event, ChargeEvent) and event.agent]
+    # Attempts that brought no reply may be billed; they are nobody's work.
+    charges = [event for event in events if isinstance(event, ChargeEvent) and event.agent and not event.uncertain]
     tools = [event for event in events if isinstance(event, ToolCallEvent)]
     printed = _quantities(tools, bodies)
     phases = [event for event in events if isinstance(event, PhaseEvent) and event.reason != "planned"]
@@ -223,8 +224,8 @@ def _step_name(step: str) -> str:
 
 def _stage(step: str) -> tuple[str, ...]:
     """A team's phase and what its seats do in it; talk is in turns, so each of its turns is a stage."""
-    team, number, *rest = step.split("/")
-    return (team, number, *rest) if _step_name(step) == "deliberation" else (team, number, _step_name(step))
+    parts = step.split("/")
+    return tuple(parts) if _step_name(step) == "deliberation" else (*parts[:2], _step_name(step))
 
 
 def _is_staged(event: Event) -> bool:
@@ -325,7 +326,7 @@ class _Tracker:
                         self._release(_stage(event.step))
                     self._give(event)
                     self._send_reply(place, event)
-                case ChargeEvent():
+                case ChargeEvent(uncertain=False):
                     self._charged[event.step] += event.amount
                 case ToolCallEvent() if event.status:
                     code = str(self._bodies[event.arguments].get("code", ""))

@@ -66,9 +66,9 @@ async def tournament(state: ChoiceState, runtime: Runtime[TournamentContext]) ->
     return dict(await tournament_graph().ainvoke(first_state(ctx.condition, ctx.seed), context=played))
 
 
-def graph(condition: TournamentCondition) -> TournamentGraph | ChoosingGraph:
-    """The graph of a tournament; that of others if its players choose their teams."""
-    return tournament_graph() if condition.team_choice == "given" else choosing_graph()
+def graph(condition: TournamentCondition | None) -> TournamentGraph | ChoosingGraph:
+    """The graph of a tournament, without a condition the usual one; another if players choose their teams."""
+    return tournament_graph() if condition is None or condition.team_choice == "given" else choosing_graph()
 
 
 ChoosingGraph = CompiledStateGraph[ChoiceState, TournamentContext, ChoiceState, ChoiceState]
