@@ -29,6 +29,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from labmates.agents.mcp_servers import McpServer
 from labmates.agents.prompts import template
 from labmates.agents.tools import STATE, TOOLS
 from labmates.bounded_yaml import Source, read_source
@@ -165,7 +166,9 @@ class Team(_Part):
     )
     without: tuple[str, ...] = Field((), description=f"Tools that its agents don't have, of {', '.join(TOOLS)}.")
     own_tools: tuple[str, ...] = Field(
-        (), description="Tools of other packages that its agents also have (entry points labmates.tools)."
+        (),
+        description="Tools of other packages (entry points labmates.tools) and of MCP servers (SERVER or SERVER.TOOL) "
+        "that its agents also have.",
     )
     memory: Literal["step", "phase", "conversation"] = Field(
         "step",
@@ -237,6 +240,11 @@ class Organisation(_Part):
         "pooled",
         description="Shares of the pool without its reserve: pooled (none), equal for all seats, or {NAME: SHARE} from "
         "0 to 1 for each seat. The writing of artifacts is paid from the pool.",
+    )
+    mcp: dict[_Name, McpServer] = Field(
+        {},
+        description="MCP servers by name, each {command: [PROGRAM, ARGUMENTS], env: [VARIABLES]} or {url: ADDRESS}.",
+        exclude_if=lambda servers: not servers,  # the keys of organisations without any stay as they are
     )
     size: int = Field(2, ge=1, le=16, description="How many seats of each team are taken without --team-size.")
     flow: tuple[FlowPhase, ...] = Field(
@@ -319,6 +327,7 @@ class Organisation(_Part):
                 if seats.setdefault(seat, name) != name:
                     at = ("teams", name, "seats", seat)
                     yield at, seat, f"the team {seats[seat]} has a seat of this name; choose another name"
+        yield from self._faults_of_servers()
         last = self.teams.get(self.author)
         if last is not None and last.artifact != REPORT:
             where = ("teams", last.name, "artifact")
@@ -336,6 +345,16 @@ class Organisation(_Part):
         without = next((seat for seat in seats if shared and not any(self._means(name, seat) for name in shared)), None)
         if without:
             yield ("shares",), without, f"the seat {without} has no share; give it one, or one to 'all'"
+
+    def _faults_of_servers(self) -> Iterator[tuple[tuple[str | int, ...], object, str]]:
+        named = {(team.name, tool): tool.partition(".") for team in self.teams.values() for tool in team.own_tools}
+        for (team, tool), (server, dot, _) in named.items():
+            if dot and server not in self.mcp:
+                hint = f"{did_you_mean(server, self.mcp)} Servers: {', '.join(self.mcp) or 'none; name them under mcp'}"
+                yield ("teams", team, "own_tools"), tool, f"there is no MCP server '{server}'.{hint}"
+        for server in self.mcp:
+            if not self.graph and server not in [server for server, _, _ in named.values()]:
+                yield ("mcp", server), server, "no team has its tools; name it under own_tools, or leave it out"
 
     def __hash__(self) -> int:
         return hash((self.name, *self.teams))
@@ -562,9 +581,12 @@ def read_organisation(path: Traversable) -> Organisation:
         if isinstance(graph := data.get("graph"), str) and isinstance(path, Path):
             beside = str(path.parent / graph)
             data["graph"] = beside if Path(_module(beside)).is_file() else graph
-        return Organisation.model_validate(data)
+        made = Organisation.model_validate(data)
     except ValidationError as error:
         raise source.error((fault["loc"], _told(fault)) for fault in error.errors()) from error
+    if not isinstance(path, Path):
+        return made
+    return made.model_copy(update={"mcp": {name: server.beside(path.parent) for name, server in made.mcp.items()}})
 
 
 def _module(graph: str) -> str:

@@ -197,6 +197,7 @@ async def replay(
                 sandbox_pool,
                 Judging(panel, hub),
                 ledger=_ledger_of(run, condition, events, first),
+                past=Recorder(None, None, events=events, bodies=bodies),
             )
         except UnrecordedCallError as error:
             unrecorded = error if outcome is None else None

@@ -32,6 +32,7 @@ async def rerun(
     judging: Judging | None = None,
     *,
     ledger: Ledger | None = None,
+    past: Recorder | None = None,
 ) -> Outcome:
     """Execute a run, without a trace, and return how it ended.
 
@@ -45,6 +46,8 @@ async def rerun(
         Who judges; None for the judges that need no model.
     ledger
         The money of the run; by default its bound.
+    past
+        The record of the whole run, which answers in the place of servers; by default `recorder`.
     """
     from langsmith import tracing_context
 
@@ -61,6 +64,7 @@ async def rerun(
             judging=judging,
             shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),
             ledger=ledger or bound_of(run, recorder.events),
+            past=past or recorder,
         )
         return await kind.execute(condition, services)
 

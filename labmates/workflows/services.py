@@ -50,6 +50,8 @@ class Services(SessionServices):
     ledger
         The money of the run: its bound, less what it has spent. Calls of a kind with a pool of its own draw on that
         pool instead, and the judges' calls on what the bound holds beyond the pool.
+    past
+        The record that a rerun follows: servers outside of labmates are not asked again. None for a new run.
     """
 
     run_id: str
@@ -59,3 +61,4 @@ class Services(SessionServices):
     folder: Callable[[], Path]
     shared: Any = None
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))
+    past: Recorder | None = None

@@ -124,8 +124,8 @@ def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Ord
     team, phase = ctx.team(lab), lab["agenda"][0]
     hint = ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}")
     turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
-    held = team.tools(states=ctx.organisation.states(seat))
-    lacking = [name for name in ctx.organisation.tools if name not in held]
+    held = ctx.held(team, states=ctx.organisation.states(seat))
+    lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
     readable = sorted(ctx.newest(lab, seat))
     reading = [name for name in readers(lab["agenda"]) if ctx.organisation.may("tell", seat.id, name)]
     also = {name: [*sections] for name, sections in team.also.items() if sections}

@@ -278,7 +278,10 @@ class ScienceCondition(Condition):
             raise UsageError(f"--arm mute: {what} has no seats to keep apart; use an organisation file with a team")
         for team in self.organisation.teams.values():
             for name in team.own_tools:
-                own_tool(name)
+                if name.partition(".")[0] not in self.organisation.mcp:
+                    own_tool(name)
+        for name, server in self.organisation.mcp.items():
+            server.check(name)
         for model in self.models():
             parse_model(model)
         if self.organisation.graph:

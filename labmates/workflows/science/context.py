@@ -23,6 +23,7 @@ from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.sandbox_pool import RunSandboxes
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.evidence import held_part
+from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState, first_state
 from labmates.workflows.services import Services
@@ -43,6 +44,7 @@ class LabContext:
     recorder: Recorder
     sandboxes: RunSandboxes
     services: Services
+    mcp: McpTools
 
     @property
     def organisation(self) -> Organisation:
@@ -60,9 +62,14 @@ class LabContext:
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:
         """The descriptions of the tools, the same with each call of the run."""
-        names = self.organisation.tools
-        own = [own_schema(name) for name in names if name not in ARGUMENTS]
+        names = self.mcp.names(self.organisation.tools)
+        served = {name: tool.schema for name in names if (tool := self.mcp.get(name))}
+        own = [served.get(name) or own_schema(name) for name in names if name not in ARGUMENTS]
         return (*tool_schemas([name for name in names if name in ARGUMENTS], self.form), *own)
+
+    def held(self, team: Team, *, states: bool) -> list[str]:
+        """Names of the tools of a member at work, as models know them."""
+        return self.mcp.names(team.tools(states=states))
 
     def tools_to_talk(self, team: Team) -> Sequence[dict[str, Any]]:
         """The tools of steps that use none: one conversation names the same in each call, or no cache can serve it."""

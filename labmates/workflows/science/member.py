@@ -62,7 +62,7 @@ class _Worker:
         self.workspace = Workspace(
             ctx.organisation, team.name, artifacts, left, readers(lab["agenda"]), cut, form, seat.id
         )
-        self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, team.tools(states=states))
+        self.tools = ToolUse(ctx, self.speaker, purse, code, self.workspace, ctx.held(team, states=states))
         self.tools.outputs += self.member["outputs"]
         if self.next_team is not None:
             self.tools.after_code = partial(warm_up, ctx.sandboxes, ctx.condition, self.next_team)

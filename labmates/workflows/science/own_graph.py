@@ -89,14 +89,15 @@ class Lab:
         return SeatModel(lab=self, seat=seat)
 
     def tools(self, seat: str = "researcher", names: Sequence[str] = TOOLS) -> list[BaseTool]:
-        """The tools of a seat, and those of other packages (entry points ``labmates.tools``) by name.
+        """The tools of a seat, and those of other packages (entry points ``labmates.tools``) and MCP servers by name.
 
         Raises
         ------
         UsageError
             If there is no such tool.
         """
-        known = [*TOOLS, *OWN_TOOLS.names()]
+        names = self._ctx.mcp.names(names)
+        known = [*TOOLS, *OWN_TOOLS.names(), *self._ctx.mcp.titles]
         if unknown := [name for name in names if name not in known]:
             raise UsageError(f"there is no tool '{unknown[0]}' in the lab; tools: {', '.join(known)}")
         return [self._tool(seat, name) for name in names]
@@ -153,6 +154,9 @@ class Lab:
                 self._keep(seat, place.tools.workspace)
             return text
 
+        if (served := self._ctx.mcp.get(name)) is not None:
+            parameters = served.schema["function"]["parameters"]
+            return StructuredTool(name=name, description=served.description, args_schema=parameters, coroutine=use)
         if name not in TOOLS:
             own = own_tool(name)
             return StructuredTool(name=name, description=own.description, args_schema=own.args_schema, coroutine=use)
@@ -187,7 +191,8 @@ class Lab:
             code = ctx.sandboxes.session(seat, speaker.model, earlier_code(ctx, team, seat), ctx.condition.code_timeout)
             workspace = Workspace(ctx.organisation, team, self._artifacts, {}, form=ctx.form)
             session = await self._stack.enter_async_context(code)
-            tools = ToolUse(ctx, speaker, purse, session, workspace, [*TOOLS, *OWN_TOOLS.names()])
+            held = [*TOOLS, *OWN_TOOLS.names(), *ctx.mcp.titles]
+            tools = ToolUse(ctx, speaker, purse, session, workspace, held)
             self._places.setdefault(seat, Place(speaker, purse, tools))
         return self._places[seat]
 

@@ -44,6 +44,7 @@ from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.coordination import coordination
 from labmates.workflows.science.evidence import Materials, held_part, prepare
 from labmates.workflows.science.findings import findings_form
+from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.scores import judged_metrics
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.validity import invalid_work
@@ -91,14 +92,17 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         context_tokens=condition.context_tokens,
         bound=services.ledger,
     )
+    crew = condition.crew
+    mcp = McpTools(crew.mcp, services.recorder, services.past, condition.code_timeout)
     try:
         findings, form = findings_fields_text(task), findings_form(task)
         dataset, parts = await preparing
+        await mcp.open(crew.tools)
         yield LabContext(
-            condition, task, findings, form, dataset, parts, ledger, caller, services.recorder, sandboxes, services
+            condition, task, findings, form, dataset, parts, ledger, caller, services.recorder, sandboxes, services, mcp
         )
     finally:
-        await asyncio.shield(sandboxes.close())
+        await asyncio.shield(asyncio.gather(mcp.close(), sandboxes.close()))
 
 
 class _Writer:

@@ -58,7 +58,7 @@ class ToolUse:
         async with self.ctx.caller.steps.step():
             reservation = self.purse.reserve(price, step)
             try:
-                used = await self._carry_out(call)
+                used = await self._carry_out(step, call)
             except BaseException:
                 self.purse.release(reservation)
                 raise
@@ -69,9 +69,11 @@ class ToolUse:
                 await self.ctx.recorder.flush()
         return used.text
 
-    async def _carry_out(self, call: ToolCall) -> _Used:
+    async def _carry_out(self, step: str, call: ToolCall) -> _Used:
         try:
             if call.name in self.held and call.name not in ARGUMENTS:
+                if (served := self.ctx.mcp.get(call.name)) is not None:
+                    return _Used(await self.ctx.mcp.use(step, served, call.arguments))
                 return _Used(await use_own_tool(call.name, call.arguments))
             arguments = check_arguments(call.name, call.arguments, self.held)
             if isinstance(arguments, RunCode):

@@ -1,0 +1,214 @@
+"""MCP servers, whose tools an organisation gives to its agents: programs on this machine, or addresses.
+
+A server runs outside the sandbox. It is neither given the data set nor the truth, nor the environment of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from labmates.agents.tools import ToolError
+from labmates.errors import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+
+class McpServer(BaseModel):
+    """An MCP server: a program with its arguments, or the address of one that speaks streamable HTTP."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: tuple[str, ...] = Field((), description="Program and arguments, run on this machine outside the sandbox.")
+    url: str = Field("", description="Address of a server that speaks streamable HTTP.")
+    env: tuple[str, ...] = Field((), description="Environment variables that the program is given, by name.")
+
+    @model_validator(mode="after")
+    def _is_reachable(self) -> McpServer:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("give either command: [PROGRAM, ARGUMENTS] or url: http://HOST/PATH")
+        if self.url and self.env:
+            raise ValueError("env is for a command; a server at an address has its own environment")
+        if self.url:
+            parts = urlsplit(self.url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError(f"'{self.url}' is not an address such as http://127.0.0.1:9000/mcp")
+            if parts.username or parts.password:
+                raise ValueError("records would hold the password in the address; leave it out")
+        return self
+
+    def beside(self, folder: Path) -> McpServer:
+        """The same server, with arguments that name a file in `folder` as paths of that file."""
+        paths = ((part, folder / part) for part in self.command)
+        return self.model_copy(update={"command": tuple(str(p) if p.is_file() else part for part, p in paths)})
+
+    def check(self, name: str) -> None:
+        """Check that the server's program can be given what it needs.
+
+        Raises
+        ------
+        MissingExtraError
+            If the package that talks to servers is not installed.
+        UsageError
+            If one of the variables is not set.
+        """
+        try:
+            import mcp  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError("a tool of an MCP server", "mcp") from error
+        if missing := [variable for variable in self.env if variable not in os.environ]:
+            raise UsageError(f"the MCP server '{name}' needs the environment variable {missing[0]}, which is not set")
+
+
+class McpSession:
+    """A session with a server: opened at the first use, and anew after its connection broke.
+
+    Parameters
+    ----------
+    name
+        Name of the server in messages.
+    seconds
+        Time limit of its start and of each call.
+    """
+
+    def __init__(self, name: str, server: McpServer, seconds: float) -> None:
+        self._name, self._server, self._seconds = name, server, seconds
+        self._connection: _Connection | None = None
+        self._lock = asyncio.Lock()
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """The tools of the server, each with ``name``, ``description`` and ``parameters`` (JSON schema).
+
+        Raises
+        ------
+        ToolError
+            If the server can't be reached.
+        """
+        connection = await self._connect()
+        listed: list[dict[str, Any]] = []
+        cursor = None
+        try:
+            async with asyncio.timeout(self._seconds):
+                while True:
+                    page = await connection.client.list_tools(cursor=cursor)
+                    listed += (
+                        {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
+                        for tool in page.tools
+                    )
+                    if not (cursor := page.next_cursor):
+                        return listed
+        except Exception as error:
+            raise self._failed(error, connection) from error
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool and return its result as text.
+
+        Raises
+        ------
+        ToolError
+            If the server can't be reached, gives no answer in time, or answers with an error.
+        """
+        connection = await self._connect()
+        try:
+            async with asyncio.timeout(self._seconds):
+                result = await connection.client.call_tool(tool, dict(arguments))
+        except Exception as error:
+            raise self._failed(error, connection) from error
+        text = "\n".join(map(_text, result.content))
+        if result.is_error:
+            raise ToolError(text or f"{tool} failed")
+        return text
+
+    async def close(self) -> None:
+        """End the session, and with it the server's program."""
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _connect(self) -> _Connection:
+        async with self._lock:
+            if self._connection is not None and self._connection.closing.is_set():
+                await self._connection.close()
+                self._connection = None
+            if self._connection is None:
+                self._connection = _Connection(self._server, self._seconds)
+            connection = self._connection
+        try:
+            await asyncio.shield(connection.opened)
+        except Exception as error:
+            raise self._failed(error, connection) from error
+        return connection
+
+    def _failed(self, error: BaseException, connection: _Connection) -> ToolError:
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, TimeoutError):
+            reason = f"no answer within {self._seconds:g} s"
+        elif isinstance(error, MCPError):
+            reason = error.message
+            if error.code == CONNECTION_CLOSED:
+                connection.closing.set()
+        return ToolError(f"the MCP server {self._name} failed: {reason}")
+
+
+class _Connection:
+    """A connection in a task of its own: it has to be closed by the task that opened it."""
+
+    client: Client
+
+    def __init__(self, server: McpServer, seconds: float) -> None:
+        self.closing = asyncio.Event()
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._serve(server, seconds))
+
+    async def close(self) -> None:
+        self.closing.set()
+        await asyncio.wait([self._task])
+
+    async def _serve(self, server: McpServer, seconds: float) -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(seconds):
+                    self.client = await _open(server, stack)
+                self.opened.set_result(None)
+                await self.closing.wait()
+        except BaseException as error:
+            self.closing.set()
+            if not self.opened.done():
+                self.opened.set_exception(error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+
+
+async def _open(server: McpServer, stack: AsyncExitStack) -> Client:
+    from mcp import Client, StdioServerParameters, stdio_client
+
+    if server.url:
+        return await stack.enter_async_context(Client(server.url))
+    # What a server logs would disturb the display of progress.
+    log = stack.enter_context(_discarded())
+    program, *arguments = server.command
+    given = {variable: os.environ[variable] for variable in server.env if variable in os.environ}
+    parameters = StdioServerParameters(command=program, args=arguments, env=given)
+    return await stack.enter_async_context(Client(stdio_client(parameters, errlog=log)))
+
+
+def _discarded() -> TextIO:
+    return Path(os.devnull).open("w")
+
+
+def _text(part: Any) -> str:
+    """What an agent is shown of one part of a result: text alone."""
+    text = getattr(part, "text", None) or getattr(getattr(part, "resource", None), "text", None)
+    return text or f"[{part.type}]"
