@@ -40,6 +40,7 @@ from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
 from labmates.workflows.analysis import ANALYSES, Result, Runs
+from labmates.workflows.approval import Ask, approver_of
 from labmates.workflows.experiment import EXPERIMENTS, make_condition
 from labmates.workflows.stop_signal import StopSignal
 from labmates.workflows.verb import VERBS
@@ -58,6 +59,7 @@ def run(
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
+    approve: Ask | None = None,
     **condition: Any,
 ) -> list[Run]:
     """Execute a condition and return the runs as they ended.
@@ -78,6 +80,9 @@ def run(
         How models are reached and where code runs (`RunSettings`).
     progress
         Print each phase and each end to standard error.
+    approve
+        Answers the questions of an organisation that asks a person (`labmates.workflows.approval.Question`): True for
+        yes; False or a text, the reason, for no.
     **condition
         Parameters of the condition, for instance ``task="ecology", model="scripted:diligent"``.
 
@@ -100,6 +105,7 @@ def run(
             store=store,
             settings=settings,
             progress=progress,
+            approve=approve,
             **condition,
         )
     )
@@ -113,6 +119,7 @@ async def arun(
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
+    approve: Ask | None = None,
     **condition: Any,
 ) -> list[Run]:
     """`run` as a coroutine, for programs with an event loop of their own."""
@@ -122,10 +129,12 @@ async def arun(
     chosen = chosen.resolved(catalog)
     runs = new_runs(wanted, seed=seed, replicates=replicates, settings=chosen)
     with await asyncio.to_thread(Store, store) as database:
-        return await _execute(database, runs, chosen, progress)
+        return await _execute(database, runs, chosen, progress, approve)
 
 
-def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False) -> list[Run]:
+def resume(
+    runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False, approve: Ask | None = None
+) -> list[Run]:
     """Resume runs that did not end, each with its own condition and settings, and return them as they ended.
 
     What was paid before is not paid again.
@@ -134,7 +143,7 @@ def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool
     ----------
     runs
         Ids; by default all interrupted runs that belong to no study.
-    store, progress
+    store, progress, approve
         As for `run`.
 
     Raises
@@ -152,7 +161,7 @@ def resume(runs: Sequence[str] = (), *, store: str | None = None, progress: bool
             ended: list[Run] = []
             for run in stopped:
                 chosen = RunSettings.model_validate(run.settings)
-                ended += await _execute(database, [run], chosen, progress)
+                ended += await _execute(database, [run], chosen, progress, approve)
             return ended
 
     return run_async(work)
@@ -225,6 +234,7 @@ def fork(
     store: str | None = None,
     settings: RunSettings | Mapping[str, Any] | None = None,
     progress: bool = False,
+    approve: Ask | None = None,
 ) -> Run:
     """Branch a run at one of its events under another condition, execute the branch and return it as it ended.
 
@@ -238,7 +248,7 @@ def fork(
         New values of the condition, for instance ``{"model.writing": "scripted:hasty"}``.
     settings
         By default those of the run.
-    store, progress
+    store, progress, approve
         As for `run`.
 
     Raises
@@ -251,7 +261,8 @@ def fork(
         with await asyncio.to_thread(Store, store, must_exist=True) as database:
             chosen = None if settings is None else _settings(settings)
             branch = await fork_run(database, run, at=at, changes=changes, settings=chosen)
-            [ended] = await _execute(database, [branch], RunSettings.model_validate(branch.settings), progress)
+            chosen = RunSettings.model_validate(branch.settings)
+            [ended] = await _execute(database, [branch], chosen, progress, approve)
             return ended
 
     return run_async(work)
@@ -280,10 +291,17 @@ def replay(run: str, *, sandbox: str | None = None, store: str | None = None) ->
     return run_async(work)
 
 
-async def _execute(database: Store, runs: Sequence[RunRecord], settings: RunSettings, progress: bool) -> list[Run]:
-    watch = Lines(runs, _tell).watch if progress else None
+async def _execute(
+    database: Store,
+    runs: Sequence[RunRecord],
+    settings: RunSettings,
+    progress: bool,
+    approve: Ask | None = None,
+) -> list[Run]:
+    watch, notify = (Lines(runs, _tell).watch, _tell) if progress else (None, None)
+    approver = approver_of(approve) if approve else None
     try:
-        ended = await Session(database, settings, watch=watch, notify=_tell if progress else None).execute(runs)
+        ended = await Session(database, settings, watch=watch, notify=notify, approver=approver).execute(runs)
         return [Run.of(record, database) for record in ended]
     except asyncio.CancelledError:
         _tell("Interrupted. Everything is kept; resume with: labmates.resume()")

@@ -43,6 +43,7 @@ StepName = Literal["plan", "bid", "work", "talk", "write", "report"]
 WRITES: Final = ("write", "report")
 """Steps that make the team's artifact."""
 Verb = Literal["read", "tell", "ask"]
+Approval = Literal["plan", "request", "write"]
 
 _MORE_VALUES = {
     "role": ("part",),
@@ -246,6 +247,12 @@ class Organisation(_Part):
         description="MCP servers by name, each {command: [PROGRAM, ARGUMENTS], env: [VARIABLES]} or {url: ADDRESS}.",
         exclude_if=lambda servers: not servers,  # the keys of organisations without any stay as they are
     )
+    approve: tuple[Approval, ...] = Field(
+        (),
+        description="What a person has to approve: plan (before it is carried out), request (before another team gets "
+        "it), write (before a version of an artifact is kept).",
+        exclude_if=lambda points: not points,
+    )
     size: int = Field(2, ge=1, le=16, description="How many seats of each team are taken without --team-size.")
     flow: tuple[FlowPhase, ...] = Field(
         description="The phases in order: each a team, or TEAM: [steps] with steps of its own."
@@ -315,6 +322,7 @@ class Organisation(_Part):
                 yield ("flow", place), phase.team, f"there is no team '{phase.team}'.{hint}"
             if len(set(phase.names)) < len(phase.names):
                 yield ("flow", place), phase.names, "a step stands here twice; make it a phase of its own"
+        yield from self._approval_faults()
         owners: dict[str, str] = {}
         seats: dict[str, str] = {}
         for name, team in self.teams.items():
@@ -355,6 +363,14 @@ class Organisation(_Part):
         for server in self.mcp:
             if not self.graph and server not in [server for server, _, _ in named.values()]:
                 yield ("mcp", server), server, "no team has its tools; name it under own_tools, or leave it out"
+
+    def _approval_faults(self) -> Iterator[tuple[tuple[str | int, ...], object, str]]:
+        if self.approve and self.graph:
+            yield ("approve",), self.approve, "an organisation as code asks in its code; leave it out"
+        elif "plan" in self.approve and not any("plan" in phase.names for phase in self.flow):
+            yield ("approve",), "plan", "no phase of the flow has the step plan; leave it out"
+        if len(set(self.approve)) < len(self.approve):
+            yield ("approve",), self.approve, "one of its entries stands here twice; name it once"
 
     def __hash__(self) -> int:
         return hash((self.name, *self.teams))

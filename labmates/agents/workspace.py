@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -112,6 +112,16 @@ class Workspace:
     requests: list[WorkRequest] = field(default_factory=list)
     stated: list[Stated] = field(default_factory=list)
     summary: str | None = None
+
+    def copy(self) -> Workspace:
+        """A desk of the same content, on which a call can be tried."""
+        return replace(
+            self,
+            written=[*self.written],
+            sent=[*self.sent],
+            requests=[*self.requests],
+            stated=[*self.stated],
+        )
 
     def read(self, name: str, offset: int = 0) -> str:
         """Return a page of the newest version of an artifact, from the character `offset` on."""

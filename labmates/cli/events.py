@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from labmates.cli.console import clean, out, print_json
+from labmates.records.event_text import heading
 
 if TYPE_CHECKING:
     from labmates.records.bodies import Bodies
@@ -53,6 +54,8 @@ def _words(event: Event, bodies: Bodies) -> str:
             text = f"to {event.to}: {bodies.text(event.text)}"
         case "request":
             text = f"{event.kind} to {event.to}: {event.request}"
+        case "approval":
+            text = heading(event)
         case "artifact":
             text = f"{event.name}, version {event.version}{' (partial)' if event.partial else ''}"
         case "findings":

@@ -127,14 +127,24 @@ def execute(
         What the runs are a part of, which prints its own summary and resumes them when called again; None for runs
         that stand for themselves.
     """
+    from labmates.cli.approval import can_ask
     from labmates.cli.progress import Progress
     from labmates.studies.session import Session
+    from labmates.workflows.approval import approver_of
     from labmates.workflows.stop_signal import StopSignal
 
     again = f"{command or f'labmates run {runs[0].kind}'} --resume"
     stop_signal = StopSignal()
     with Progress(store, runs, as_json=as_json) as progress:
-        session = Session(store, settings, watch=progress.watch, notify=progress.notify, stop_signal=stop_signal)
+        approver = approver_of(progress.ask) if can_ask(runs) and part_of is None else None
+        session = Session(
+            store,
+            settings,
+            watch=progress.watch,
+            notify=progress.notify,
+            stop_signal=stop_signal,
+            approver=approver,
+        )
         ended = run_until_stopped(session.execute(runs), stop_signal, progress.notify)
     if ended is None or stop_signal.pulled.is_set():
         if part_of is not None:
@@ -194,7 +204,8 @@ def useless(kind: str) -> list[str]:
     code = [] if found.needs_sandbox else ["max_sandboxes"] if found.shared else ["sandbox", "max_sandboxes"]
     code += [] if found.shared else ["processes"]
     judges = [] if found.report else ["judges", "extractor"]
-    return ["models", *code, *judges]
+    approval = ["approve_all"] if found.condition.approvals is Condition.approvals else []
+    return ["models", *code, *judges, *approval]
 
 
 def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSettings:

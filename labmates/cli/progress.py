@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import show_dollars
+from labmates.cli.approval import ask_in_terminal
 from labmates.cli.console import NO_ROOM, clean, err, print_json
 from labmates.records.view import run_json
 from labmates.studies.progress import MOST_RUNS, Count, Lines
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from labmates.records.events import PhaseEvent
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.workflows.approval import Question
 
 
 class Progress(Lines):
@@ -51,6 +53,16 @@ class Progress(Lines):
             # The log's disk may be full, which is no reason to end a run.
             if error.errno not in NO_ROOM:
                 raise
+
+    async def ask(self, question: Question) -> bool | str:
+        """Ask in the terminal, above a table that stands still: True for yes, the reason for no."""
+        if self._live is not None:
+            self._live.stop()
+        try:
+            return await ask_in_terminal(question, self.notify)
+        finally:
+            if self._live is not None:
+                self._live.start()
 
     def phase(self, run: RunRecord, event: PhaseEvent) -> None:
         """Tell that a phase of a run began or ended, where no table shows it."""

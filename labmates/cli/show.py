@@ -113,6 +113,8 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
         case "request":
             _head(f"{who} {said}:", "yellow")
             _text(event.request, most)
+        case "approval":
+            _head(f"{who}: {said}", "yellow")
         case "artifact":
             _head(f"{who} {said}", "magenta")
             _text(artifact_text(bodies[event.content]), most)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from labmates.models.objects import UnusableAnswerError
+from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 
 T = TypeVar("T")
@@ -29,6 +29,8 @@ Call = Callable[[list[BaseMessage], int], Awaitable[Exchange]]
 """Makes a call with a transcript; the number counts the calls of a conversation."""
 Read = Callable[[Reply, bool], T]
 """Takes a reply, and whether it is the last that will be asked for; raises `UnusableAnswerError` if it can't use it."""
+Accept = Callable[[T, int], Awaitable[None]]
+"""Takes a usable answer and the number of its call; raises `RefusedError` to have it changed."""
 SendBack = Callable[[list[BaseMessage], Reply, UnusableAnswerError], list[BaseMessage]]
 """Adds a reply and what is wrong with it to a transcript."""
 Failed = Callable[[int, str], None]
@@ -81,11 +83,12 @@ class Conversation:
 
     def reject(self, reply: Reply, problem: UnusableAnswerError) -> None:
         """Send the last reply back with what is wrong with it."""
-        self.fail(str(problem))
+        if not isinstance(problem, RefusedError):
+            self.fail(str(problem))
         self.messages = self._send_back(self.messages, reply, problem)
 
-    async def ask(self, read: Read[T], *, repair_turns: int) -> T:
-        """Call the model until `read` can use a reply, at most `repair_turns` more times.
+    async def ask(self, read: Read[T], *, repair_turns: int, accept: Accept[T] | None = None) -> T:
+        """Call the model until `read` can use a reply and it is accepted, at most `repair_turns` more times.
 
         Raises
         ------
@@ -95,7 +98,10 @@ class Conversation:
         for left in range(repair_turns, -1, -1):
             reply = await self.turn()
             try:
-                return read(reply, left == 0)
+                answer = read(reply, left == 0)
+                if accept is not None:
+                    await accept(answer, self.number - 1)
+                return answer
             except UnusableAnswerError as error:
                 self.reject(reply, error)
                 problem = error

@@ -54,6 +54,10 @@ class UnusableAnswerError(Exception):
         self.remark = remark
 
 
+class RefusedError(UnusableAnswerError):
+    """An answer that could be used was refused, which is no failure of the model."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A JSON object and where it stands."""

@@ -29,6 +29,9 @@ def heading(event: Event) -> str:
             return f"to {event.to if event.to == event.team else f'the {event.to} team'}"
         case "request":
             return f"asks the {event.to} team ({event.kind})"
+        case "approval":
+            answer = "approved" if event.approved else f"refused: {event.reason or 'no reason given'}"
+            return f"{event.what} {answer}{' (automatically)' if event.automatic else ''}"
         case "artifact":
             return f"wrote {event.name}, version {event.version}{' (partial)' if event.partial else ''}"
         case "findings":

@@ -202,6 +202,16 @@ class RequestEvent(EventBase):
     justification: str = ""
 
 
+class ApprovalEvent(EventBase):
+    """A person approved or refused what an agent was about to do; `automatic` tells that nobody was asked."""
+
+    type: Literal["approval"] = "approval"
+    what: Literal["plan", "request", "write"]
+    approved: bool
+    reason: str = ""
+    automatic: bool = False
+
+
 class ArtifactEvent(EventBase):
     """A version of an artifact was written. `content` is the number of a body.
 
@@ -326,6 +336,7 @@ Event = Annotated[
     | PayoffEvent
     | MessageEvent
     | RequestEvent
+    | ApprovalEvent
     | ArtifactEvent
     | FindingsEvent
     | ScoreEvent

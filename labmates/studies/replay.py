@@ -29,7 +29,15 @@ from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
-from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ScoreEvent, WarningEvent, told_whole
+from labmates.records.events import (
+    ApprovalEvent,
+    ChargeEvent,
+    Event,
+    LLMCallEvent,
+    ScoreEvent,
+    WarningEvent,
+    told_whole,
+)
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import charges
@@ -41,6 +49,7 @@ from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
+from labmates.workflows.approval import Answer, Approver, Question
 from labmates.workflows.calls import charged_call, lost_attempts, overflow_steps, recorded_reply
 from labmates.workflows.experiment import Condition, condition_of
 from labmates.workflows.judging import Judging
@@ -145,6 +154,18 @@ class RecordedHub(ModelHub):
         return sent == [said_in(self._bodies[number]) for number in event.messages]
 
 
+def recorded_approver(events: Iterable[Event]) -> Approver:
+    """The approver that gives the recorded answers."""
+    answers = {event.step: event for event in events if isinstance(event, ApprovalEvent)}
+
+    async def answer(question: Question) -> Answer:
+        if (event := answers.get(question.step)) is None:
+            raise UnrecordedCallError(question.step)
+        return Answer(event.approved, event.reason, event.automatic)
+
+    return answer
+
+
 async def replay(
     store: Store, run: RunRecord, *, sandbox: str | None = None, notify: Callable[[str], None] | None = None
 ) -> Replayed:
@@ -198,6 +219,7 @@ async def replay(
                 Judging(panel, hub),
                 ledger=_ledger_of(run, condition, events, first),
                 past=Recorder(None, None, events=events, bodies=bodies),
+                approver=recorded_approver(events[first:]),
             )
         except UnrecordedCallError as error:
             unrecorded = error if outcome is None else None

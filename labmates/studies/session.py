@@ -31,6 +31,7 @@ from labmates.studies.execution import OpenSession, SharedResources, Watch
 from labmates.studies.leases import Leases
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
+from labmates.workflows.approval import Approver, approve_all
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
@@ -98,6 +99,8 @@ class Session:
         Told in words what the user should know, for instance where code will run.
     brake
         Asks the runs to stop at their next step.
+    approver
+        Answers what a person has to approve, unless the settings approve all.
     """
 
     def __init__(
@@ -108,12 +111,14 @@ class Session:
         watch: Watch | None = None,
         notify: Callable[[str], None] | None = None,
         stop_signal: StopSignal | None = None,
+        approver: Approver | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._watch = watch
         self._notify = notify
         self._stop_signal = stop_signal
+        self._approver = approve_all if settings.approve_all else approver
         self.claims = Claims(store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -169,6 +174,7 @@ class Session:
             If runs of the conditions can't be executed as they are asked for.
         """
         settings = self._settings
+        conditions = self._answerable(conditions)
         rounds = _Rounds(conditions)
         models, kinds, panel = await checked(rounds if settings.models.batch else conditions, settings)
         if self._notify and rounds.most > 1:
@@ -196,7 +202,11 @@ class Session:
             )
             shared = SharedResources(settings, stack.enter_context(ExitStack()))
             services = SessionServices(
-                hub=hub, sandbox_pool=sandbox_pool, judging=Judging(panel, hub), stop_signal=self._stop_signal
+                hub=hub,
+                sandbox_pool=sandbox_pool,
+                judging=Judging(panel, hub),
+                stop_signal=self._stop_signal,
+                approver=self._approver,
             )
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
@@ -204,6 +214,17 @@ class Session:
             stack.push_async_callback(writer.close)
             stack.enter_context(rare_collection())
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)
+
+    def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
+        """Yield the conditions; one that needs a person where nobody can be asked is an error."""
+        for condition in conditions:
+            if condition.approvals and self._approver is None:
+                raise UsageError(
+                    f"a person has to approve each {', '.join(condition.approvals)} of this organisation, and nobody "
+                    "can be asked here; start one run in a terminal (--replicates 1), or answer yes to all with "
+                    "--approve-all (approve_all: true in a study)"
+                )
+            yield condition
 
 
 class _Rounds:

@@ -46,6 +46,11 @@ class RunSettings(BaseModel):
     max_concurrent_runs: int = Field(
         8, ge=1, le=1024, description=f"Most runs going on at once; with batches {BATCHED_RUNS} by default."
     )
+    approve_all: bool = Field(
+        False,
+        description="Answer yes wherever the organisation asks a person for approval; recorded as automatic.",
+        exclude_if=lambda value: not value,
+    )
     salt: str | None = Field(
         None,
         description="Fingerprint of the private salt (LABMATES_SALT) of the data sets; recorded, never set.",

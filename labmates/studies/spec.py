@@ -108,6 +108,7 @@ class StudySpec(_Part):
     extractor: str | None = RunSettings.model_fields["extractor"]  # type: ignore[assignment]
     sandbox: str = RunSettings.model_fields["sandbox"]  # type: ignore[assignment]
     cache: bool = RunSettings.model_fields["cache"]  # type: ignore[assignment]
+    approve_all: bool = RunSettings.model_fields["approve_all"]  # type: ignore[assignment]
     connection: Connection = Field(Connection(), description="How models are reached.")
     concurrency: Concurrency = Field(Concurrency(), description="How much happens at once.")
     cap: Dollars | None = Field(
@@ -182,6 +183,7 @@ class StudySpec(_Part):
             judges=self.judges,
             extractor=self.extractor,
             cache=self.cache,
+            approve_all=self.approve_all,
             max_concurrent_runs=self.concurrency.runs,
         ).resolved(catalog)
 

@@ -13,7 +13,7 @@ from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.transcript import append_line
 from labmates.budgets.purse import Purse
-from labmates.models.asking import Conversation, Exchange, Read
+from labmates.models.asking import Accept, Conversation, Exchange, Read
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
@@ -75,12 +75,15 @@ async def ask(
     *,
     name: str,
     repair_turns: int,
+    accept: Accept[T] | None = None,
     **options: Unpack[CallOptions],
 ) -> T | None:
     """Ask until `read` can use the answer, at most `repair_turns` more times; None if it never can.
 
     Parameters
     ----------
+    accept
+        Also has to accept the answer.
     options
         Passed on to `Caller.call`.
 
@@ -91,7 +94,7 @@ async def ask(
     """
     talk = conversation(caller, step, speaker, messages, purse, name=name, **options)
     try:
-        return await talk.ask(read, repair_turns=repair_turns)
+        return await talk.ask(read, repair_turns=repair_turns, accept=accept)
     except (UnusableAnswerError, ContextOverflowError):
         return None
 

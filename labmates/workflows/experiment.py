@@ -75,6 +75,11 @@ class Condition(BaseModel, ABC):
         """The credits of one run, in micro-dollars, or None if the kind has no budget."""
         return None
 
+    @property
+    def approvals(self) -> tuple[str, ...]:
+        """What a person has to approve in its runs."""
+        return ()
+
     def twin(self) -> Condition | None:
         """Return the condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
         return None

@@ -10,6 +10,7 @@ from typing import Any
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
+from labmates.workflows.approval import Approver
 from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool
 from labmates.workflows.stop_signal import StopSignal
@@ -27,12 +28,15 @@ class SessionServices:
         Who judges a run when it ends; None for the judges that need no model.
     brake
         Asks runs to stop at their next step; None where nobody does.
+    approver
+        Answers what a person has to approve; None where nobody can be asked.
     """
 
     hub: ModelHub
     sandbox_pool: SandboxPool | None
     judging: Judging | None = None
     stop_signal: StopSignal | None = None
+    approver: Approver | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

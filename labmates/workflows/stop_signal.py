@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from labmates.errors import LabmatesError
+
+T = TypeVar("T")
 
 
 class StoppedError(LabmatesError):
@@ -59,3 +62,23 @@ class Steps:
             self._going_on -= 1
             if not self._going_on:
                 self._quiet.set()
+
+    async def waiting(self, begin: Callable[[], Awaitable[T]]) -> T:
+        """Wait for something that costs nothing, and give it up when the run is to stop.
+
+        Raises
+        ------
+        StoppedError
+            As `step` does.
+        """
+        if not self._stop_signal.pulled.is_set():
+            work, stop = asyncio.ensure_future(begin()), asyncio.ensure_future(self._stop_signal.pulled.wait())
+            try:
+                await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+                if work.done():
+                    return work.result()
+            finally:
+                work.cancel()
+                stop.cancel()
+        await self._quiet.wait()
+        raise StoppedError("stopped")

@@ -26,6 +26,7 @@ from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.folders import new_folder, remove_folder
+from labmates.workflows.approval import approve_all
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import Services
@@ -116,6 +117,7 @@ async def unkept_services(experiment: Experiment[Any], condition: Condition, see
             recorder=Recorder(None, None),
             folder=lambda: folder,
             shared=shared,
+            approver=approve_all,
         )
 
 

@@ -246,6 +246,11 @@ class ScienceCondition(Condition):
         """The credits of one run, in micro-dollars."""
         return self.budget
 
+    @property
+    def approvals(self) -> tuple[str, ...]:
+        """What a person has to approve in its runs."""
+        return self.crew.approve
+
     def models(self) -> list[str]:
         """Return the models that take part, each once, in the order of the teams."""
         if self.organisation.graph:

@@ -19,6 +19,7 @@ from labmates.budgets.purse import Purse
 from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.evidence import Part
+from labmates.workflows.approval import Approvals
 from labmates.workflows.calls import Caller, Speaker
 from labmates.workflows.sandbox_pool import RunSandboxes
 from labmates.workflows.science.condition import ScienceCondition
@@ -45,6 +46,7 @@ class LabContext:
     sandboxes: RunSandboxes
     services: Services
     mcp: McpTools
+    approvals: Approvals
 
     @property
     def organisation(self) -> Organisation:

@@ -36,6 +36,7 @@ from labmates.tasks.evidence import Part
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
+from labmates.workflows.approval import Approvals
 from labmates.workflows.calls import Caller
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
@@ -98,8 +99,22 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         findings, form = findings_fields_text(task), findings_form(task)
         dataset, parts = await preparing
         await mcp.open(crew.tools)
+        recorder, approver = services.recorder, services.approver
+        approvals = Approvals(condition.approvals, approver, recorder, caller.steps, condition.repair_turns)
         yield LabContext(
-            condition, task, findings, form, dataset, parts, ledger, caller, services.recorder, sandboxes, services, mcp
+            condition,
+            task,
+            findings,
+            form,
+            dataset,
+            parts,
+            ledger,
+            caller,
+            recorder,
+            sandboxes,
+            services,
+            mcp,
+            approvals,
         )
     finally:
         await asyncio.shield(asyncio.gather(mcp.close(), sandboxes.close()))

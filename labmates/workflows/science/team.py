@@ -25,7 +25,7 @@ from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
-from labmates.models.objects import UnusableAnswerError
+from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
@@ -171,16 +171,23 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             raise UnusableAnswerError(f"there is no line with a task for {', '.join(missing)}.")
         return excerpt(reply.text, MOST_PLAN_CHARS, "first"), tasks
 
+    step, speaker = f"{team.name}/{phase['number']}/{team.lead.id}/plan", ctx.speaker(team, team.lead)
+
+    async def accept(answer: tuple[str, dict[str, str]], number: int) -> None:
+        if refusal := await ctx.approvals.refusal("plan", f"{step}/{number}", speaker, team.name, answer[0]):
+            raise RefusedError("refused", remark=refusal)
+
     try:
         answer = await ask(
             ctx.caller,
-            f"{team.name}/{phase['number']}/{team.lead.id}/plan",
-            ctx.speaker(team, team.lead),
+            step,
+            speaker,
             messages,
             purse,
             read,
             name=f"{team.lead.id}, phase {phase['number'] + 1}: plan",
             repair_turns=ctx.condition.repair_turns,
+            accept=accept,
             tools=ctx.tools_to_talk(team),
         )
     except InsufficientFundsError:

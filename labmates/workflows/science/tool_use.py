@@ -54,11 +54,12 @@ class ToolUse:
         told = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
         if told is not None:
             return self._tell(step, call, told)
+        refusal = await self._refusal(step, call)
         price = self.ctx.condition.prices.tool_call
         async with self.ctx.caller.steps.step():
             reservation = self.purse.reserve(price, step)
             try:
-                used = await self._carry_out(step, call)
+                used = _Used(f"Error: {refusal}", ok=False) if refusal else await self._carry_out(step, call)
             except BaseException:
                 self.purse.release(reservation)
                 raise
@@ -68,6 +69,26 @@ class ToolUse:
                 # What the lab's other tools do costs nothing to do again.
                 await self.ctx.recorder.flush()
         return used.text
+
+    async def _refusal(self, step: str, call: ToolCall) -> str:
+        """What the agent is told if a person refuses what the call would do; empty if it may be done."""
+        approvals = self.ctx.approvals
+        if call.name not in ARGUMENTS or not (approvals.cover("write") or approvals.cover("request")):
+            return ""
+        trial = self.workspace.copy()
+        try:
+            arguments = check_arguments(call.name, call.arguments, self.held)
+            if not isinstance(arguments, RunCode):
+                use_workspace(trial, arguments)
+        except ToolError:
+            return ""  # Its answer says what is wrong.
+        for request in trial.requests[len(self.workspace.requests) :]:
+            text = "\n".join(filter(None, (request.request, request.justification)))
+            return await approvals.refusal("request", step, self.speaker, request.team, text)
+        for item in trial.written[len(self.workspace.written) :]:
+            if not item.partial:
+                return await approvals.refusal("write", step, self.speaker, item.name, item.content)
+        return ""
 
     async def _carry_out(self, step: str, call: ToolCall) -> _Used:
         try:

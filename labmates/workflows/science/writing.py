@@ -21,10 +21,10 @@ from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
 from labmates.models.asking import Conversation
 from labmates.models.errors import ContextOverflowError
-from labmates.models.objects import UnusableAnswerError
+from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
-from labmates.workflows.asking import conversation, fault_text, kept_text, remark_on
+from labmates.workflows.asking import conversation, fault_text, kept_text, remark_on, sent_back
 from labmates.workflows.calls import LEAST_OUTPUT_TOKENS
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
@@ -122,6 +122,13 @@ class Author:
                 if repairs > most:
                     return
                 continue
+            if refusal := await self._refusal(talk.number - 1):
+                self._keep()
+                repairs += 1
+                if repairs > most:
+                    return
+                talk.messages = order = _refused(asked, reply, "\n\n".join(filter(None, [problem, refusal])))
+                continue
             came_on = self._keep()
             problem = problem or self._faults_of_the_paper()
             if problem:
@@ -171,6 +178,21 @@ class Author:
         elif text.strip() and not paper_faults(text, self._ctx.task):
             with suppress(ToolError):
                 self.workspace.append(name, text)
+
+    async def _refusal(self, number: int) -> str:
+        """What a person says against the artifact that a reply has made whole, which is taken back; empty for yes.
+
+        What a length limit cut is kept without a question: it becomes whole by a later reply.
+        """
+        new = self.workspace.written[len(self.versions) :]
+        if not new or new[-1].partial:
+            return ""
+        step = f"{self._phase['team']}/{self._phase['number']}/{self._seat.id}/write/{number}"
+        speaker = self._ctx.speaker(self.team, self._seat)
+        refusal = await self._ctx.approvals.refusal("write", step, speaker, new[-1].name, new[-1].content)
+        if refusal:
+            del self.workspace.written[len(self.versions) :]
+        return refusal
 
     def _faults_of_the_paper(self) -> str:
         """Return, once, what keeps the findings of a paper from being read if none were stated with the tool."""
@@ -228,6 +250,13 @@ class Author:
         place = "findings" if self.artifact == self.team.artifact else f"{agent}/findings"
         self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated, place)
         return bool(new) or (bool(stated) and not had)
+
+
+def _refused(asked: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:
+    """The transcript with a reply whose artifact was refused, and the reason."""
+    if not reply.tool_calls:
+        return sent_back(asked, reply, RefusedError("refused", remark=remark))
+    return [*asked, reply.message, *(ToolMessage(remark, tool_call_id=call.id) for call in reply.tool_calls)]
 
 
 def _only_reads(reply: Reply) -> bool:

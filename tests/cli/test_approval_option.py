@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import pty
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Labmates
+from tests.support.approving import LAB
+
+COMMAND = ("run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent")
+
+
+@pytest.fixture
+def organisation(labmates: Labmates) -> str:
+    """The file of an organisation whose plans a person approves."""
+    alone = {key: value for key, value in LAB.items() if key not in ("approve", "flow", "teams")}
+    lab = {**alone, "approve": ["plan"], "flow": ["authors"], "teams": {"authors": LAB["teams"]["authors"]}}
+    (labmates.folder / "careful.yaml").write_text(yaml.safe_dump(lab, sort_keys=False))
+    return "careful.yaml"
+
+
+def test_where_nobody_can_be_asked_the_command_says_so_before_it_starts(labmates: Labmates, organisation: str) -> None:
+    refused = labmates(*COMMAND, "--organisation", organisation)
+    assert (refused.code, refused.out) == (2, "")
+    assert "a person has to approve each plan of this organisation" in refused.err
+    assert "--approve-all" in refused.err
+    assert not labmates("runs", "--json").records
+    done = labmates(*COMMAND, "--organisation", organisation, "--approve-all", "--json")
+    [run] = done.records
+    told = labmates("show", run["id"], "--events").out
+    assert "plan approved (automatically)" in told
+    assert labmates("replay", run["id"]).code == 0
+
+
+def test_a_user_answers_in_the_terminal(labmates: Labmates, organisation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, b"perhaps\nno, look first\nyes\nyes\nyes\n")
+    with os.fdopen(terminal) as typed:
+        monkeypatch.setattr("sys.stdin", typed)
+        several = labmates(*COMMAND, "--organisation", organisation, "--replicates", "2")
+        done = labmates(*COMMAND, "--organisation", organisation, "--json")
+    os.close(keyboard)
+    assert (several.code, "--replicates 1" in several.err) == (2, True)
+    [run] = done.records
+    told = labmates("show", run["id"], "--events").out
+    assert "plan refused: look first" in told
+    assert "plan approved\n" in told
+    assert done.err.count("ben (authors) plans for the team authors:") == 2
+    assert done.err.count("Approve? Answer yes, or no and the reason") == 3
