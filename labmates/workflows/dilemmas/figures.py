@@ -25,8 +25,8 @@ _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Inches of a cell of a heat map, with a number in it and without."""
 _LETTER = 0.062
 """Inches of a letter in the names at the axes."""
-_MOST_NUMBERS = 12
-"""Cells of heat maps with more models than this have no numbers."""
+_MOST_NUMBERS = 2500
+"""Cells of heat maps have numbers in figures of at most so many."""
 
 
 def payoffs_figure(cells: Sequence[Cell]) -> Figure:
@@ -48,14 +48,16 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
         title += f", first {len(panels)} of {len(models)} third players"
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    side = (_SIDE if len(models) <= _MOST_NUMBERS else _SMALL_SIDE) * len(models)
+    has_numbers = len(panels) * len(models) ** 2 <= _MOST_NUMBERS
+    side = (_SIDE if has_numbers else _SMALL_SIDE) * len(models)
     names = _LETTER * max(map(len, models))
     width = max(columns * (max(side, _LETTER * 30) + 0.4) + names + 1.2, 1.7 * _LETTER * len(title))
     height = rows * (max(side, 1.0) + 0.4) + 0.8 * names + 0.8
     figure, axes = new_figure(width, max(height, 3.0), rows=rows, columns=columns)
     for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
         image = ax.imshow(panel[0], cmap="RdYlBu", vmin=low, vmax=high)
-        _numbers(ax, panel[0], ends=panel[1:])
+        if has_numbers:
+            _numbers(ax, panel[0], panel[1:])
         # Names stand at the edges of the whole figure.
         is_lowest = place + columns >= len(panels)
         _ticks(ax, models if place % columns == 0 else (), models if is_lowest else ())
@@ -140,7 +142,7 @@ def responses_figure(frame: pd.DataFrame) -> Figure:
     for ax, (mechanism, game), table in zip(axes, panels, tables, strict=True):
         values = table["share"].to_numpy(dtype=float)
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        _numbers(ax, values, always=True, ends=[table[end].to_numpy(dtype=float) for end in _ENDS])
+        _numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
         labels = [f"{model} after {before}" if before != "-" else f"{model} at first" for model, before in table.index]
         ax.set_yticks(range(len(labels)), labels, fontsize=7)
         ax.set_xticks(range(values.shape[1]), [str(column) for column in table["share"].columns])
@@ -219,7 +221,7 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
     for ax, judge, table in zip(axes, judges, tables, strict=True):
         values = table["share"].to_numpy(dtype=float)
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        _numbers(ax, values, always=True, ends=[table[end].to_numpy(dtype=float) for end in _ENDS])
+        _numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
         _ticks(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
         ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
@@ -254,10 +256,8 @@ def _against(tensor: Array, population: Array) -> Array:
     return values
 
 
-def _numbers(ax: Axes, panel: Array, *, always: bool = False, ends: Sequence[Array] = ()) -> None:
+def _numbers(ax: Axes, panel: Array, ends: Sequence[Array]) -> None:
     """Write the values into the cells of a heat map, with their intervals below them."""
-    if max(panel.shape) > _MOST_NUMBERS and not always:
-        return
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
         if np.isfinite(panel[row, column]):
             halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}

@@ -254,6 +254,10 @@ def test_cells_of_payoffs_have_their_interval_over_runs() -> None:
     assert texts == ["2.00", f"{low:.2f} to {high:.2f}", "2.00", "3.00", "5.00", f"{low + 3:.2f} to {high + 3:.2f}"]
     [alone, _] = dilemma_figures.payoffs_figure(cells[:1]).axes
     assert [text.get_text() for text in alone.texts] == ["1.00", "2.00", "3.00", "4.00"]
+    names = tuple(map(str, range(35)))
+    many = [Cell(f"{run}", "none", "two", names, np.ones((35, 35)) + run * np.eye(35)) for run in range(2)]
+    [heat, _] = dilemma_figures.payoffs_figure(many).axes
+    assert sum(" to " in text.get_text() for text in heat.texts) == 35
 
 
 def test_equal_shares_do_not_cover_each_other() -> None:
