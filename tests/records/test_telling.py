@@ -17,7 +17,7 @@ VALUES: dict[str, Any] = {
     "output_tokens": 5, "seed": 1, "reason": "because", "tool": "run_code", "arguments": 1, "result": 1, "ok": True,
     "amount": 20, "stage": "decide", "decision": {"effort": 3}, "payoffs": {"A1": 1.5}, "to": "eval", "text": 1,
     "kind": "redo", "request": "more", "name": "notes", "version": 2, "content": 1, "judge": "verified",
-    "metric": "accuracy", "value": None, "labels": None, "findings": 1,
+    "metric": "accuracy", "value": None, "labels": None, "findings": 1, "what": "plan", "approved": False,
 }  # fmt: skip
 TOLD = {
     "phase": "phase 2 (planned) started",
@@ -29,6 +29,7 @@ TOLD = {
     "payoff": "payoffs, whole game: A1 1.5",
     "message": "to the eval team",
     "request": "asks the eval team (redo)",
+    "approval": "plan refused: because",
     "artifact": "wrote notes, version 2",
     "findings": "states findings, version 2",
     "judge_call": "judge verified asked m (10 + 5 tokens)",
