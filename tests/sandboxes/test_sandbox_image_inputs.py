@@ -213,7 +213,9 @@ def test_an_interrupted_mmdebstrap_may_clean_up(tmp_path: Path) -> None:
     fake.write_text(f"#!/bin/sh\ntrap 'rm {left}; exit 1' TERM\ntouch {left}\necho > {started}\nsleep 300 & wait\n")
     fake.chmod(0o755)
     code = (
-        "import tempfile; from labmates.sandboxes.image.base import _run_to_end\n"
+        # A shell's background job ignores interruptions, and so do its children.
+        "import signal, tempfile; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from labmates.sandboxes.image.base import _run_to_end\n"
         f"_run_to_end(({str(fake)!r},), tempfile.TemporaryFile())"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
