@@ -98,7 +98,7 @@ class Registry(Generic[T]):
         ]
 
     def register(self, name: str, entry: T) -> None:
-        """Add an entry for this process, or put it in the place of the one with that name."""
+        """Add an entry for this process, or let it replace the one with that name."""
         self._loaded[name] = entry
         self._replaced.add(name)
 

@@ -163,7 +163,7 @@ class McpSession:
 
 
 class _Connection:
-    """A connection in a task of its own: it has to be closed by the task that opened it."""
+    """A connection, opened and closed by the same asyncio task, as the SDK requires."""
 
     client: Client
 

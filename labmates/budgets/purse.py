@@ -33,7 +33,7 @@ class Purse:
         What this step is likely to cost, where that was set aside for it. While the purse can pay it, agents are not
         told that the pool runs low.
     shares
-        What each agent may still spend, in micro-dollars; without it, no agent has a share of its own.
+        What each agent may still spend, in micro-dollars; by default, agents have no shares.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Judge(click.Command):
-    """The verb; ``calibrate`` in the place of the first run is a verb of its own."""
+    """The verb, unless the first argument is ``calibrate``, which is another verb."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ class RefusedRequestError(LabmatesError):
 
 
 @dataclass(frozen=True)
-class Protocol:
+class Protocol(ABC):
     """One endpoint of a provider's API.
 
     Attributes
@@ -95,9 +96,9 @@ class Protocol:
             return False
         return not (body.get("stream_options") or {}).get("include_usage")
 
+    @abstractmethod
     def usage(self, part: Json) -> Json | None:
         """The tokens in a reply or an event of a stream, as LangChain's ``usage_metadata``; None if it has none."""
-        raise NotImplementedError
 
     def error(self, status: int, message: str) -> Json:
         """The body of an error."""

@@ -308,7 +308,7 @@ def _is_met(number: Number, stems: frozenset[str], outputs: _Outputs) -> bool:
 
 
 def _chance(places: Sequence[_Place], outputs: _Outputs) -> float:
-    """The share of other values, written alike, that would be found in the place of a claim."""
+    """The share of other values, written alike, that would be found instead of a claim."""
     hits = tries = 0
     for factor in _TRIALS:
         moved = [

@@ -67,7 +67,7 @@ class Stackelberg(Mechanism):
         return all(payoff is None or payoff <= game.payoffs[(*good, leader)] for payoff in worst)
 
     def _replies(self, game: NormalForm, commitment: int) -> list[Profile]:
-        """The plays in which the leader takes an action and nobody else gains by leaving alone."""
+        """The plays with an action of the leader from which no follower gains by deviating alone."""
         leader = self.leader - 1
         choices = [
             (commitment,) if player == leader else range(len(labels)) for player, labels in enumerate(game.labels)

@@ -24,8 +24,7 @@ class EventBase(BaseModel):
     at
         Unix time in seconds.
     step
-        Stable name of the step that made it, for instance ``data/0/data_lead/work/3``; the same when a run is taken
-        up again.
+        Stable name of the step that made it, for instance ``data/0/data_lead/work/3``; the same when a run is resumed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

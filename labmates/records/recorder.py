@@ -32,7 +32,7 @@ class Recorder:
     run
         The run, as it was claimed; None if there is no store.
     events, bodies
-        What the store already holds of the run, when it is taken up again.
+        What the store already holds of the run, when it is resumed.
     listen
         Called with each new event, for a progress display.
     """
@@ -70,7 +70,7 @@ class Recorder:
                 self._listen(event)
 
     def once(self, *events: Event) -> None:
-        """Add those events of named steps that the record does not hold from before the run was taken up again."""
+        """Add those events of named steps that the record does not hold from before the run was resumed."""
         self.emit(*(event for event in events if self.done(event.type, event.step) is None))
 
     def done(self, kind: str, step: str) -> Event | None:

@@ -11,7 +11,7 @@ RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "i
 or after one died without a word."""
 
 ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
-"""A run in one of these states is over; from any other it can be taken up again."""
+"""A run in one of these states is over; from any other it can be resumed."""
 
 STOPPED: Final = "stopped at its bound"
 """The beginning of the reason for which a run is invalid that could not pay its next call."""
@@ -94,7 +94,7 @@ class RunRecord:
     version
         Of labmates.
     settings
-        What the run needs beyond its condition to be taken up again (model connection, sandbox); never a secret.
+        What the run needs beyond its condition to be resumed (model connection, sandbox); never a secret.
     bill
         What the providers charge for the run's calls, judges' left out, in dollars as a decimal string; None where a
         price is unknown. What the pool charges instead is the ``budget``.
@@ -179,5 +179,5 @@ class RunRecord:
 
 
 def new_run_id() -> str:
-    """A fresh run id: ten characters that nobody else has."""
+    """A new run id: ten random hexadecimal digits."""
     return os.urandom(5).hex()

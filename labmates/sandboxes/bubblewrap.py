@@ -196,7 +196,7 @@ def _read_only(binds: Iterable[tuple[Path, Path]]) -> list[str]:
 
 
 def _system_links() -> list[str]:
-    """The options for what stands beside ``/usr``: links into it on most systems, folders on some."""
+    """The options for ``/bin``, ``/lib`` and the like: links into ``/usr`` on most systems, folders on some."""
     words: list[str] = []
     for path in map(Path, _SYSTEM_LINKS):
         if path.is_symlink():

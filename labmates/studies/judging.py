@@ -1,7 +1,7 @@
 """Judging runs that have ended: by other judges, by a newer version of one, or once more. No run is executed again.
 
 The truth is made anew from the run's seed, the report is read from the store, and scores are added to the run's
-events, never put in the place of others; the run's metrics follow the newest ones. Each judge's verdict is stored as
+events, never replace others; the run's metrics follow the newest ones. Each judge's verdict is stored as
 soon as it is there, so that an interrupted judging goes on where it stopped.
 """
 

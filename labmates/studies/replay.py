@@ -57,7 +57,7 @@ from labmates.workflows.judging import Judging
 _TIMES = ("seconds",)
 _ONCE = (ScoreEvent, WarningEvent)
 """Only the first of these counts: later scores were added to the run, and a transcript may be found too long once more
-when a run is taken up again."""
+when a run is resumed."""
 
 
 @dataclass(frozen=True)

@@ -43,15 +43,15 @@ async def rerun(
     recorder
         One that keeps everything in memory; what it knows already is told again.
     hub
-        Answers model calls in the place of models.
+        Answers model calls instead of models.
     judging
         Who judges; None for the judges that need no model.
     ledger
         The money of the run; by default its bound.
     past
-        The record of the whole run, which answers in the place of servers; by default `recorder`.
+        The record of the whole run, which answers instead of servers; by default `recorder`.
     approver
-        Answers in the place of a person; by default nobody does.
+        Answers instead of a person; by default nobody does.
     """
     from langsmith import tracing_context
 

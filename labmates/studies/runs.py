@@ -50,7 +50,7 @@ def new_runs(
 
 
 def stopped_run(store: Store, run_id: str) -> RunRecord:
-    """Return a run that can be taken up again.
+    """Return a run that can be resumed.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """A session: runs executed side by side by one worker, with shared models and sandboxes, each kept in the store.
 
 Whatever happens to a run (an unreachable model, Ctrl-C, a killed process), its record says how it ended, and a run that
-did not end as it should can be taken up again where it stopped.
+did not end as it should can be resumed where it stopped.
 """
 
 from __future__ import annotations

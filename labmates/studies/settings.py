@@ -16,7 +16,7 @@ BATCHED_RUNS: Final = 256
 
 
 class RunSettings(BaseModel):
-    """Settings of a session. They are kept with each run (they hold no secret), so that it can be taken up again."""
+    """Settings of a session. They are kept with each run (they hold no secret), so that it can be resumed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -272,7 +272,7 @@ def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[obj
 
 
 def _without_faults(value: object) -> object:
-    """A value with null in the place of all that can't be written as JSON."""
+    """A value in which null replaces everything that JSON can't represent."""
     if isinstance(value, list):
         return [_without_faults(item) for item in value]
     if isinstance(value, Mapping):
@@ -281,7 +281,7 @@ def _without_faults(value: object) -> object:
 
 
 def _plain_number(value: object) -> int | float | None:
-    """The number that a text, or a whole number written as a decimal, has; None if there is not exactly one."""
+    """The only number in a text, or a whole number written as a decimal; None if there is no single one."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 10.0**MOST_DIGITS:
         return int(value)
     if not isinstance(value, str) or len(value) > _CUT:

@@ -1,7 +1,7 @@
 """Sandboxes for the agents of many runs: a bounded number at once, warmed up ahead, restored when an agent comes back.
 
 An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, or the
-run was taken up again), the code that it ran before runs once more in a fresh sandbox, so that its variables are
+run was resumed), the code that it ran before runs once more in a fresh sandbox, so that its variables are
 there.
 """
 

@@ -55,7 +55,7 @@ class AblatedCondition(WordedCondition, ABC):
 
 
 def replaced(text: str, words: Mapping[str, str]) -> str:
-    """A text with other words in the place of some; capitals at the beginning of a word stay.
+    """A text with other words instead of some; capitals at the beginning of a word stay.
 
     Parameters
     ----------

@@ -362,12 +362,10 @@ def test_everybody_plays_once_a_round_and_all_meet_sooner_or_later(
     play = mechanism.play(game, Seats(agents, tuple(a % players for a in agents), seed, log=log), one_round)
     rng = random.Random(seed)
     questions = next(play)
-    try:
+    with pytest.raises(StopIteration):
         while True:
             assert sorted(question.agent for question in questions) == list(agents)
             questions = play.send([random_answer(question, rng) for question in questions])
-    except StopIteration:
-        pass
     assert len(log) == 4 * models
     for one in log:
         if fixed:

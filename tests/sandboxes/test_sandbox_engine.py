@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,8 @@ def test_something_else_than_an_engine_is_told(answer: tuple[int, Any], fake: Fa
 def test_an_engine_of_the_oldest_and_of_a_far_version_will_do(fake: FakeEngine) -> None:
     for api in ("1.41", "1.100"):
         fake.answers["GET /version"] = version(ApiVersion=api)
-        connect().close()
+        with closing(connect()) as client:
+            assert client.version()["ApiVersion"] == api
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def settings_page() -> str:
     return "\n\n".join(
         [
             "# Settings",
-            "What a session needs beyond conditions. Settings are kept with a run, so that it can be taken up again; "
+            "What a session needs beyond conditions. Settings are kept with a run, so that it can be resumed; "
             "keys of servers are never among them. In Python they are given as `settings=`.",
             "## How models are reached",
             fields_table(ModelOptions, flags_of(ModelOptions)),
@@ -99,7 +99,7 @@ def events_page() -> str:
         "`labmates.records.view.events_frame` gives them as a data frame. Long texts and pictures are kept once, as "
         "bodies; an event holds their numbers.",
         "Every event has `at` (Unix time in seconds), `step` (a stable name of what made it, the same when a run is "
-        "taken up again), `team` and `agent`.",
+        "resumed), `team` and `agent`.",
     ]
     for event in get_args(get_args(Event)[0]):
         about, attributes = read_docstring(event)

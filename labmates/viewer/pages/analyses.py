@@ -52,7 +52,7 @@ def analyses_page(
     Raises
     ------
     UsageError
-        If the study has no analysis of this name, or the query names what there is not.
+        If the study has no analysis of this name, or a parameter of the query is unknown.
     """
     ended = [run for run in runs if run.status in ENDED]
     offered = analyses_of(runs)

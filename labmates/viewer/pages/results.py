@@ -74,7 +74,7 @@ class Results:
     Raises
     ------
     UsageError
-        If the query names what there is not.
+        If a parameter of the query is unknown.
     """
 
     def __init__(self, runs: Sequence[RunRecord], costs: Mapping[str, int], query: Mapping[str, str]) -> None:
@@ -231,7 +231,7 @@ def results_section(
     Raises
     ------
     UsageError
-        If the query names what there is not.
+        If a parameter of the query is unknown.
     """
     if not any(run.status in ENDED for run in runs):
         return Markup("")

@@ -49,7 +49,7 @@ def _mean(payoffs: Array) -> Array:
 def _of_choices(play: CrossPlay) -> dict[str, float]:
     """Return how likely the cooperative action is taken, also by a mediator, and how likely players delegate.
 
-    Over choices that were made: in the place of failed ones nothing counts, nor of failed votes and signatures below.
+    Over choices that were made: failed choices, and below failed votes and signatures, don't count.
     """
     cooperative: list[float] = []
     delegated: list[float] = []

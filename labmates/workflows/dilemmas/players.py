@@ -152,7 +152,7 @@ def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.R
 def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
     """Return a strategy of the library axelrod, for choices in a prisoner's dilemma; it knows of a match what is told.
 
-    Where co-players change, what the present one did last stands in the place of what it did to this player.
+    Where co-players change, what the present one did last stands for what it did to this player.
     """
 
     def strategy(said: Situation, rng: random.Random) -> str:

@@ -1,6 +1,6 @@
 """Measures of how the seats of a lab work together, from the events of a run alone.
 
-What a seat was given is what stands in the prompts of its calls, so the measures hold for every organisation. Their
+The prompts of a seat's calls show what it was given, so the measures hold for every organisation. Their
 definitions, with the reasons for them, are in ``docs/lab/coordination.md``.
 """
 

@@ -53,7 +53,7 @@ class McpTools:
     Parameters
     ----------
     past
-        The record that a rerun follows, which answers in the place of servers; None for a run that asks them.
+        The record that a rerun follows, which answers instead of servers; None for a run that asks them.
     seconds
         Time limit of a server's start and of each call.
     """

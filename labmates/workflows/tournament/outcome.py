@@ -18,7 +18,7 @@ def outcome(state: TournamentState, ctx: TournamentContext) -> Outcome:
 def _invalid(found: Tournament) -> str | None:
     """Return why a tournament can't be used: nothing was played, or a model gave no usable decision.
 
-    Nothing is played in the place of a failed move, so that single failures do no harm.
+    Nothing is played instead of a failed move, so that single failures do no harm.
     """
     if not found.played:
         return "no round was played"

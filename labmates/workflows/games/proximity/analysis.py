@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SimulationsParams(FitParams):
     """Which simulations are explained, and what of them."""
 
-    data: Path | None = Field(None, description="A CSV file with one row per simulation, in the place of a store.")
+    data: Path | None = Field(None, description="A CSV file with one row per simulation, instead of a store.")
     outcome: Literal["cooperation", "efficiency", "proximity"] = Field(
         "cooperation",
         description="What is explained: cooperation, by what was done; efficiency, by what came of it; or the paper's "

@@ -19,7 +19,7 @@ PLACE, BEATS = 0, 1
 """Where in the shared memory, in numbers of 8 bytes, the deciding player (-1: none) and the number of ticks stand."""
 MARKS = 2
 HUNG = -1
-"""Stands in the place of ticks when a process ends because a strategy can't be ended otherwise."""
+"""Stands for ticks when a process ends because a strategy can't be ended otherwise."""
 
 
 class DecisionTimeout(BaseException):
