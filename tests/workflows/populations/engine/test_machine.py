@@ -27,6 +27,8 @@ BODIES = {
     "sums of floats": "x = history.my_payoffs * 0.1\nreturn C if sum(x) > np.sum(x) or np.sum(x) % 1 > 0.5 else D",
     "comparisons of arrays": "many = history.opponent_cooperators >= 2\n"
     "return C if np.any(many[-2:]) and not np.all(many) and (~many).sum() != 3 else D",
+    "numbers that become arrays": "x = y = z = 2\nx += history.opponent_cooperators\ny = y * history.my_payoffs\n"
+    "z = history.opponent_cooperators - z\nx = x * 2\nreturn C if x.sum() - y.sum() + z.sum() > 3 else D",
     "lists that are kept": "self.seen = getattr(self, 'seen', [])\n"
     "self.seen.append(history.my_actions[-1] if history.round_number else C)\n"
     "return C if sum(1 for one in self.seen[-5:] if one) in (0, 2, 3) else D",
@@ -53,6 +55,12 @@ LEFT = {
     "no action": "return history.my_actions[-1] if history.round_number else C",
     "a history that is kept": "self.h = history\nreturn C if self.h.round_number % 2 else D",
     "an array that is kept": "self.a = history.my_payoffs * 2\nreturn C if self.a.sum() > 3 else D",
+    "an array of two names that changes": "x = history.my_payoffs * 2\ny = x[-3:]\ny += 1\n"
+    "return C if x.sum() % 3 > 1.2 else D",
+    "an array that can't change": "x = history.my_payoffs\nx += 1\nreturn C if x.sum() > 3 else D",
+    "an array of another type": "x = history.opponent_cooperators * 1\nx += 0.5\nreturn C if x.sum() > 3 else D",
+    "the identity of integers": "x = 1000 + history.round_number\ny = 1000 + history.round_number\nx = y is x\n"
+    "return C if x else D",
     "a list in itself": "x = []\nx.append(x)\nreturn C if x else D",
     "too many turns": "n = 0\nfor i in range(300):\n    for j in range(100): n += 1\nreturn C if n % 7 else D",
     "a comparison of None": "return C if None < history.round_number else D",

@@ -548,7 +548,9 @@ class _Lowering(ast.NodeVisitor):
     def _binary(self, operator: type[ast.AST], left: ast.expr, right: ast.expr, into: _Register | None) -> _Register:
         if operator not in _OPERATORS:
             raise UnloweredError(operator.__name__)
-        return self._made(into, _OPERATORS[operator], *self._operands(left, right))
+        operands = self._operands(left, right)
+        # The machine takes an operator whose target is its left operand for an assignment in place.
+        return self._made(None if operands[0] is into else into, _OPERATORS[operator], *operands)
 
     def visit_UnaryOp(self, node: ast.UnaryOp, into: _Register | None = None) -> _Register:
         match node:

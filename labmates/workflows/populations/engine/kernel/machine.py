@@ -348,21 +348,26 @@ def _arrays(memory: Words, reals: Words, op: int, target: int, left: int, right:
     kind_a, kind_b = memory[left], memory[right]
     if kind_a in (LIST, TUPLE) or kind_b in (LIST, TUPLE) or (long_a >= 0 and long_b >= 0 and long_a != long_b):
         return False
+    if target == left and long_a >= 0:
+        return False  # an assignment in place changes the array under all its names
     count = max(long_a, long_b)
     kind_a = kind_a - BOOLS + NUMPY_BOOL if long_a >= 0 else kind_a
     kind_b = kind_b - BOOLS + NUMPY_BOOL if long_b >= 0 else kind_b
     kind, _, _ = _calculate(op, kind_a, 1, 1.0, kind_b, 1, 1.0)
     if kind == UNSET or (op == POWER and (long_b >= 0 or kind_b != INT or memory[right + 1] != 2)):
         return False
-    # The target may be one of the operands.
-    first = memory[left + 1] >> LENGTH_BITS if long_a >= 0 else left + 1
-    second = memory[right + 1] >> LENGTH_BITS if long_b >= 0 else right + 1
+    first, second = memory[left + 1] >> LENGTH_BITS, memory[right + 1] >> LENGTH_BITS
+    # The target may be one of the operands: a number is read before the array is put there.
+    a, x = _get(memory, reals, kind_a, left + 1)
+    b, y = _get(memory, reals, kind_b, right + 1)
     start = _new_array(memory, target, kind - NUMPY_BOOL + BOOLS, count)
     if start < 0:
         return False
     for number in range(count):
-        a, x = _get(memory, reals, kind_a, first + number if long_a >= 0 else first)
-        b, y = _get(memory, reals, kind_b, second + number if long_b >= 0 else second)
+        if long_a >= 0:
+            a, x = _get(memory, reals, kind_a, first + number)
+        if long_b >= 0:
+            b, y = _get(memory, reals, kind_b, second + number)
         if op == POWER:
             made, value, real = _calculate(MULTIPLY, kind_a, a, x, kind_a, a, x)
         else:
@@ -838,11 +843,11 @@ def _contains(memory: Words, reals: Words, target: int, item: int, sequence: int
 @_compiled
 def _is(memory: Words, target: int, left: int, right: int) -> bool:
     """Whether two values are the same thing, of which the right one is None, a truth or an action."""
-    kind = memory[left]
-    same = kind == memory[right] and (kind == NONE or memory[left + 1] == memory[right + 1])
+    kind, other = memory[left], memory[right]
+    same = kind == other and (kind == NONE or memory[left + 1] == memory[right + 1])
     memory[target] = BOOL
     memory[target + 1] = int(same)
-    return kind != UNSET and memory[right] in (NONE, BOOL, ACTION)
+    return kind != UNSET and other in (NONE, BOOL, ACTION)
 
 
 @_compiled
