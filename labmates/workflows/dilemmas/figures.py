@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labmates.stats.figures import GREY, LEGEND_ROW, look, new_figure
-from labmates.stats.intervals import means
+from labmates.stats.intervals import SHARE, mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
@@ -35,7 +35,7 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     Each cell has its 95 % interval over runs, as far as there are several. Colours go from all defect to all cooperate
     where the game has both. Of more than three players, the mean over what all further ones choose is drawn.
     """
-    cell, tensor = _mean(cells)
+    cell, tensor = cells[0], np.mean([run.payoffs for run in cells], axis=0)
     models, players = cell.models, tensor.ndim
     low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
     low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
@@ -72,16 +72,29 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
 
 
 def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
-    """Draw the shares of models under replicator dynamics and what each earns on the way, for the mean metagame."""
-    cell, tensor = _mean(cells)
-    dynamics = replicator_dynamics(tensor, steps=steps)
-    fitness = np.array([_against(tensor, population) for population in dynamics.path])
+    """Draw the shares of models under replicator dynamics and what each earns on the way, means over runs.
+
+    Each run's metagame evolves by itself, as in the table of cooperation after evolution. Marks have 95 % intervals.
+    """
+    cell = cells[0]
+    paths = [replicator_dynamics(run.payoffs, steps=steps).path for run in cells]
+    earned = [
+        np.array([_against(run.payoffs, population) for population in path])
+        for run, path in zip(cells, paths, strict=True)
+    ]
     figure, axes = new_figure(6.4, max(5.2, 0.8 + LEGEND_ROW * len(cell.models)), rows=2)
-    for ax, values, label in zip(axes, (dynamics.path, fitness), ("share of the population", "fitness"), strict=True):
-        for model in range(len(cell.models)):
+    panels = (("share of the population", paths, SHARE), ("fitness", earned, cell.domain))
+    for ax, (label, runs, domain) in zip(axes, panels, strict=True):
+        for model, name in enumerate(cell.models):
             colour, marker = look(model)
-            every = max(1, steps // 8)
-            ax.plot(values[:, model], color=colour, marker=marker, markevery=every, label=cell.models[model])
+            values = np.array(runs)[:, :, model]
+            # Intervals of different models stand beside each other.
+            marked = np.arange((model + 1) * steps // 100, steps + 1, max(1, steps // 6))
+            ax.plot(values.mean(axis=0), color=colour)
+            estimates = [mean(values[:, step].tolist(), domain) for step in marked]
+            middle = np.array([estimate.value for estimate in estimates])
+            bars = np.abs(np.array([estimate.ends() for estimate in estimates]).T - middle)
+            ax.errorbar(marked, middle, bars, fmt=marker, color=colour, capsize=2, linewidth=1, label=name)
         ax.set_ylabel(label)
     axes[1].set_xlabel("step")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
@@ -225,10 +238,6 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
         _ticks(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
         ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
-
-
-def _mean(cells: Sequence[Cell]) -> tuple[Cell, Array]:
-    return cells[0], np.mean([cell.payoffs for cell in cells], axis=0)
 
 
 def _estimates(cells: Sequence[Cell]) -> Array:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
@@ -25,8 +26,9 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.stats.figures import save_figure, svg_text
-from labmates.stats.intervals import mean
+from labmates.stats.intervals import SHARE, mean
 from labmates.stats.ratings import Cell, rate, summarise
+from labmates.stats.replicator import replicator_dynamics
 from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
@@ -258,6 +260,23 @@ def test_cells_of_payoffs_have_their_interval_over_runs() -> None:
     many = [Cell(f"{run}", "none", "two", names, np.ones((35, 35)) + run * np.eye(35)) for run in range(2)]
     [heat, _] = dilemma_figures.payoffs_figure(many).axes
     assert sum(" to " in text.get_text() for text in heat.texts) == 35
+
+
+def test_an_evolution_is_the_mean_over_runs_with_its_interval() -> None:
+    payoffs = np.array([[1.0, 0.0], [2.0, 0.5]])
+    cells = [Cell(f"{run}", "none", "two", ("a", "b"), payoffs * (1 + run)) for run in range(3)]
+    shares, _ = dilemma_figures.population_figure(cells, steps=100).axes
+    paths = np.array([replicator_dynamics(cell.payoffs, steps=100).path for cell in cells])
+    second = shares.containers[1]
+    assert isinstance(second, ErrorbarContainer)
+    drawn, [bars] = np.asarray(second.lines[0].get_xydata()), second.lines[2]
+    for (step, value), segment in zip(drawn, bars.get_segments(), strict=True):
+        expected = mean(paths[:, int(step), 1].tolist(), SHARE)
+        assert value == pytest.approx(expected.value)
+        assert segment[:, 1].tolist() == pytest.approx([*expected.ends()])
+    assert len(drawn) > 5
+    [alone, _] = dilemma_figures.population_figure(cells[:1], steps=100).axes
+    assert np.asarray(alone.lines[0].get_ydata()).tolist() == pytest.approx(paths[0, :, 0].tolist())
 
 
 def test_equal_shares_do_not_cover_each_other() -> None:
