@@ -47,8 +47,7 @@ class Cell:
     @property
     def label(self) -> str:
         """What tells its condition from others, beside models."""
-        told = {name.split(".")[-1]: value for name, value in self.varies.items() if value != MISSING}
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
+        return ", ".join(f"{shown_name(name)} {value}" for name, value in self.varies.items() if value != MISSING)
 
 
 def varying(runs: Iterable[RunRecord]) -> list[str]:
@@ -171,7 +170,7 @@ def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequenc
     varies = list(found[0].varies) if found else []
     columns = [
         Column("models"),
-        *(Column(name, name.split(".")[-1].replace("_", " ")) for name in varies),
+        *(Column(name, shown_name(name)) for name in varies),
         Column("runs"),
         *([Column("invalid")] if any(cell.invalid for cell in found) else []),
     ]
@@ -249,14 +248,14 @@ def _means(
         values = [[run.metrics[metric] for run in group if metric in run.metrics] for group in groups]
         places = [place for place, some in enumerate(values) if some]
         estimates = means(
-            [values[place] for place in places], [_domain(groups[place], metric, domains) for place in places]
+            [values[place] for place in places], [domain_of(groups[place], metric, domains) for place in places]
         )
         for place, estimate in zip(places, estimates, strict=True):
             found[place][metric] = estimate
     return found
 
 
-def _domain(runs: Sequence[RunRecord], metric: str, domains: Domains) -> Domain:
-    """Return the values that a metric can take in some of these runs."""
+def domain_of(runs: Sequence[RunRecord], metric: str, domains: Domains) -> Domain:
+    """The values that a metric can take in some of these runs."""
     each = [domains(condition).get(metric, ANY) for condition in {run.key: run.condition for run in runs}.values()]
     return Domain(min(one.low for one in each), max(one.high for one in each))

@@ -14,9 +14,9 @@ from labmates.pages.rendering import brief, render
 from labmates.pages.svg import COLOURS, Plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
-from labmates.reports.results import parameters, varying
-from labmates.stats.intervals import ANY, Domain, Estimate, means
-from labmates.workflows.experiment import EXPERIMENTS, Metric
+from labmates.reports.results import domain_of, parameters, shown_name, varying
+from labmates.stats.intervals import ANY, Domain, Estimate, means, unknown
+from labmates.workflows.experiment import EXPERIMENTS
 
 MODELS: Final = "models"
 MOST_VALUES: Final = 40
@@ -121,7 +121,7 @@ class Results:
         orders = [tuple(dict.fromkeys(place[axis] for place in cells)) for axis in range(3)]
         return [
             Matrix(
-                f"{self.each.replace('_', ' ')} {value}" if self.each else "",
+                f"{shown_name(self.each)} {value}" if self.each else "",
                 orders[1],
                 orders[2],
                 {(row, column): cell for (each, row, column), cell in cells.items() if each == value},
@@ -193,19 +193,14 @@ class Results:
         return self._costs.get(run.id, 0) / 1e6
 
     @property
-    def _declared(self) -> Metric | None:
-        metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()
-        return next((metric for metric in metrics if metric.name == self.metric), None)
-
-    @property
     def _better(self) -> str | None:
-        return self._declared.better if self._declared is not None else None
+        metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()
+        return next((metric.better for metric in metrics if metric.name == self.metric), None)
 
     def _domain(self, runs: Sequence[RunRecord]) -> Domain:
-        if self._declared is None:
-            return Domain(0.0) if self.metric in _OF_USE else ANY
-        each = [self._declared.domain_in(condition) for condition in {run.key: run.condition for run in runs}.values()]
-        return Domain(min(domain.low for domain in each), max(domain.high for domain in each))
+        if self.metric in _OF_USE:
+            return Domain(0.0)
+        return domain_of(runs, self.metric, EXPERIMENTS.get(self.kind).domains if self.kind in EXPERIMENTS else unknown)
 
     def _estimates(self, groups: Sequence[Sequence[RunRecord]]) -> list[Estimate]:
         values = [[value for run in group if (value := self._value(run)) is not None] for group in groups]
@@ -242,6 +237,7 @@ def results_section(
         results=results,
         matrices=results.matrices(),
         against_money=results.against_money(links, study),
+        shown_name=shown_name,
         links=links,
     )
 
