@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from labmates.errors import LabmatesError
 from labmates.records.bodies import Bodies, Body
 from labmates.records.digests import Chain
 from labmates.records.events import Event
@@ -20,6 +21,14 @@ from labmates.records.steps import Step
 from labmates.records.writer import Writer
 
 Listener = Callable[[Event], None]
+
+
+class NewStepError(LabmatesError):
+    """A rerun has come to a step that the record does not hold."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(f"the record does not hold the step '{step}'")
+        self.step = step
 
 
 class Recorder:
@@ -76,6 +85,18 @@ class Recorder:
     def done(self, kind: str, step: str) -> Event | None:
         """The event of type `kind` by which the step called `step` was recorded, if it was."""
         return self._done.get((kind, step))
+
+    def recorded(self, kind: str, step: str) -> Event:
+        """The event of type `kind` by which the step called `step` was recorded.
+
+        Raises
+        ------
+        NewStepError
+            If there is none.
+        """
+        if (event := self.done(kind, step)) is None:
+            raise NewStepError(step)
+        return event
 
     async def flush(self) -> None:
         """Write what is new to the store."""

@@ -20,10 +20,10 @@ from labmates.errors import UsageError, explain, unknown_name
 from labmates.models.catalog import Catalog
 from labmates.records.bodies import Body
 from labmates.records.events import ChargeEvent, Event, body_numbers
-from labmates.records.recorder import Recorder
+from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
-from labmates.studies.rerun import NewStepError, NoModels, NoSandboxes, rerun
+from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings

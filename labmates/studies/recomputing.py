@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from labmates._version import __version__
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
-from labmates.records.recorder import Recorder
+from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.verification import is_late
 from labmates.studies.audit import UNREADABLE, Fault
 from labmates.studies.differences import Difference, differences_of_run
-from labmates.studies.rerun import NewStepError, NoModels, NoSandboxes, rerun
+from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
@@ -90,7 +90,7 @@ async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:
         raise
     except NewStepError as error:
         if (stop := stop_of(run)) is None:
-            return (Difference(str(error), "step", "", None, "not in the record"),)
+            return (Difference(error.step, "step", "", None, "not in the record"),)
         outcome = stop
     except Exception as error:
         return (Difference("", "run", "", "an outcome", f"{type(error).__name__}: {error}"),)

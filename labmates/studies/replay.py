@@ -21,7 +21,7 @@ from labmates.agents.transcript import message_to_data, said_in
 from labmates.budgets.ledger import UNLIMITED, Entry, Ledger, Reservation
 from labmates.budgets.meter import free_meter
 from labmates.budgets.prices import Price
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel
 from labmates.models.errors import ContextOverflowError
 from labmates.models.hub import CallParameters, ModelHub
@@ -30,7 +30,6 @@ from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
-    ApprovalEvent,
     ChargeEvent,
     Event,
     LLMCallEvent,
@@ -38,7 +37,7 @@ from labmates.records.events import (
     WarningEvent,
     told_whole,
 )
-from labmates.records.recorder import Recorder
+from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import charges
 from labmates.records.store import Store
@@ -49,7 +48,6 @@ from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.session import open_sandbox_pool
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Answer, Approver, Question
 from labmates.workflows.calls import charged_call, lost_attempts, overflow_steps, recorded_reply
 from labmates.workflows.experiment import Condition, condition_of
 from labmates.workflows.judging import Judging
@@ -92,14 +90,6 @@ class Replayed:
         return self.is_whole and not self.differences
 
 
-class UnrecordedCallError(LabmatesError):
-    """A model was to be asked something that the record holds no answer to."""
-
-    def __init__(self, step: str) -> None:
-        super().__init__(f"the record holds no reply to the call '{step}'")
-        self.step = step
-
-
 class RecordedHub(ModelHub):
     """Answers model calls out of the record of a run, by the step that each names in its trace.
 
@@ -128,7 +118,7 @@ class RecordedHub(ModelHub):
         ------
         ContextOverflowError
             If the transcript was too long.
-        UnrecordedCallError
+        NewStepError
             If there is none.
         """
         step = str(parameters.get("config", RunnableConfig()).get("metadata", {}).get("step", ""))
@@ -141,7 +131,7 @@ class RecordedHub(ModelHub):
             meter.begin()
             meter.lost(reason)
         if event is None:
-            raise UnrecordedCallError(step)
+            raise NewStepError(step)
         meter.begin()
         return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
 
@@ -152,18 +142,6 @@ class RecordedHub(ModelHub):
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
         sent = [said_in(message_to_data(message)) for message in messages]
         return sent == [said_in(self._bodies[number]) for number in event.messages]
-
-
-def recorded_approver(events: Iterable[Event]) -> Approver:
-    """The approver that gives the recorded answers."""
-    answers = {event.step: event for event in events if isinstance(event, ApprovalEvent)}
-
-    async def answer(question: Question) -> Answer:
-        if (event := answers.get(question.step)) is None:
-            raise UnrecordedCallError(question.step)
-        return Answer(event.approved, event.reason, event.automatic)
-
-    return answer
 
 
 async def replay(
@@ -198,7 +176,7 @@ async def replay(
     panel = _without_models(settings)
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     hub = RecordedHub(events[first:], Bodies(bodies))
-    unrecorded: UnrecordedCallError | None = None
+    unrecorded: NewStepError | None = None
     outcome = stop_of(run)
     ended = run
     opening = open_sandbox_pool(
@@ -219,9 +197,8 @@ async def replay(
                 Judging(panel, hub),
                 ledger=_ledger_of(run, condition, events, first),
                 past=Recorder(None, None, events=events, bodies=bodies),
-                approver=recorded_approver(events[first:]),
             )
-        except UnrecordedCallError as error:
+        except NewStepError as error:
             unrecorded = error if outcome is None else None
     if outcome is not None:
         ended = replace(

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from labmates.budgets.ledger import Ledger
-from labmates.errors import LabmatesError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
-from labmates.records.recorder import Recorder
+from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord
 from labmates.sandboxes.base import Sandbox
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.execution import SharedResources, bound_of
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Approver, Question
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome
 from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool
@@ -34,7 +32,6 @@ async def rerun(
     *,
     ledger: Ledger | None = None,
     past: Recorder | None = None,
-    approver: Approver | None = None,
 ) -> Outcome:
     """Execute a run, without a trace, and return how it ended.
 
@@ -49,9 +46,7 @@ async def rerun(
     ledger
         The money of the run; by default its bound.
     past
-        The record of the whole run, which answers instead of servers; by default `recorder`.
-    approver
-        Answers instead of a person; by default nobody does.
+        The record of the whole run, which answers instead of servers and persons; by default `recorder`.
     """
     from langsmith import tracing_context
 
@@ -69,17 +64,8 @@ async def rerun(
             shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),
             ledger=ledger or bound_of(run, recorder.events),
             past=past or recorder,
-            approver=approver or _nobody,
         )
         return await kind.execute(condition, services)
-
-
-class NewStepError(LabmatesError):
-    """A step has come that the record does not hold."""
-
-
-async def _nobody(question: Question) -> NoReturn:
-    raise NewStepError(question.step)
 
 
 class NoModels(ModelHub):

@@ -91,16 +91,25 @@ class Approvals:
         What has to be approved.
     approver
         Who answers; needed where anything has to be approved.
+    past
+        The record that a rerun follows, which answers instead of a person; None for a run that asks.
     repair_turns
         An agent may propose so often again what was refused in one step of its work.
     """
 
     def __init__(
-        self, points: Collection[str], approver: Approver | None, recorder: Recorder, steps: Steps, repair_turns: int
+        self,
+        points: Collection[str],
+        approver: Approver | None,
+        recorder: Recorder,
+        past: Recorder | None,
+        steps: Steps,
+        repair_turns: int,
     ) -> None:
         self._points = points
         self._approver = approver
         self._recorder = recorder
+        self._past = past
         self._steps = steps
         self._repair_turns = repair_turns
         self._asking = asyncio.Lock()
@@ -116,6 +125,8 @@ class Approvals:
         ------
         StoppedError
             If the run is to stop before the answer.
+        NewStepError
+            If the record that a rerun follows holds no answer.
         """
         if not self.cover(what):
             return ""
@@ -124,21 +135,22 @@ class Approvals:
             if self._refusals(what, step, speaker.agent) > self._repair_turns:
                 return render("refused_for_good", what=what)
             question = Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)
-            event = await self._asked(question)
+            event = await self._answered(question)
+            self._recorder.emit(event)
+            await self._recorder.flush()
         return "" if event.approved else render("refused", what=what, reason=event.reason or "none was given")
 
-    async def _asked(self, question: Question) -> ApprovalEvent:
+    async def _answered(self, question: Question) -> ApprovalEvent:
+        if self._past is not None:
+            return cast(ApprovalEvent, self._past.recorded("approval", question.step))
         if (approver := self._approver) is None:
             raise UsageError(f"nobody can be asked to approve the {question.what} of {question.agent}")
         async with self._asking:
             answer = await self._steps.waiting(lambda: approver(question))
         where = {"step": question.step, "team": question.team, "agent": question.agent}
-        event = ApprovalEvent(
+        return ApprovalEvent(
             **where, what=question.what, approved=answer.approved, reason=answer.reason, automatic=answer.automatic
         )
-        self._recorder.emit(event)
-        await self._recorder.flush()
-        return event
 
     def _refusals(self, what: What, step: str, agent: str) -> int:
         """How often the agent was refused this in the same step of work, ``team/phase/agent/work``."""

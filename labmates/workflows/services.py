@@ -55,7 +55,8 @@ class Services(SessionServices):
         The money of the run: its bound, less what it has spent. Calls of a kind with a pool of its own draw on that
         pool instead, and the judges' calls on what the bound holds beyond the pool.
     past
-        The record that a rerun follows: servers outside of labmates are not asked again. None for a new run.
+        The record that a rerun follows: neither servers outside of labmates nor persons are asked again. None for a
+        new run.
     """
 
     run_id: str

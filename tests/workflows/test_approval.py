@@ -7,7 +7,7 @@ import pytest
 from labmates.cli.approval import read_answer
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
-from labmates.records.recorder import Recorder
+from labmates.records.recorder import NewStepError, Recorder
 from labmates.workflows.approval import Answer, Approvals, Approver, Question, approve_all, approver_of
 from labmates.workflows.calls import Speaker
 from labmates.workflows.stop_signal import Steps, StoppedError, StopSignal
@@ -16,8 +16,20 @@ BEN = Speaker("authors", "ben", "scripted:silent")
 QUESTION = Question("run", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")
 
 
-def approvals(approver: Approver | None, recorder: Recorder, steps: Steps | None = None) -> Approvals:
-    return Approvals(["plan"], approver, recorder, steps or Steps(), 1)
+def approvals(
+    approver: Approver | None, recorder: Recorder, steps: Steps | None = None, past: Recorder | None = None
+) -> Approvals:
+    return Approvals(["plan"], approver, recorder, past, steps or Steps(), 1)
+
+
+async def test_a_rerun_takes_answers_from_its_record_and_asks_nobody() -> None:
+    past, now = Recorder(None, None), Recorder(None, None)
+    past.emit(ApprovalEvent(step=QUESTION.step, team="authors", agent="ben", what="plan", approved=False, reason="no"))
+    rerun = approvals(approve_all, now, past=past)
+    assert await rerun.refusal("plan", QUESTION.step, BEN, "authors", "text")
+    assert now.events == past.events
+    with pytest.raises(NewStepError, match="authors/0/ben/plan/1"):
+        await rerun.refusal("plan", "authors/0/ben/plan/1", BEN, "authors", "text")
 
 
 @pytest.mark.parametrize(

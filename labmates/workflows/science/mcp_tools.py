@@ -116,14 +116,14 @@ class McpTools:
         ------
         ToolError
             If the call fails.
+        NewStepError
+            If the record that a rerun follows holds no result.
         """
         if self._past is None:
             if tool.fault:
                 raise ToolError(tool.fault)
             return excerpt(await self._sessions[tool.server].call(tool.name, arguments), MOST_CHARS)
-        told = cast(ToolCallEvent | None, self._past.done("tool_call", step))
-        if told is None:
-            raise ToolError("the record holds no result of this call")
+        told = cast(ToolCallEvent, self._past.recorded("tool_call", step))
         text = self._past.bodies.text(told.result)
         if not told.ok:
             raise ToolError(text.removeprefix("Error: "))

@@ -99,8 +99,8 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         findings, form = findings_fields_text(task), findings_form(task)
         dataset, parts = await preparing
         await mcp.open(crew.tools)
-        recorder, approver = services.recorder, services.approver
-        approvals = Approvals(condition.approvals, approver, recorder, caller.steps, condition.repair_turns)
+        recorder, approver, past = services.recorder, services.approver, services.past
+        approvals = Approvals(condition.approvals, approver, recorder, past, caller.steps, condition.repair_turns)
         yield LabContext(
             condition,
             task,
