@@ -62,6 +62,8 @@ class HandOver:
     ----------
     event
         Place of its event among those of the run.
+    reached
+        Place of the receiver's first call whose prompt holds it.
     credits
         What writing it cost, in micro-dollars, divided among its receivers.
     fresh
@@ -74,6 +76,7 @@ class HandOver:
     kind: Kind
     sender: str
     receiver: str
+    reached: int
     credits: float = 0.0
     fresh: set[str] = field(default_factory=set)
     used: bool = False
@@ -228,6 +231,19 @@ def _stage(step: str) -> tuple[str, ...]:
     return tuple(parts) if _step_name(step) == "deliberation" else (*parts[:2], _step_name(step))
 
 
+def stages(events: Sequence[Event]) -> list[int]:
+    """The number of each event's stage. Seats of one stage work side by side: the order of their events is chance."""
+    has_stages = any(map(_is_staged, events))
+    numbers: list[int] = []
+    number, stage = 0, tuple[str, ...]()
+    for event in events:
+        if isinstance(event, LLMCallEvent) and event.type == "llm_call":
+            number += not has_stages or stage != _stage(event.step)
+            stage = _stage(event.step)
+        numbers.append(number)
+    return numbers
+
+
 def _is_staged(event: Event) -> bool:
     """Whether an event shows stages in its run; a graph of the user's own has none, and all its calls are work."""
     if isinstance(event, ToolCallEvent):
@@ -312,19 +328,17 @@ class _Tracker:
         self._seats: dict[str, _Seat] = defaultdict(_Seat)
         self._sent: list[_Sent] = []
         self._pending: list[_Sent] = []
-        self._stage: tuple[str, ...] = ()
+        self._stage = 0
         self._under_way: dict[str, list[_Sent]] = {}
         self._charged: dict[str, int] = defaultdict(int)
         self._tokens: dict[int, frozenset[str]] = {}
 
     def follow(self, events: Sequence[Event]) -> list[HandOver]:
-        has_stages = any(_is_staged(event) for event in events)
-        for place, event in enumerate(events):
+        for place, (event, stage) in enumerate(zip(events, stages(events), strict=True)):
             match event:
                 case LLMCallEvent(type="llm_call"):
-                    if not has_stages or self._stage != _stage(event.step):
-                        self._release(_stage(event.step))
-                    self._give(event)
+                    self._begin(stage)
+                    self._give(place, event)
                     self._send_reply(place, event)
                 case ChargeEvent(uncertain=False):
                     self._charged[event.step] += event.amount
@@ -345,7 +359,7 @@ class _Tracker:
         received = [each for seat in self._seats.values() for each in seat.received]
         return self._with_credits(sorted(received, key=lambda each: each.event))
 
-    def _give(self, call: LLMCallEvent) -> None:
+    def _give(self, place: int, call: LLMCallEvent) -> None:
         """Note what a prompt holds beyond that of the seat's calls before."""
         seat = self._seats[call.agent]
         new = [number for number in call.messages if number not in seat.given]
@@ -357,7 +371,7 @@ class _Tracker:
             if holding and sent.sender != call.agent and sent.is_for(call):
                 others = (self._tokens_of(number) for number in new if number not in holding)
                 fresh = set(sent.marks - seat.known.union(*others))
-                seat.received.append(HandOver(sent.event, sent.kind, sent.sender, call.agent, fresh=fresh))
+                seat.received.append(HandOver(sent.event, sent.kind, sent.sender, call.agent, place, fresh=fresh))
             if holding or sent.sender == call.agent:
                 waiting.remove(sent)
         for number in new:
@@ -381,8 +395,10 @@ class _Tracker:
             step, uses = self._written_in(sender, heads[0])
             self._pending.append(_Sent(place, kind, sender, to, heads, marks(text), step, uses))
 
-    def _release(self, stage: tuple[str, ...]) -> None:
-        """Begin a stage: seats of one stage work side by side, so what they send reaches others in later ones."""
+    def _begin(self, stage: int) -> None:
+        """Release what was sent in earlier stages; what seats of one stage send reaches others in later ones."""
+        if stage == self._stage:
+            return
         self._stage = stage
         self._sent += self._pending
         for waiting in self._under_way.values():

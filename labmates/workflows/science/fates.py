@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel
 
@@ -25,7 +25,7 @@ from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.coordination import HandOver, Values
+from labmates.workflows.science.coordination import HandOver, Values, stages
 from labmates.workflows.science.run import report_of
 
 State = Literal["found", "received", "stated", "changed"]
@@ -47,13 +47,13 @@ class Fate:
         reached the seat (received), a message, report, artifact or findings of the seat hold it (stated), or its
         findings hold another value after the seat had it (changed).
     first
-        The seat that had it first; None if none ever had.
+        The seat that had it first, by name among seats that work side by side; None if none ever had.
     end
         Whether the paper or its findings hold it; if not, whether they hold another value.
     lost_by
-        The last seat that had it; None unless it was lost or changed in the end.
+        The last seat that had it, likewise; None unless it was lost or changed in the end.
     corrected
-        Whether somebody stated it after it was changed.
+        Whether it was stated after it was changed: by the same seat, or by another one in a later stage.
     """
 
     finding: str
@@ -63,6 +63,19 @@ class Fate:
     end: End
     lost_by: str | None
     corrected: bool
+
+
+class _Moment(NamedTuple):
+    """When a seat had a finding. Moments sort by what is not chance: stage, seat, and the seat's own order."""
+
+    stage: int
+    seat: str
+    event: int
+    state: State
+
+    def follows(self, seat: str, stage: int, event: int) -> bool:
+        """Whether it came after an event of a seat."""
+        return self.event > event if self.seat == seat else self.stage > stage
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,8 @@ def fates(
     """
     items = items_of(task.oracle(truth))
     texts = list(_texts(events, bodies, task, Finder(task, truth), items))
-    return [_fate(place, item, texts, received) for place, item in enumerate(items)]
+    staged = stages(events)
+    return [_fate(place, item, texts, received, staged) for place, item in enumerate(items)]
 
 
 def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: Sequence[HandOver]) -> list[Fate]:
@@ -160,29 +174,32 @@ def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[It
     return frozenset(place for place in comparable if (items[place].finding, items[place].plain) in said)
 
 
-def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[HandOver]) -> Fate:
-    holding = {text.event for text in texts if place in text.holds}
-    steps: list[tuple[int, int, str, State]] = [
-        (text.event, 0, text.seat, text.state) for text in texts if place in text.holds
+def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[HandOver], staged: Sequence[int]) -> Fate:
+    holding = {text.event: text for text in texts if place in text.holds}
+    moments = [_Moment(staged[event], text.seat, event, text.state) for event, text in holding.items()]
+    moments += [
+        _Moment(staged[each.reached], each.receiver, each.reached, "received")
+        for each in received
+        if each.event in holding
     ]
-    steps += [(each.event, 1, each.receiver, "received") for each in received if each.event in holding]
-    steps.sort()
-    had = {seat: event for event, _, seat, _ in reversed(steps)}
+    moments.sort()
+    had = {moment.seat: moment.event for moment in reversed(moments)}
     changed = [text for text in texts if place in text.changes and had.get(text.seat, text.event) < text.event]
-    states: dict[str, set[State]] = {seat: set() for _, _, seat, _ in steps}
-    for _, _, seat, state in steps:
-        states[seat].add(state)
+    states: dict[str, set[State]] = {moment.seat: set() for moment in moments}
+    for moment in moments:
+        states[moment.seat].add(moment.state)
     for text in changed:
         states[text.seat].add("changed")
-    end = _end(place, texts, bool(steps))
+    stated = [moment for moment in moments if moment.state == "stated"]
+    end = _end(place, texts, bool(moments))
     return Fate(
         finding=item.finding,
         item=str(item),
         seats={seat: tuple(state for state in STATES if state in found) for seat, found in states.items()},
-        first=steps[0][2] if steps else None,
+        first=moments[0].seat if moments else None,
         end=end,
-        lost_by=steps[-1][2] if end in ("lost", "changed") else None,
-        corrected=any(stated > text.event for text in changed for stated, _, _, state in steps if state == "stated"),
+        lost_by=moments[-1].seat if end in ("lost", "changed") else None,
+        corrected=any(m.follows(text.seat, staged[text.event], text.event) for text in changed for m in stated),
     )
 
 

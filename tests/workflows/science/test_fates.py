@@ -78,6 +78,34 @@ def test_a_change_that_somebody_states_right_later_is_corrected(story: Story) ->
     assert fate.seats["ana"] == ("found", "received", "stated", "changed")
 
 
+@pytest.mark.parametrize("seats", [("ana", "ben"), ("ben", "ana")])
+def test_seats_side_by_side_have_the_same_fates_in_any_order_of_events(story: Story, seats: tuple[str, str]) -> None:
+    right = f"From ana: the n_sensors is {SENSORS}."
+    for agent in seats:
+        story.call(agent, "work/0")
+        find(story, agent)
+        if agent == "ana":
+            story.say(agent, right)
+        else:
+            story.state(agent, {"n_sensors": SENSORS * 3})
+    for agent in reversed(seats):
+        story.call(agent, "write/1", heard=right)
+    story.write("cho", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert [*fate.seats.items()] == [("ana", ("found", "stated")), ("ben", ("found", "received", "changed"))]
+    assert (fate.first, fate.lost_by, fate.corrected) == ("ana", "ben", False)
+
+
+def test_a_change_before_the_true_value_arrives_is_none(story: Story) -> None:
+    said = f"From ana: the n_sensors is {SENSORS}."
+    story.call("ana", "plan/0")
+    story.say("ana", said)
+    story.state("ben", {"n_sensors": SENSORS * 3})
+    story.call("ben", "work/1", heard=said)
+    story.write("cho", REPORT, "# Results\nNothing.")
+    assert fate_of(story).seats["ben"] == ("received",)
+
+
 def test_a_wrong_value_of_a_seat_that_never_had_it_is_no_change(story: Story) -> None:
     story.state("ana", {"n_sensors": SENSORS * 3})
     story.write("ana", REPORT, "# Results\nNothing.")
