@@ -12,9 +12,9 @@ import platform
 import struct
 
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+KILL, ERRNO, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _OTHER_ABI = 0x40000000  # first number of the calls of x32
 _NAMESPACES = 0x7E020000  # flags of clone(2) that make a namespace
@@ -77,10 +77,20 @@ def refuse_calls() -> None:
     Raises
     ------
     OSError
+        If there is no filter for this machine, or its kernel does not take it.
+    """
+    install(filter_program(platform.machine()))
+
+
+def install(program: bytes) -> None:
+    """Put this process and all that it will start under a filter.
+
+    Raises
+    ------
+    OSError
         If the kernel of the machine does not take it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    program = filter_program(platform.machine())
     buffer = ctypes.create_string_buffer(program, len(program))
     head = _Program(len(program) // 8, ctypes.addressof(buffer))
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.prctl(_SECCOMP, _FILTER, ctypes.byref(head), 0, 0):
@@ -98,26 +108,27 @@ def filter_program(machine: str) -> bytes:
     if machine not in _CALLS:
         raise OSError(_ENOSYS, f"there is no filter of system calls for {machine}; only for {', '.join(_CALLS)}")
     architecture, refused, examined = _CALLS[machine]
-    not_permitted = _step(_RETURN, _ERRNO | _EPERM)
+    not_permitted = step(RETURN, ERRNO | EPERM)
     steps = [
-        *(_step(_LOAD, _ARCHITECTURE), _step(_JUMP_EQUAL, architecture, 1, 0), _step(_RETURN, _KILL)),
-        *(_step(_LOAD, _NUMBER), _step(_JUMP_AT_LEAST, _OTHER_ABI, 0, 1), not_permitted),
+        *(step(LOAD, _ARCHITECTURE), step(JUMP_EQUAL, architecture, 1, 0), step(RETURN, KILL)),
+        *(step(LOAD, _NUMBER), step(JUMP_AT_LEAST, _OTHER_ABI, 0, 1), not_permitted),
     ]
     for number in refused.values():
-        steps += [_step(_JUMP_EQUAL, number, 0, 1), not_permitted]
+        steps += [step(JUMP_EQUAL, number, 0, 1), not_permitted]
     # The C library falls back to clone, whose flags can be read here; those of clone3 lie in memory.
-    steps += [_step(_JUMP_EQUAL, examined["clone3"], 0, 1), _step(_RETURN, _ERRNO | _ENOSYS)]
-    of_clone = [_step(_LOAD, _FIRST_ARGUMENT), _step(_JUMP_SET, _NAMESPACES, 0, 1), not_permitted]
+    steps += [step(JUMP_EQUAL, examined["clone3"], 0, 1), step(RETURN, ERRNO | _ENOSYS)]
+    of_clone = [step(LOAD, _FIRST_ARGUMENT), step(JUMP_SET, _NAMESPACES, 0, 1), not_permitted]
     of_socket = [
-        _step(_LOAD, _FIRST_ARGUMENT),
-        *(_step(_JUMP_EQUAL, family, len(_FAMILIES) - place, 0) for place, family in enumerate(_FAMILIES)),
-        _step(_RETURN, _ERRNO | _EAFNOSUPPORT),
+        step(LOAD, _FIRST_ARGUMENT),
+        *(step(JUMP_EQUAL, family, len(_FAMILIES) - place, 0) for place, family in enumerate(_FAMILIES)),
+        step(RETURN, ERRNO | _EAFNOSUPPORT),
     ]
-    allow = _step(_RETURN, _ALLOW)
+    allow = step(RETURN, ALLOW)
     for call, looked_at in (("clone", of_clone), ("socket", of_socket)):
-        steps += [_step(_JUMP_EQUAL, examined[call], 0, len(looked_at) + 1), *looked_at, allow]
+        steps += [step(JUMP_EQUAL, examined[call], 0, len(looked_at) + 1), *looked_at, allow]
     return b"".join([*steps, allow])
 
 
-def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """One step of a filter; a jump leaves out `if_true` or `if_false` of the next steps."""
     return struct.pack("=HBBI", code, if_true, if_false, value)

@@ -8,17 +8,25 @@ taken off.
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import resource
-import struct
 import sys
 from functools import cache
 
-_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DIE_WITH_PARENT = 38, 22, 2, 1
-_EPERM = 1
-_LOAD, _JUMP_EQUAL, _JUMP_SET, _RETURN = 0x20, 0x15, 0x45, 0x06
-_KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+from labmates.sandboxes.runner.filter import (
+    ALLOW,
+    EPERM,
+    ERRNO,
+    JUMP_EQUAL,
+    JUMP_SET,
+    KILL,
+    LOAD,
+    RETURN,
+    install,
+    step,
+)
+
+_DIE_WITH_PARENT = 1
 _EXECUTABLE = 4
 
 # Number of each system call that is allowed, on each machine: (audit architecture, numbers, those with a protection).
@@ -50,10 +58,6 @@ class UnconfinedError(Exception):
     """The machine can't confine a process in this way."""
 
 
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-
 def confine(memory: int) -> None:
     """Confine this process from now on.
 
@@ -70,14 +74,10 @@ def confine(memory: int) -> None:
     limit(memory)
     if not sys.platform.startswith("linux") or platform.machine() not in _CALLS:
         raise UnconfinedError(f"there is no filter of system calls for {sys.platform} on {platform.machine()}")
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
-        raise UnconfinedError(f"prctl: {os.strerror(ctypes.get_errno())}")
-    program = _program(platform.machine())
-    buffer = ctypes.create_string_buffer(program, len(program))
-    head = _Program(len(program) // 8, ctypes.addressof(buffer))
-    if libc.prctl(_SECCOMP, _FILTER, ctypes.byref(head), 0, 0):
-        raise UnconfinedError(f"seccomp: {os.strerror(ctypes.get_errno())}")
+    try:
+        install(_program(platform.machine()))
+    except OSError as error:
+        raise UnconfinedError(error.strerror) from error
 
 
 def limit(memory: int) -> None:
@@ -101,15 +101,11 @@ def die_with_parent() -> None:
 def _program(machine: str) -> bytes:
     """The filter: a program of the Berkeley packet filter over (number, machine, address, arguments)."""
     architecture, calls, protected = _CALLS[machine]
-    steps = [_step(_LOAD, 4), _step(_JUMP_EQUAL, architecture, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
+    steps = [step(LOAD, 4), step(JUMP_EQUAL, architecture, 1, 0), step(RETURN, KILL), step(LOAD, 0)]
     for number in sorted(calls.values()):
-        steps += [_step(_JUMP_EQUAL, number, 0, 1), _step(_RETURN, _ALLOW)]
+        steps += [step(JUMP_EQUAL, number, 0, 1), step(RETURN, ALLOW)]
     for number in sorted(protected.values()):
         # Memory may be had, but none that can be executed: the third argument is the protection.
-        denied = [_step(_JUMP_SET, _EXECUTABLE, 0, 1), _step(_RETURN, _ERRNO | _EPERM), _step(_RETURN, _ALLOW)]
-        steps += [_step(_JUMP_EQUAL, number, 0, 1 + len(denied)), _step(_LOAD, 16 + 2 * 8), *denied]
-    return b"".join([*steps, _step(_RETURN, _ERRNO | _EPERM)])
-
-
-def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return struct.pack("=HBBI", code, if_true, if_false, value)
+        denied = [step(JUMP_SET, _EXECUTABLE, 0, 1), step(RETURN, ERRNO | EPERM), step(RETURN, ALLOW)]
+        steps += [step(JUMP_EQUAL, number, 0, 1 + len(denied)), step(LOAD, 16 + 2 * 8), *denied]
+    return b"".join([*steps, step(RETURN, ERRNO | EPERM)])
