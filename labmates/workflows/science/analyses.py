@@ -370,9 +370,11 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
 
     Runs of equal task, difficulty, model, budget, evidence and all else are paired by seed. The first table has each
     organisation's means with 95 % intervals, and whether it is on the Pareto front of score against money; the second
-    one the differences between all of them, with p-values adjusted for their number (Holm).
+    one the differences between all of them, with p-values adjusted for their number (Holm); the third one the measures
+    of coordination.
     """
     from labmates.workflows.science.organisation_results import (
+        coordination_table,
         differences_table,
         front_figure,
         outcomes_table,
@@ -380,7 +382,7 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
         verdicts,
     )
 
-    found = places(runs.ended("science"), params.score)
+    found = places(runs.ended("science"), params.score, partial(_coordination_of, runs))
     if not found:
         raise TooFewRunsError(
             f"no two organisations have runs with the metric {params.score} that are equal in all else; run some with: "
@@ -395,7 +397,7 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
         )
         for number, place in enumerate(found, 1)
     ]
-    tables = [outcomes_table(found, params.score), differences_table(found, params.score)]
+    tables = [outcomes_table(found, params.score), differences_table(found, params.score), coordination_table(found)]
     return Result(tables, figures, [*verdicts(found, params.score)])
 
 

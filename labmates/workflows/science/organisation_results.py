@@ -9,7 +9,7 @@ has a higher mean score for no more money; its share of the front is over resamp
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
@@ -23,8 +23,9 @@ from labmates.stats.figures import look, new_figure
 from labmates.stats.intervals import ANY, SHARE, Domain, Estimate, holm, notes
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.condition import TEAM_FIELDS
-from labmates.workflows.science.experiment import METRICS
+from labmates.workflows.science.experiment import COORDINATION, METRICS
 from labmates.workflows.science.necessity import team_name
+from labmates.workflows.science.score_tables import COORDINATION_COLUMNS, COORDINATION_NOTE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
 
 OF_ORGANISATIONS: Final = (*TEAM_FIELDS, "organisation", "solo", "arm")
-MEASURES: Final = ("score", "dollars", "seconds")
 HEADS: Final = ("task", "difficulty", "model", "budget", "evidence")
 RESAMPLES: Final = 2_000
 SIGNIFICANT: Final = 0.05
@@ -40,15 +40,17 @@ SIGNIFICANT: Final = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """Values of `MEASURES` of one organisation in one place by seed, each the mean of its runs of that seed."""
+    """Measures of one organisation in one place by seed and name, each the mean of its runs of that seed.
+
+    The measures are score, dollars, seconds and those of coordination.
+    """
 
     name: str
-    by_seed: Mapping[int, tuple[float, float, float]]
+    by_seed: Mapping[int, Mapping[str, float]]
 
     def column(self, measure: str, seeds: Sequence[int] | None = None) -> list[float]:
         """The values of a measure, by default of all seeds."""
-        place = MEASURES.index(measure)
-        return [self.by_seed[seed][place] for seed in (self.by_seed if seeds is None else seeds)]
+        return [self.by_seed[seed][measure] for seed in (self.by_seed if seeds is None else seeds)]
 
     def mean(self, measure: str) -> float:
         """The mean of a measure over seeds."""
@@ -91,15 +93,25 @@ class Place:
         return [each.name for each, on in zip(self.outcomes, on_front(np.array([points]))[0], strict=True) if on]
 
 
-def places(runs: Sequence[RunRecord], score: str) -> list[Place]:
-    """Runs with this metric by place, for each place with two organisations or more, with differences and fronts."""
-    cells: dict[str, dict[str, dict[int, list[tuple[float, float, float]]]]] = {}
+def places(
+    runs: Sequence[RunRecord], score: str, coordination: Callable[[RunRecord], Mapping[str, float]]
+) -> list[Place]:
+    """Runs with this metric by place, for each place with two organisations or more, with differences and fronts.
+
+    Parameters
+    ----------
+    coordination
+        The measures of coordination of a run.
+    """
+    cells: dict[str, dict[str, dict[int, list[Mapping[str, float]]]]] = {}
     for run in runs:
         if score not in run.metrics or run.budget is None:
             continue
         settings = {name: value for name, value in run.condition.items() if name not in OF_ORGANISATIONS}
         by_name = cells.setdefault(json.dumps(settings, sort_keys=True, default=str), {})
-        values = (float(run.metrics[score]), float(run.budget["spent"]), run.seconds)
+        values = {"score": float(run.metrics[score]), "dollars": float(run.budget["spent"]), "seconds": run.seconds}
+        measured = coordination(run)
+        values |= {metric.name: measured[metric.name] for metric in COORDINATION}
         by_name.setdefault(label(run.condition), {}).setdefault(run.seed, []).append(values)
     found = [_place(json.loads(text), by_name, score) for text, by_name in sorted(cells.items()) if len(by_name) > 1]
     return _adjusted(found)
@@ -115,11 +127,10 @@ def label(condition: Mapping[str, Any]) -> str:
 
 
 def _place(
-    settings: Mapping[str, Any], by_name: Mapping[str, Mapping[int, list[tuple[float, float, float]]]], score: str
+    settings: Mapping[str, Any], by_name: Mapping[str, Mapping[int, list[Mapping[str, float]]]], score: str
 ) -> Place:
-    def averaged(values: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-        first, second, third = (fmean(column) for column in zip(*values, strict=True))
-        return first, second, third
+    def averaged(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        return {measure: fmean(run[measure] for run in runs) for measure in runs[0]}
 
     outcomes = [
         Outcome(name, {seed: averaged(values) for seed, values in sorted(seeds.items())})
@@ -159,9 +170,9 @@ def _front(outcomes: Sequence[Outcome]) -> dict[str, float]:
     seeds = sorted(set.intersection(*({*each.by_seed} for each in outcomes)))
     if len(seeds) < 3:
         return {}
-    points = np.array([[each.by_seed[seed][:2] for seed in seeds] for each in outcomes])
+    points = np.array([[each.column(measure, seeds) for measure in ("score", "dollars")] for each in outcomes])
     drawn = np.random.default_rng(0).integers(len(seeds), size=(RESAMPLES, len(seeds)))
-    shares = on_front(points[:, drawn].mean(axis=2).swapaxes(0, 1)).mean(axis=0)
+    shares = on_front(points[..., drawn].mean(axis=3).transpose(2, 0, 1)).mean(axis=0)
     return {each.name: float(share) for each, share in zip(outcomes, shares, strict=True)}
 
 
@@ -192,22 +203,41 @@ def domain_of(score: str) -> Domain:
     return domain if isinstance(domain, Domain) else ANY
 
 
+def _row(place: Place, outcome: Outcome, domains: Mapping[str, Domain]) -> dict[str, Any]:
+    """The means of an organisation's measures over seeds, with intervals."""
+    row = {name: place.settings.get(name) for name in HEADS}
+    row |= {"organisation": outcome.name, "seeds": len(outcome.by_seed)}
+    for measure, domain in domains.items():
+        row |= intervals.mean(outcome.column(measure), domain).row(measure)
+    return row
+
+
+_HEAD_COLUMNS: Final = (*(Column(name, once=True) for name in HEADS), Column("organisation"), Column("seeds"))
+
+
 def outcomes_table(found: Sequence[Place], score: str) -> Table:
     """Score, money and time of each organisation in each place."""
-    rows = []
-    for place in found:
-        for each in place.outcomes:
-            row = {name: place.settings.get(name) for name in HEADS} | {"organisation": each.name}
-            row |= {"seeds": len(each.by_seed), "on_front": each.name in place.leading}
-            row |= intervals.mean(each.column("score"), domain_of(score)).row("score")
-            row |= intervals.mean(each.column("dollars")).row("dollars")
-            rows.append({**row, "seconds": each.mean("seconds"), "front_share": place.front.get(each.name)})
-    columns = [*(Column(name, once=True) for name in HEADS), Column("organisation"), Column("seeds")]
-    columns += [Column("score", score, ".3f", "both"), Column("dollars", form=".3f", shows="both")]
-    columns += [Column("seconds", form=".0f"), Column("on_front", "on the front")]
-    columns += [Column("front_share", "share of resamples on it", ".2f")]
+    domains = {"score": domain_of(score), "dollars": ANY}
+    rows = [
+        _row(place, each, domains)
+        | {"on_front": each.name in place.leading, "seconds": each.mean("seconds")}
+        | {"front_share": place.front.get(each.name)}
+        for place in found
+        for each in place.outcomes
+    ]
+    columns = [*_HEAD_COLUMNS, Column("score", score, ".3f", "both")]
+    columns += [Column("dollars", form=".3f", shows="both"), Column("seconds", form=".0f")]
+    columns += [Column("on_front", "on the front"), Column("front_share", "share of resamples on it", ".2f")]
     note = "On the front: no other organisation has at least the score for at most the money, one of them strictly."
     return Table("organisations", "Score, money and time by organisation", columns, rows, [note])
+
+
+def coordination_table(found: Sequence[Place]) -> Table:
+    """Measures of coordination of each organisation in each place."""
+    domains = {metric.name: metric.domain_in({}) for metric in COORDINATION}
+    rows = [_row(place, each, domains) for place in found for each in place.outcomes]
+    columns = [*_HEAD_COLUMNS, *COORDINATION_COLUMNS]
+    return Table("organisation_coordination", "Coordination by organisation", columns, rows, [COORDINATION_NOTE])
 
 
 def differences_table(found: Sequence[Place], score: str) -> Table:

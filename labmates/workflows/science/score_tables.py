@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from labmates.display_names import settings_apart, shown_settings
 from labmates.stats.intervals import SHARE, Domain, Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
-from labmates.workflows.science.experiment import COORDINATION, SCIENCE
+from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
 from labmates.workflows.science.teamwork import SKILL, Judged
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], obj
         )
 
 
-_SHARES = {metric.name: ".0%" for metric in COORDINATION if metric.domain == SHARE}
+COORDINATION_COLUMNS = tuple(
+    Column(metric.name, form=".0%" if metric.domain == SHARE else ".1f", shows="both") for metric in COORDINATION
+)
 _ALWAYS = ("task", "organisation", "team_size", "model")
-_NOTE = (
+COORDINATION_NOTE = (
     "Coordination is the share of tokens or credits spent on plans, bids, talk, messages, requests and reading others. "
     "A message is used if code, an artifact or findings of a receiver hold a number or name that was new in it."
 )
@@ -85,12 +87,8 @@ Measured = Sequence[tuple["RunRecord", Mapping[str, float]]]
 
 def coordination_table(measured: Measured) -> Table:
     """Mean measures of coordination: a row for each condition."""
-    columns = [
-        Column(metric.name, metric.name.replace("_", " "), form=_SHARES.get(metric.name, ".1f"), shows="both")
-        for metric in COORDINATION
-    ]
     domains = [metric.domain_in({}) for metric in COORDINATION]
-    return _by_condition("coordination", "Coordination", measured, columns, domains, _NOTE)
+    return _by_condition("coordination", "Coordination", measured, COORDINATION_COLUMNS, domains, COORDINATION_NOTE)
 
 
 def fates_table(measured: Measured) -> Table:
@@ -108,9 +106,9 @@ def _by_condition(
     for run, values in measured:
         runs[run.key].append((run, values))
     firsts = [members[0][0] for members in runs.values()]
-    conditions = [{"organisation": _organisation(run), **run.condition} for run in firsts]
+    conditions = [described(run.condition) for run in firsts]
     names = [each for each in _ALWAYS if any(each in condition for condition in conditions)]
-    names += settings_apart(conditions, {*_ALWAYS, "solo"})
+    names += settings_apart(conditions, {*_ALWAYS})
     rows: list[dict[str, Any]] = [
         {**shown_settings(condition, names), "runs": len(members)}
         for condition, members in zip(conditions, runs.values(), strict=True)
@@ -123,7 +121,3 @@ def _by_condition(
             row.update(estimate.row(column.key))
     heads = [*(Column(each, once=True) for each in names), Column("runs")]
     return Table(name, title, [*heads, *columns], rows, [note, *notes(estimates)])
-
-
-def _organisation(run: RunRecord) -> str:
-    return "solo" if run.condition.get("solo") else "pipeline"
