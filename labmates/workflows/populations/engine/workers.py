@@ -23,7 +23,7 @@ from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.workflows.populations.engine.errors import WorkersError
 from labmates.workflows.populations.engine.kernel.engine import Batch, Errors, Result
 from labmates.workflows.populations.engine.kernel.forking import fork
-from labmates.workflows.populations.engine.kernel.source import Found, Source, received_sources
+from labmates.workflows.populations.engine.kernel.source import Found, Source, UnreadableError, received_sources
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
@@ -123,7 +123,10 @@ class Workers:
                     raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
             if "error" in told:
                 raise UsageError(str(told["error"]))
-            sources = list(received_sources(told["found"], data))
+            try:
+                sources = list(received_sources(told["found"], data))
+            except UnreadableError as error:
+                raise UsageError(f"{name} can't be read as Python: {error}") from error
             first = len(self._sources)
             self._sources += sources
             found = [Loaded(**vars(one.found), index=index) for index, one in enumerate(sources, start=first)]

@@ -325,8 +325,6 @@ class _Play:
         }  # fmt: skip
         same = np.array([not (one.found.random or one.found.paper) for one in sources], bool) & self._running
         same &= game.noise == 0  # a move that noise changed does not follow from what a player has seen
-        self._table = engine.table(game)
-        self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         self._begun = False
         self._slips = _slips(batch)
         self._native: NativePlayers | None = None
@@ -336,7 +334,10 @@ class _Play:
         if programs is not None:
             able, seats = self._running & self._compiled, batch.groups.shape[1]
             self._native = NativePlayers(programs, game, self._strategies, able, batch.seed, batch.first, seats)
+            same &= ~self._native.playing
             payoffs, counts = self._native.payoffs, self._native.counts
+        self._table = engine.table(game)
+        self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         stocks = None if game.start(1) is None else np.zeros((places, rounds))
         self._history = History(np.zeros((places, rounds), bool), payoffs, counts, stocks, *theirs)
 

@@ -104,6 +104,19 @@ STORE: Final = 46
 CONTAINS: Final = 44
 """The result, the item, the sequence."""
 
+FORMS: Final = {
+    **dict.fromkeys((*range(MINIMUM + 1), ITEM, IS, SUM_ADD, CONTAINS), "wrr"),
+    **dict.fromkeys((MOVE, RANDOM_BELOW), "wr"),
+    **dict.fromkeys((RANDOM, UNSET_REGISTER), "w"),
+    **dict.fromkeys((JUMP_TRUE, JUMP_FALSE, JUMP_SET), "rj"),
+    **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
+    **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
+    JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
+    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr",
+}  # fmt: skip
+"""The operands of each instruction: `r` any register; `w` a register of a decision, and `2` and `3` the first of so
+many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from the operand before."""
+
 ATTRIBUTES: Final = (
     "n_players", "n_rounds", "k", "m", "capacity", "round_number", "my_actions", "my_payoffs", "opponent_cooperators",
     "size", "value",

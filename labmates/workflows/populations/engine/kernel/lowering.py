@@ -40,8 +40,7 @@ _VALUES: dict[str, tuple[int, int | float]] = {
     "C": (ops.ACTION, 1), "D": (ops.ACTION, 0), "math_inf": (ops.FLOAT, float("inf")),
     "numpy_inf": (ops.FLOAT, float("inf")), "math_pi": (ops.FLOAT, float(np.pi)), "math_e": (ops.FLOAT, float(np.e)),
 }  # fmt: skip
-_JUMPS = {ops.JUMP: 1, ops.JUMP_TRUE: 2, ops.JUMP_FALSE: 2, ops.JUMP_SET: 2, ops.RANGE_NEXT: 3, ops.NEXT: 3}
-"""Which operand of a jump says how far it goes."""
+_DESCRIPTION = "v_game_description"
 
 
 class UnloweredError(Exception):
@@ -60,8 +59,6 @@ class Program:
         Where those of a decision begin.
     registers
         The first registers of a player when it begins: kinds and values in turns, attributes first, then constants.
-    cleared
-        Where the registers end that are unset before each decision: those of variables.
     words
         How many words all registers take.
     keeps_lists
@@ -71,7 +68,6 @@ class Program:
     code: NDArray[np.int16]
     deciding: int
     registers: NDArray[np.int64]
-    cleared: int
     words: int
     keeps_lists: bool
 
@@ -137,7 +133,6 @@ class _Lowering(ast.NodeVisitor):
         self._texts = {"": 0}
         self._locals = 0
         self._most_locals = 2
-        self._variables = 2
         self._methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
         self._initial = [one for one in node.body if isinstance(one, ast.Assign)]
         self._scope = _Scope(None, None)
@@ -151,7 +146,7 @@ class _Lowering(ast.NodeVisitor):
             self._begin(made, 1)
             self._block(made.body)
         else:
-            self._emit(ops.MOVE, self._attribute("v_game_description"), _Register("local", 0))
+            self._emit(ops.STORE, self._attribute(_DESCRIPTION), _Register("local", 0))
         self._patch(self._scope.ends)
         self._emit(ops.END)
         deciding = len(self._code)
@@ -171,7 +166,6 @@ class _Lowering(ast.NodeVisitor):
         self._scope.variables = {name: _Register("local", place) for place, name in enumerate(arguments[1:])}
         self._locals = 2
         self._declare(function)
-        self._variables = self._locals
 
     def _declare(self, function: ast.FunctionDef) -> None:
         """Give each variable that a function assigns a register of its own."""
@@ -206,9 +200,9 @@ class _Lowering(ast.NodeVisitor):
         makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE}) or any(
             row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
         )
-        keeps_lists = makes_lists and ops.STORE in made
-        cleared = 2 * (starts["local"] + self._variables)
-        return Program(code, deciding, np.array(words, np.int64), cleared, 2 * count, keeps_lists)
+        stored = {row[1] for row in self._code if row[0] == ops.STORE} - {self._attributes.get(_DESCRIPTION)}
+        keeps_lists = makes_lists and bool(stored)
+        return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
 
     # Registers
 
@@ -262,7 +256,7 @@ class _Lowering(ast.NodeVisitor):
         """Let jumps go to an instruction; by default the next one."""
         for place in places:
             row = self._code[place]
-            row[_JUMPS[row[0]]] = (len(self._code) if target is None else target) - place - 1
+            row[1 + ops.FORMS[row[0]].index("j")] = (len(self._code) if target is None else target) - place - 1
 
     def _jump(self, target: int) -> None:
         self._patch([self._emit(ops.JUMP, 0)], target)
@@ -283,7 +277,7 @@ class _Lowering(ast.NodeVisitor):
     def visit_Expr(self, node: ast.Expr) -> None:
         match node.value:
             case ast.Call(func=ast.Attribute(value=ast.Name("BaseStrategy"), attr="__init__"), args=[_, description]):
-                self._emit(ops.MOVE, self._attribute("v_game_description"), self._expression(description))
+                self._emit(ops.STORE, self._attribute(_DESCRIPTION), self._expression(description))
             case ast.Call(func=ast.Attribute(value=target, attr="append"), args=[item], keywords=[]):
                 if self._is_self(target):
                     raise UnloweredError("a method append")

@@ -28,8 +28,8 @@ HEAP_WORDS = 1 << 15
 """Heap for a decision, which the next one uses again."""
 PARAMETERS = 16
 """Where the registers with the game's parameters are."""
-MAKING, DECIDING, INITIAL, LOCALS, CLEARED, FRAME_WORDS, FRAME, RANDOM_WORDS, KEPT_NEXT, KEPT_END, SEEN = range(11)
-"""Columns of a player's row: its code, where its first registers are, where its variables begin and end, and how many
+MAKING, DECIDING, INITIAL, LOCALS, FRAME_WORDS, FRAME, RANDOM_WORDS, KEPT_NEXT, KEPT_END, SEEN = range(10)
+"""Columns of a player's row: its code, where its first registers are, where those of a decision begin, and how many
 words all its registers take; where these are, its random numbers and its heap, which ends where it keeps its own;
 and from `SEEN` on where its actions, payoffs and counts of cooperators are."""
 PLAYER_COLUMNS = SEEN + 3
@@ -812,10 +812,12 @@ def _random_below(memory: Words, target: int, register: int) -> bool:
 
 
 @_compiled
-def _range_is_valid(memory: Words, first: int) -> bool:
+def _begin_range(memory: Words, first: int) -> bool:
+    """Check the start, stop and step of a range; the start counts from now on."""
     for place in range(first, first + 6, 2):
         if memory[place] not in (INT, NUMPY_INT, BOOL):
             return False
+    memory[first] = INT
     return memory[first + 5] != 0
 
 
@@ -931,6 +933,8 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
                 return LEFT
         elif op == RANGE_NEXT:
             step = memory[first + 5]
+            if memory[first] != INT:
+                return LEFT
             if (memory[first + 1] < memory[first + 3]) if step > 0 else (memory[first + 1] > memory[first + 3]):
                 memory[second] = INT
                 memory[second + 1] = memory[first + 1]
@@ -938,12 +942,12 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
             else:
                 at += code[here + 3]
         elif op == NEXT:
-            length = _length(memory, first)
-            if length < 0:
+            length, index = _length(memory, first), memory[first + 3]
+            if length < 0 or memory[first + 2] != INT or index < 0:
                 return LEFT
-            if memory[first + 3] < length:
-                _load(memory, first, memory[first + 3], second)
-                memory[first + 3] += 1
+            if index < length:
+                memory[first + 3] = index + 1
+                _load(memory, first, index, second)
             else:
                 at += code[here + 3]
         elif not _execute_rare(op, code[here + 3], memory, reals, first, second, third):
@@ -991,7 +995,7 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
             memory[start + word + 1] = memory[second + word + 1]
         return start >= 0
     if op == RANGE:
-        return _range_is_valid(memory, first)
+        return _begin_range(memory, first)
     if op == RANDOM:
         if memory[STREAM] == 0:
             return False
@@ -1077,7 +1081,8 @@ def decide(
             if _execute(instructions, row[MAKING], memory, reals, frame) == LEFT:
                 answers[place] = LEFT
                 continue
-        for register in range(first, frame + row[CLEARED], 2):
+        # What an earlier decision has left here names sequences that are no more.
+        for register in range(first, frame + row[FRAME_WORDS], 2):
             memory[register] = UNSET
         memory[first] = HISTORY
         if len(stocks):

@@ -52,7 +52,7 @@ class Programs:
         at = first = 0
         for number, one in enumerate(programs):
             if one is not None:
-                self.table[number] = at, at + one.deciding, first, len(one.registers), one.cleared, one.words
+                self.table[number] = at, at + one.deciding, first, len(one.registers), one.words
                 at, first = at + len(one.code), first + len(one.registers)
         self.keeps = np.array([one is not None and one.keeps_lists for one in programs], bool)
         self.draws = np.array([one.found.random for one in sources], bool)

@@ -18,6 +18,7 @@ import numpy as np
 from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
 from labmates.workflows.populations.engine.kernel.lowering import Program
 from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
+from labmates.workflows.populations.engine.kernel.verification import is_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
@@ -109,7 +110,7 @@ def _facts(program: Program | None) -> dict[str, Any] | None:
     if program is None:
         return None
     sizes = {"instructions": len(program.code), "constants": len(program.registers)}
-    facts = {name: getattr(program, name) for name in ("deciding", "cleared", "words", "keeps_lists")}
+    facts = {name: getattr(program, name) for name in ("deciding", "words", "keeps_lists")}
     return {**sizes, **facts}
 
 
@@ -118,7 +119,13 @@ def _bytes(program: Program | None) -> bytes:
 
 
 def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[Source]:
-    """The strategies of an answer of `serve`."""
+    """The strategies of an answer of `serve`.
+
+    Raises
+    ------
+    UnreadableError
+        If the machine must not execute the instructions of one.
+    """
     reader = Reader(data)
     for one in told:
         facts = {**one, "problems": tuple(one["problems"])}
@@ -128,6 +135,8 @@ def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[So
             instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
             registers = reader.take(np.int64, sizes.pop("constants"))
             program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
+            if not is_valid(program):
+                raise UnreadableError("the process that reads it sends invalid instructions")
         yield Source(Found(**facts), compiled, code, program)
 
 

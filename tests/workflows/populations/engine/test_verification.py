@@ -1,0 +1,224 @@
+"""That instructions from a hostile process of sources reach nothing but their own player's words, or are refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from labmates.games.repeated import make_repeated
+from labmates.workflows.populations.engine.kernel import instructions as ops
+from labmates.workflows.populations.engine.kernel.lowering import Program
+from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
+from labmates.workflows.populations.engine.kernel.source import (
+    Source,
+    UnreadableError,
+    _bytes,
+    _facts,
+    read_source,
+    received_sources,
+)
+from labmates.workflows.populations.engine.kernel.verification import is_valid
+from tests.workflows.populations.engine.test_machine import BODIES, _source
+
+_GAME = make_repeated("common-pool", 4, 6)
+_SOURCES = [*read_source(_source([*BODIES.values()]), "test.py")]
+_PROGRAMS = [one.program for one in _SOURCES if one.program is not None]
+
+
+def test_instructions_of_strategies_are_valid() -> None:
+    assert len(_PROGRAMS) == len(BODIES)
+    assert all(map(is_valid, _PROGRAMS))
+
+
+def _with(place: int, operand: int, value: int) -> Callable[[Program], Program]:
+    def change(program: Program) -> Program:
+        code = program.code.copy()
+        code[place, operand] = value
+        return replace(program, code=code)
+
+    return change
+
+
+def _beginning(kind: int) -> Callable[[Program], Program]:
+    return lambda program: replace(program, registers=np.array([kind, 1 << 40], np.int64))
+
+
+_SMALL = Program(
+    code=np.array([
+        [ops.END, 0, 0, 0], [ops.MOVE, 4, 0, 0], [ops.ATTRIBUTE, 6, 2, ops.ROUND_NUMBER], [ops.CALL, 6, 6, ops.INT_OF],
+        [ops.NEW_LIST, 6, 2, 2], [ops.SLICE, 6, 6, 2], [ops.JUMP_TRUE, 0, 1, 0], [ops.LEAVE, 0, 0, 0],
+        [ops.ANSWER, 0, 0, 0],
+    ], np.int16),
+    deciding=1, registers=np.array([ops.ACTION, 1], np.int64), words=8, keeps_lists=False,
+)  # fmt: skip
+_INVALID: dict[str, Callable[[Program], Program]] = {
+    "a register before the first": _with(1, 2, -2),
+    "a register after the last": _with(1, 2, 8),
+    "half a register": _with(1, 1, 5),
+    "a constant that is changed": _with(1, 1, 0),
+    "an unknown instruction": _with(1, 0, 17),
+    "an instruction before the first": _with(1, 0, -1),
+    "an instruction after the last": _with(1, 0, 99),
+    "an unknown attribute": _with(2, 3, -8),
+    "an unknown function": _with(3, 3, len(ops.FUNCTIONS)),
+    "items after the last register": _with(4, 3, 4),
+    "a negative number of items": _with(4, 3, -1),
+    "bounds after the last register": _with(5, 3, 4),
+    "a jump before the code": _with(6, 2, -8),
+    "a jump after the code": _with(6, 2, 2),
+    "code without an end": _with(8, 0, ops.MOVE),
+    "no code": lambda program: replace(program, code=program.code[:0]),
+    "a decision outside of the code": lambda program: replace(program, deciding=9),
+    "no room for a history": lambda program: replace(program, words=4),
+    "too many registers": lambda program: replace(program, words=1 << 40),
+    "a list at the beginning": _beginning(ops.LIST),
+    "an array at the beginning": _beginning(ops.FLOATS),
+    "an unknown kind": _beginning(-1),
+}
+
+
+def test_a_small_program_is_valid() -> None:
+    assert is_valid(_SMALL)
+
+
+@pytest.mark.parametrize("change", _INVALID.values(), ids=_INVALID)
+def test_invalid_instructions_are_refused(change: Callable[[Program], Program]) -> None:
+    hostile = replace(_SOURCES[0], program=change(_SMALL))
+    facts = {**vars(hostile.found), "compiled": True, "bytes": 0, "program": _facts(hostile.program)}
+    with pytest.raises(UnreadableError, match="invalid instructions"):
+        list(received_sources([facts], _bytes(hostile.program)))
+
+
+class _Words:
+    """Words that say which of them may be read and written."""
+
+    def __init__(self, words: NDArray[Any], read: NDArray[np.bool_], written: NDArray[np.bool_]) -> None:
+        self._words, self._read, self._written = words, read, written
+
+    def __getitem__(self, place: int) -> Any:
+        assert 0 <= place < len(self._words)
+        assert self._read[place]
+        return self._words[place].item()
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        assert 0 <= place < len(self._words)
+        assert self._written[place]
+        bits = 1 << 64
+        wrapped = value if isinstance(value, float) else (int(value) + bits // 2) % bits - bits // 2
+        self._words[place] = wrapped
+
+
+def _random_program(chance: random.Random) -> Program:
+    """Valid instructions that make no sense: those of a strategy with some changed, or random ones after lists."""
+    program = chance.choice(_PROGRAMS)
+    code, first, words = program.code.copy(), len(program.registers), program.words
+    places = chance.sample(range(len(code) - 1), chance.randint(1, 3))
+    if chance.random() < 0.5:
+        begin = [
+            [ops.END], [ops.ATTRIBUTE, first + 2, first, ops.ARRAY_NAMES + 1], [ops.NEW_LIST, first + 4, first + 2, 1],
+            [ops.APPEND, first + 4, first + 4], [ops.ATTRIBUTE, first + 6, first, ops.ROUND_NUMBER],
+        ]  # fmt: skip
+        code = np.array([[*row, 0, 0, 0][:4] for row in begin] + [[0] * 4] * 10, np.int16)
+        places, words = [*range(len(begin), len(code) - 1)], first + 16
+        program = replace(program, deciding=1, words=words, keeps_lists=chance.random() < 0.5)
+    for place in places:
+        name = chance.choice([*ops.FORMS])
+        code[place] = name, 0, 0, 0
+        for number, role in enumerate(ops.FORMS[name], start=1):
+            code[place, number] = _operand(role, chance, first, words, chance.randint(0, len(code) - 1) - place - 1)
+    code[-1] = ops.ANSWER, 0, 0, 0
+    return replace(program, code=code)
+
+
+def _operand(role: str, chance: random.Random, first: int, words: int, jump: int) -> int:
+    simple = {"j": jump, "a": chance.randrange(len(ops.ATTRIBUTES)), "f": chance.randrange(len(ops.FUNCTIONS)),
+              "n": chance.randint(0, 2)}  # fmt: skip
+    least = 0 if role == "r" else first
+    return simple[role] if role in simple else chance.randrange(least, words - 4, 2)
+
+
+def _checked(machine: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the machine run as Python."""
+    for name, value in vars(machine).items():
+        if hasattr(value, "py_func"):
+            monkeypatch.setattr(machine, name, value.py_func)
+    monkeypatch.setattr(machine, "INSTRUCTION_LIMIT", 400)
+
+
+def _players(machine: ModuleType, source: Source) -> NativePlayers:
+    numbers = np.zeros(2, np.int64)
+    return NativePlayers(Programs(machine, [source]), _GAME, numbers, np.ones(2, bool), 0, 0, 2)
+
+
+def _views(machine: ModuleType, players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Words]:
+    """What a player may read, and what it may write: its registers, heap and random numbers."""
+    row = players._players[player]
+    written = np.zeros(len(players._memory), bool)
+    written[: machine.PARAMETERS] = True
+    end = row[machine.KEPT_END] or row[machine.KEPT_NEXT] + machine.HEAP_WORDS
+    for start, stop in [
+        (row[machine.FRAME], row[machine.FRAME] + row[machine.FRAME_WORDS]),
+        (row[machine.KEPT_NEXT], end),
+        (row[machine.RANDOM_WORDS], row[machine.RANDOM_WORDS] + 625),
+    ]:
+        written[start:stop] |= start > 0
+    read = written.copy()
+    read[machine.PARAMETERS : machine.PARAMETERS + 2 * ops.N_PARAMETERS] = True
+    for start in row[machine.SEEN :]:
+        read[start : start + _GAME.n_rounds] = True
+
+    def view(words: NDArray[Any]) -> _Words:
+        if words.dtype == np.int16:
+            return _Words(words.reshape(-1), np.ones(words.size, bool), np.zeros(words.size, bool))
+        return _Words(words, read, written)
+
+    return view
+
+
+def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = load_machine()
+    assert machine is not None
+    _checked(machine, monkeypatch)
+    chance = random.Random(1)
+    answered = 0
+    for _ in range(400):
+        program = _random_program(chance)
+        if not is_valid(program):
+            continue
+        players = _players(machine, replace(_SOURCES[0], program=program))
+        views = [_views(machine, players, player) for player in (0, 1)]
+        for t in range(4):
+            for player in np.flatnonzero(players.playing).tolist():
+                monkeypatch.setattr(machine, "_POINTER", views[player])
+                players._order = np.array([player])
+                try:
+                    players.decide(t, np.zeros(2, bool), np.full(2, 9.0))
+                except (ArithmeticError, ValueError):  # what compiled code does without them
+                    players.playing[player] = False
+                answered += t > 0 and bool(players.playing[player])
+    assert answered > 20
+
+
+def test_no_register_outlives_a_decision() -> None:
+    machine = load_machine()
+    assert machine is not None
+    code = [
+        [ops.END, 0, 0, 0],
+        [ops.JUMP_SET, 6, 2, 0],
+        [ops.NEW_LIST, 6, 2, 0],
+        [ops.ANSWER, 0, 0, 0],
+        [ops.LEAVE] * 4,
+    ]
+    program = replace(_SMALL, code=np.array(code, np.int16))
+    players = _players(machine, replace(_SOURCES[0], program=program))
+    assert is_valid(program)
+    for t in range(3):
+        players.decide(t, np.zeros(2, bool), np.full(2, 9.0))
+    assert players.playing.all()
