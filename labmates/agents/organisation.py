@@ -448,7 +448,7 @@ class Organisation(_Part):
 
     def _means(self, name: str, seat: str) -> bool:
         """Whether a name in a channel stands for a seat."""
-        if name in ("all", seat) or re.fullmatch(rf"{name}_\d+", seat):
+        if name in ("all", seat) or re.fullmatch(rf"{re.escape(name)}_\d+", seat):
             return True
         return seat in self.seats and self.seats[seat][0] == name
 

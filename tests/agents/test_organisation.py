@@ -83,6 +83,7 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ("teams:", "shares: half\nteams:", "pair.yaml:6: shares: 'half' is not pooled, equal or shares of seats"),
         ("teams:", "shares: {ana: 2}\nteams:", "pair.yaml:6: shares: the share of ana must be above 0 and at most 1"),
         ("teams:", "shares: {ana: 0.5}\nteams:", "pair.yaml:6: shares: the seat ben has no share; give it one"),
+        ("teams:", 'shares: {"ana(": 0.5}\nteams:', "pair.yaml:6: shares.ana(: there is no seat or team 'ana('."),
         ("teams:", "shares: {bea: 0.5, all: 0.1}\nteams:", "pair.yaml:6: shares.bea: there is no seat or team 'bea'."),
         ("name: pair", "- pair", "pair.yaml:2: this is no YAML"),
     ],
