@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from labmates.stats.intervals import Estimate
+
 FORMATS = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Distinct for the colour-blind too (Okabe and Ito, 2008)."""
@@ -86,6 +88,12 @@ class Drawing:
 def look(place: int) -> tuple[str, str]:
     """The colour and the marker of the so many-th thing in a figure; no two of the first 49 have both alike."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+
+
+def error_bars(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
+    """How far intervals reach below and above their values, as matplotlib takes it."""
+    bounds = [(estimate.value, *estimate.ends()) for estimate in estimates]
+    return [value - low for value, low, _ in bounds], [high - value for value, _, high in bounds]
 
 
 def check_figure(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.stats.figures import GREY, LEGEND_ROW, look, new_figure
+from labmates.stats.figures import GREY, LEGEND_ROW, error_bars, look, new_figure
 from labmates.stats.intervals import SHARE, mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
@@ -92,8 +92,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
             marked = np.arange((model + 1) * steps // 100, steps + 1, max(1, steps // 6))
             ax.plot(values.mean(axis=0), color=colour)
             estimates = [mean(values[:, step].tolist(), domain) for step in marked]
-            middle = np.array([estimate.value for estimate in estimates])
-            bars = np.abs(np.array([estimate.ends() for estimate in estimates]).T - middle)
+            middle, bars = [estimate.value for estimate in estimates], error_bars(estimates)
             ax.errorbar(marked, middle, bars, fmt=marker, color=colour, capsize=2, linewidth=1, label=name)
         ax.set_ylabel(label)
     axes[1].set_xlabel("step")

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from labmates.stats import intervals
-from labmates.stats.figures import Drawing, look, new_figure
+from labmates.stats.figures import Drawing, error_bars, look, new_figure
 from labmates.stats.intervals import COUNT, SHARE, Estimate
 from labmates.workflows.science.necessity import ALL, Play
 
@@ -73,11 +73,7 @@ def _over_splits(plays: Sequence[Play], what: str) -> dict[float, Estimate]:
 
 def _draw(ax: Axes, arm: str, shift: float, means: Mapping[float, Estimate]) -> None:
     colour, marker = look(_ARMS.index(arm))
-    values = [mean.value for mean in means.values()]
-    ends = [mean.ends() for mean in means.values()]
-    reach = [
-        [value - low for value, (low, _) in zip(values, ends, strict=True)],
-        [high - value for value, (_, high) in zip(values, ends, strict=True)],
-    ]
-    at = [split + shift for split in means]
-    ax.errorbar(at, values, reach, marker=marker, color=colour, markersize=4, capsize=2, linewidth=1, label=arm)
+    estimates = [*means.values()]
+    at, values = [split + shift for split in means], [estimate.value for estimate in estimates]
+    bars = error_bars(estimates)
+    ax.errorbar(at, values, bars, marker=marker, color=colour, markersize=4, capsize=2, linewidth=1, label=arm)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.stats import intervals
-from labmates.stats.figures import look, new_figure
+from labmates.stats.figures import error_bars, look, new_figure
 from labmates.stats.intervals import ANY, SHARE, Domain, Estimate, holm, notes
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.condition import TEAM_FIELDS
@@ -285,15 +285,12 @@ def front_figure(place: Place, score: str) -> Figure:
     figure, [ax] = new_figure(6.4, 4.2)
     for number, each in enumerate(place.outcomes):
         colour, marker = look(number)
-        money, value = each.mean("dollars"), each.mean("score")
-        reach = []
-        scored = intervals.mean(each.column("score"), domain_of(score))
-        for estimate in (intervals.mean(each.column("dollars")), scored):
-            low, high = estimate.ends()
-            reach.append([[estimate.value - low], [high - estimate.value]])
+        money = intervals.mean(each.column("dollars"))
+        value = intervals.mean(each.column("score"), domain_of(score))
         ax.errorbar(
-            [money], [value], xerr=reach[0], yerr=reach[1], fmt=marker, color=colour, capsize=2, label=each.name
-        )
+            [money.value], [value.value], error_bars([value]), error_bars([money]),
+            fmt=marker, color=colour, capsize=2, label=each.name,
+        )  # fmt: skip
     front = sorted((each.mean("dollars"), each.mean("score")) for each in place.outcomes if each.name in place.leading)
     ax.plot(*zip(*front, strict=True), color="grey", linewidth=0.8, zorder=0)
     ax.set_xlabel("dollars, 95 % interval")
