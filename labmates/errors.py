@@ -6,7 +6,7 @@ is allowed. The command line prints that text without a traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
     """
     lines = []
     for fault in error.errors():
-        where = names(".".join(str(part) for part in fault["loc"]))
+        where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
         message = fault["msg"].removeprefix("Value error, ")
-        # What was said of a part of the value tells it already.
-        told = fault["type"] == "missing" or "(given: " in message
+        # What was said of a part of the value tells it already; a whole record says nothing.
+        told = fault["type"] == "missing" or "(given: " in message or isinstance(fault["input"], Mapping)
         given = "" if told else f" (given: {repr(fault['input'])[:80]})"
         lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")
     return "\n".join(lines)

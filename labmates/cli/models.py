@@ -95,11 +95,14 @@ def add(name: str, model: str) -> int:
 @click.argument("name")
 @json_option()
 def show(name: str, as_json: bool, **values: Any) -> int:
-    """Show a model: address, settings, price and context, and where each is from."""
+    """Show a model: address, settings, price and context, and where each is from.
+
+    NAME may also be a name that Hugging Face or Ollama has for a known model.
+    """
     from labmates.errors import unknown_name
     from labmates.models.entries import named_entries, read_reference
-    from labmates.models.names import is_own_baseline
-    from labmates.models.roster import roster
+    from labmates.models.names import PROVIDERS, is_own_baseline
+    from labmates.models.roster import roster, traits_of
     from labmates.models.scripted import describe
 
     known: dict[str, dict[str, Any]] = {entry.name: asdict(entry) for entry in roster()}
@@ -107,6 +110,8 @@ def show(name: str, as_json: bool, **values: Any) -> int:
     if name.startswith(_FAMILIES) and is_own_baseline(name):
         known[name] = {"name": name, "description": describe(name.removeprefix("scripted:"))}
     named = named_entries()
+    if name.partition(":")[0] not in PROVIDERS:
+        known |= {served: asdict(entry) for served, entry in traits_of([name]).items()}
     if name.partition("?")[0] in named or (name not in known and ":" in name):
         found = _facts(read_reference(name, named), name, values)
     elif name in known:

@@ -14,7 +14,7 @@ from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.records.bodies import Bodies
-    from labmates.records.events import Event
+    from labmates.records.events import Event, LLMCallEvent
 
 SHORT_CHARS = 400
 
@@ -26,6 +26,7 @@ SHORT_CHARS = 400
 @click.option("--artifact", metavar="NAME", help="Print the newest version of one artifact alone.")
 @click.option("--events", "as_events", is_flag=True, help="List the events, one a line, with their numbers.")
 @click.option("--full", is_flag=True, help="Print every text whole instead of its beginning.")
+@click.option("--prompts", is_flag=True, help="Print what models read before they reply, too, each message once.")
 @click.option(
     "--save",
     metavar="FOLDER",
@@ -42,6 +43,7 @@ def show(
     artifact: str | None,
     as_events: bool,
     full: bool,
+    prompts: bool,
     save: Path | None,
     as_json: bool,
 ) -> int:
@@ -51,6 +53,7 @@ def show(
     from labmates.cli.events import list_events
     from labmates.cli.summary import print_handoff, print_run
     from labmates.records.bodies import Bodies
+    from labmates.records.events import LLMCallEvent
     from labmates.records.run_files import newest_artifact, save_material
     from labmates.records.store import Store
     from labmates.records.view import run_json
@@ -76,13 +79,30 @@ def show(
             files = save_material(database.events(run.id), bodies, save)
             out().print(f"{len(files)} files are in {save}", markup=False)
             return 0
+        most = None if full else SHORT_CHARS
+        shown: set[int] = set()
         for event in database.events(run.id):
-            _tell(event, bodies, None if full else SHORT_CHARS)
+            if prompts and isinstance(event, LLMCallEvent):
+                _prompts(event, bodies, shown, most)
+            _tell(event, bodies, most)
         print_run(database, run)
         print_handoff(database.scores(run.id))
         if run.error:
             out().print(f"Error: {clean(run.error)}", markup=False)
     return 0
+
+
+def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:
+    """Print the messages of a call that no earlier call has sent; replies and results of tools stand in the story."""
+    from labmates.pages.rendering import as_text
+
+    who = "/".join(filter(None, (event.team, event.agent or event.judge)))
+    for number in event.messages:
+        message = bodies[number]
+        if number not in shown and message["role"] in ("system", "user"):
+            shown.add(number)
+            _head(f"{who} reads ({message['role']}):", "blue")
+            _text(as_text(message["content"]), most)
 
 
 def _tell(event: Event, bodies: Bodies, most: int | None) -> None:

@@ -35,6 +35,14 @@ def test_a_model_that_is_added_is_shown_and_listed_with_where_each_figure_is_fro
     assert (tmp_path / "models.yaml").read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("qwen3:14b", "qwen3-14b"), ("phi4", "phi-4"), ("nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "nemotron-nano-8b")],
+)
+def test_a_known_model_is_shown_by_the_name_that_servers_have(labmates: Labmates, name: str, known: str) -> None:
+    assert labmates("models", "show", name, "--json").records[0]["name"] == known
+
+
 def test_check_tells_what_a_server_can_not_do(labmates: Labmates) -> None:
     with OpenAIServer(Answer(text="ready", usage=None), models=["m"]) as server:
         done = labmates("models", "check", f"openai:m?base_url={server.base_url}", "--json")

@@ -14,13 +14,14 @@ PAGE = FOLDER / "coverage.md"
 
 
 class Element(BaseModel):
-    """One element of a paper; `shows` is a text that its command prints."""
+    """One element of a paper; `shows` is a text that its commands (joined by ``&&``) print."""
 
     model_config = ConfigDict(extra="forbid")
 
     element: str
     state: Literal["works", "differs", "out of reach"]
     command: str = ""
+    code: Literal[0, 2] = 0
     shows: str = ""
     reason: str = ""
 
