@@ -32,14 +32,16 @@ _MOST_NUMBERS = 2500
 def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     """Draw what each model gets against each other one, the mean over runs: a heat map, or one for each third player.
 
-    Each cell has its 95 % interval over runs, as far as there are several. Colours go from all defect to all cooperate
-    where the game has both. Of more than three players, the mean over what all further ones choose is drawn.
+    Each cell has its 95 % interval over runs, as far as there are several, and in small print what the co-players get.
+    Colours go from all defect to all cooperate where the game has both. Of more than three players, the mean over what
+    all further ones choose is drawn.
     """
     cell, tensor = cells[0], np.mean([run.payoffs for run in cells], axis=0)
     models, players = cell.models, tensor.ndim
     low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else (tensor.min(), tensor.max())
     low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
     estimates = _estimates(cells)
+    others = _others(estimates[0])
     panels = [estimates] if players == 2 else list(np.moveaxis(estimates, 3, 0))[:_MOST_PANELS]
     title = f"{cell.game}, {cell.mechanism}: payoffs{_left_out(cell)}"
     if players > 3:
@@ -57,7 +59,7 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
         image = ax.imshow(panel[0], cmap="RdYlBu", vmin=low, vmax=high)
         if has_numbers:
-            _numbers(ax, panel[0], panel[1:])
+            _numbers(ax, panel[0], panel[1:], others=others[place])
         # Names stand at the edges of the whole figure.
         is_lowest = place + columns >= len(panels)
         _ticks(ax, models if place % columns == 0 else (), models if is_lowest else ())
@@ -66,7 +68,7 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
             ax.set_title(f"third player: {models[place]}", fontsize=8)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    figure.colorbar(image, ax=axes, label="payoff of the model in the row", extend="both")
+    figure.colorbar(image, ax=axes, label="payoff of the row, then of co-players", extend="both")
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
     return figure
 
@@ -252,6 +254,20 @@ def _estimates(cells: Sequence[Cell]) -> Array:
     return np.array(rows, dtype=float).T.reshape(3, *tensors.shape[1:])
 
 
+def _others(payoffs: Array) -> list[Array]:
+    """The payoffs of the co-players, ``(models, models, co-players)``, for the panel of each third player.
+
+    Parameters
+    ----------
+    payoffs
+        Of the first player, by its model and those of its co-players; seats are alike.
+    """
+    if payoffs.ndim == 2:
+        return [payoffs.T[..., np.newaxis]]
+    second, third = payoffs.transpose(1, 0, 2), payoffs.transpose(1, 2, 0)
+    return list(np.moveaxis(np.stack([second, third], axis=-1), 2, 0))
+
+
 def _left_out(cell: Cell) -> str:
     """Return which models are not drawn since too many of their decisions failed."""
     return f" (left out, failed: {', '.join(cell.left_out)})" if cell.left_out else ""
@@ -264,16 +280,18 @@ def _against(tensor: Array, population: Array) -> Array:
     return values
 
 
-def _numbers(ax: Axes, panel: Array, ends: Sequence[Array]) -> None:
-    """Write the values into the cells of a heat map, with their intervals below them."""
+def _numbers(ax: Axes, panel: Array, ends: Sequence[Array], others: Array | None = None) -> None:
+    """Write the values into the cells of a heat map, with their intervals and further values below them."""
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
         if np.isfinite(panel[row, column]):
             halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
             style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": halo, "textcoords": "offset points"}
             interval = [f"{end[row, column]:.2f}" for end in ends if np.isfinite(end[row, column])]
-            ax.annotate(f"{panel[row, column]:.2f}", (column, row), (0, 4 if interval else 0), fontsize=7, **style)
-            if interval:
-                ax.annotate(" to ".join(interval), (column, row), (0, -5), fontsize=5, **style)
+            more = [] if others is None else [f"{value:.2f}" for value in others[row, column]]
+            small = [line for line in (" to ".join(interval), ", ".join(more)) if line]
+            ax.annotate(f"{panel[row, column]:.2f}", (column, row), (0, 4 * len(small)), fontsize=7, **style)
+            for place, line in enumerate(small):
+                ax.annotate(line, (column, row), (0, 4 * len(small) - 9 - 7 * place), fontsize=5, **style)
 
 
 def _ticks(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:

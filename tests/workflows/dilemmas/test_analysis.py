@@ -253,9 +253,11 @@ def test_cells_of_payoffs_have_their_interval_over_runs() -> None:
     [heat, _] = dilemma_figures.payoffs_figure(cells).axes
     low, high = mean([1.0, 2.0, 3.0]).ends()
     texts = [text.get_text() for text in heat.texts]
-    assert texts == ["2.00", f"{low:.2f} to {high:.2f}", "2.00", "3.00", "5.00", f"{low + 3:.2f} to {high + 3:.2f}"]
+    first, last = f"{low:.2f} to {high:.2f}", f"{low + 3:.2f} to {high + 3:.2f}"
+    assert texts == ["2.00", first, "2.00", "2.00", "3.00", "3.00", "2.00", "5.00", last, "5.00"]
     [alone, _] = dilemma_figures.payoffs_figure(cells[:1]).axes
-    assert [text.get_text() for text in alone.texts] == ["1.00", "2.00", "3.00", "4.00"]
+    drawn = [text.get_text() for text in alone.texts]
+    assert drawn == ["1.00", "1.00", "2.00", "3.00", "3.00", "2.00", "4.00", "4.00"]
     names = tuple(map(str, range(35)))
     many = [Cell(f"{run}", "none", "two", names, np.ones((35, 35)) + run * np.eye(35)) for run in range(2)]
     [heat, _] = dilemma_figures.payoffs_figure(many).axes
@@ -277,6 +279,14 @@ def test_an_evolution_is_the_mean_over_runs_with_its_interval() -> None:
     assert len(drawn) > 5
     [alone, _] = dilemma_figures.population_figure(cells[:1], steps=100).axes
     assert np.asarray(alone.lines[0].get_ydata()).tolist() == pytest.approx(paths[0, :, 0].tolist())
+
+
+def test_cells_of_payoffs_have_those_of_both_co_players() -> None:
+    payoffs = np.arange(8.0).reshape(2, 2, 2)
+    figure = dilemma_figures.payoffs_figure([Cell("run", "none", "three", ("a", "b"), payoffs)])
+    first, second = ([text.get_text() for text in heat.texts] for heat in figure.axes[:2])
+    assert first[2:4] == [f"{payoffs[0, 1, 0]:.2f}", f"{payoffs[1, 0, 0]:.2f}, {payoffs[0, 0, 1]:.2f}"]
+    assert second[4:6] == [f"{payoffs[1, 0, 1]:.2f}", f"{payoffs[0, 1, 1]:.2f}, {payoffs[1, 1, 0]:.2f}"]
 
 
 def test_equal_shares_do_not_cover_each_other() -> None:
