@@ -91,7 +91,8 @@ def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:
     teams
         The team of each seat.
     """
-    edges = _edges(measured)
+    # What a rule merged out of reports, or a seat without a model wrote, comes from no node.
+    edges = [edge for edge in _edges(measured) if edge.sender in teams]
     names = list(teams)
     places = {
         name: (

@@ -10,6 +10,7 @@ from labmates.agents.organisation import REPORT
 from labmates.tasks.registry import get_task
 from labmates.workflows.science.coordination import hand_overs
 from labmates.workflows.science.fates import Fate, fates
+from labmates.workflows.science.team_page import team_graph
 from tests.workflows.science.test_coordination import Story
 
 TASK = get_task("anomaly")
@@ -104,6 +105,22 @@ def test_a_change_before_the_true_value_arrives_is_none(story: Story) -> None:
     story.call("ben", "work/1", heard=said)
     story.write("cho", REPORT, "# Results\nNothing.")
     assert fate_of(story).seats["ben"] == ("received",)
+
+
+def test_a_rule_that_merges_reports_is_no_seat(story: Story) -> None:
+    find(story, "ana")
+    story.state("", {"n_sensors": SENSORS})
+    story.write("", REPORT, "# Results\nNothing.")
+    fate = fate_of(story)
+    assert (fate.seats, fate.end) == ({"ana": ("found",)}, "delivered")
+
+
+def test_the_graph_of_a_team_has_no_arrow_from_a_rule(story: Story) -> None:
+    story.write("", "notes", "The rate is 0.3391 for C01.")
+    story.call("ana", "work/1", heard="The rate is 0.3391 for C01.")
+    [received] = story.measured().hand_overs
+    assert received.sender == ""
+    assert "ana" in team_graph(story.measured(), {"ana": "group"})
 
 
 def test_a_wrong_value_of_a_seat_that_never_had_it_is_no_change(story: Story) -> None:
