@@ -848,7 +848,7 @@ def _assigned(function: ast.FunctionDef) -> list[str]:
         match node:
             case ast.Name(id=name, ctx=ast.Store()):
                 names[name] = None
-            case ast.FunctionDef() | ast.ListComp() | ast.GeneratorExp() | ast.Lambda():
+            case ast.Name() | ast.Constant() | ast.FunctionDef() | ast.ListComp() | ast.GeneratorExp() | ast.Lambda():
                 continue
         waiting += ast.iter_child_nodes(node)
     return [*names]
