@@ -58,6 +58,7 @@ LEFT = {
     "an array of two names that changes": "x = history.my_payoffs * 2\ny = x[-3:]\ny += 1\n"
     "return C if x.sum() % 3 > 1.2 else D",
     "an array that can't change": "x = history.my_payoffs\nx += 1\nreturn C if x.sum() > 3 else D",
+    "a method that lists don't have": "x = [1, history.round_number]\nreturn C if x.sum() > 3 else D",
     "an array of another type": "x = history.opponent_cooperators * 1\nx += 0.5\nreturn C if x.sum() > 3 else D",
     "the identity of integers": "x = 1000 + history.round_number\ny = 1000 + history.round_number\nx = y is x\n"
     "return C if x else D",

@@ -664,7 +664,9 @@ class _Lowering(ast.NodeVisitor):
             case ast.Call(func=ast.Attribute(value=value, attr="astype"), args=[ast.Name(id=kind)], keywords=[]):
                 return self._converted(kind, value, into)
             case ast.Call(func=ast.Attribute(value=value, attr=name), args=[], keywords=[]) if name in _METHODS:
-                return self._made(into, ops.CALL, self._expression(value), _METHODS[name])
+                array = self._expression(value)
+                self._made(None, ops.ATTRIBUTE, array, ops.SIZE)  # lists have no such methods, nor a size
+                return self._made(into, ops.CALL, array, _METHODS[name])
             case ast.Call(func=ast.Name(id=name)):
                 scope = self._scope.find(name)
                 if scope is not None:
