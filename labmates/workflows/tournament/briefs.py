@@ -128,7 +128,8 @@ class Briefing:
         text = replaced(
             render("tournament_wishes", introductions="$introductions", most=most, form=form), self._team_words
         )
-        told = "\n".join(f"Player {other}: {said or '(nothing)'}" for other, said in others.items())
+        # One line each: a further line of an introduction could pass for that of another player.
+        told = "\n".join(f"Player {other}: {' '.join(said.split()) or '(nothing)'}" for other, said in others.items())
         facts = {"others": list(others), "most": most}
         return self._before_teams(player, "wishes", text.replace("$introductions", told), **facts)
 
