@@ -81,7 +81,7 @@ class Source:
     lines: dict[Path, int]
 
     def fault(self, path: Sequence[str | int], text: str) -> str:
-        """Return `text` with the place that it is about before it: file, line and key."""
+        """`text` after its place: file, line and key."""
         where: Path = tuple(path)
         while where and where not in self.lines:
             where = where[:-1]
@@ -90,7 +90,7 @@ class Source:
         return f"{self.name}{line}: {f'{key}: ' if key else ''}{text}"
 
     def error(self, faults: Iterable[tuple[Sequence[str | int], str]]) -> UsageError:
-        """Return the error that tells all `faults`, one a line."""
+        """The error that tells all `faults`, one a line."""
         return UsageError("\n".join(self.fault(path, text) for path, text in faults))
 
 

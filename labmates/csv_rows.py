@@ -13,7 +13,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return the rows of a file by its first line; a cell that is not there is empty.
+    """The rows of a file by its first line; a cell that is not there is empty.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
 
 
 def inert(cell: object) -> object:
-    """Return a cell that a spreadsheet shows instead of computing: text that begins a formula gets a ``'`` before it.
+    """A cell that a spreadsheet shows instead of computing: text that begins a formula gets a ``'`` before it.
 
     Numbers stay as they are, whatever their sign.
     """
@@ -61,7 +61,7 @@ def _as_written(cell: str) -> str:
 
 
 def finite(text: str) -> float | None:
-    """Return the number that a cell holds; None if it is no finite one."""
+    """The number that a cell holds; None if it is no finite one."""
     try:
         found = float(text)
     except ValueError:

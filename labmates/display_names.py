@@ -22,18 +22,18 @@ def short_names(name: str) -> Iterator[str]:
 
 
 def settings_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
-    """Return the names of settings that are not the same in all; those that are told anyway are left out."""
+    """The names of settings that are not the same in all; those that are told anyway are left out."""
     names = dict.fromkeys(name for one in all_ for name in one if name not in known)
     return [name for name in names if len({str(one.get(name)) for one in all_}) > 1]
 
 
 def shown_settings(one: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return settings as values of a table's row."""
+    """Settings as values of a table's row."""
     return {name: _shown(one.get(name)) for name in names}
 
 
 def labels_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
-    """Return a label of each condition, made of the settings in which they differ; empty where they are the same.
+    """A label of each condition, made of the settings in which they differ; empty where they are the same.
 
     Settings with parts (a game's rules) are told by the parts that differ, tables that are given in files by their
     names. What a condition does not have is left out of its label.

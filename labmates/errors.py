@@ -29,7 +29,7 @@ class MissingExtraError(UsageError):
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a `name` that is not among the `known` ones, with the nearest one suggested."""
+    """The error for a `name` that is not among the `known` ones, with the nearest one suggested."""
     names = sorted(known)
     return UsageError(f"unknown {what} '{name}'.{did_you_mean(name, names)} Known: {', '.join(names) or 'none'}.")
 

@@ -57,7 +57,7 @@ def _pid_namespace() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """Return when process `pid` was started, in clock ticks since boot.
+    """The start time of process `pid`, in clock ticks since boot.
 
     An empty text is returned if it has ended and only waits to be collected, and None if we can't see it.
     """

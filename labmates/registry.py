@@ -63,7 +63,7 @@ class Registry(Generic[T]):
         return sorted({*self._own, *self._loaded, *self._entry_points()})
 
     def get(self, name: str) -> T:
-        """Return the entry called `name`.
+        """The entry called `name`.
 
         Raises
         ------
@@ -85,12 +85,12 @@ class Registry(Generic[T]):
         return name.startswith(tuple(self._families))
 
     def package(self, name: str) -> str | None:
-        """Return the package (``"name version"``) that an entry comes from; None unless it is a plug-in's."""
+        """The package (``"name version"``) that an entry comes from; None unless it is a plug-in's."""
         points = self._points(name)
         return _packages(points) if points else None
 
     def shadowed(self) -> list[str]:
-        """Return one line for each plug-in that has taken the name of one of our entries and is ignored."""
+        """One line for each plug-in that is ignored because its name is one of our own."""
         return [
             f"the {self.what} '{name}' is labmates' own; that of {_packages(points)} is ignored"
             for name, points in self._entry_points().items()
@@ -151,7 +151,7 @@ class Registry(Generic[T]):
             return cast(T, points[0].load())
 
     def _points(self, name: str) -> list[EntryPoint]:
-        """Return the entry points that an entry comes from; none for our own and for those registered at run time."""
+        """The entry points that an entry comes from; none for our own and for those registered at run time."""
         return [] if name in self._own or name in self._replaced else self._entry_points().get(name, [])
 
     def _entry_points(self) -> dict[str, list[EntryPoint]]:

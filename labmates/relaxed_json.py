@@ -94,7 +94,7 @@ class Parsed:
 
 
 def parse_value(text: str, at: int = 0) -> Parsed:
-    """Return the value that begins at `at`.
+    """The value that begins at `at`.
 
     A value without a meaning becomes `Unusable`, and so does a key that is given twice; a number written with commas
     or a bare word becomes text.
@@ -142,7 +142,7 @@ class Reader:
         self.work = MOST_WORK
 
     def read(self, at: int) -> Parsed:
-        """Return the value that begins at `at`.
+        """The value that begins at `at`.
 
         Raises
         ------
@@ -300,7 +300,7 @@ class Reader:
 
 
 def read_number(text: str) -> int | float | Unusable:
-    """Return the number that a text in the form of Python or JSON writes."""
+    """The number that a text in the form of Python or JSON writes."""
     digits = text.replace("_", "")
     if (unsigned := digits.lstrip("+-")).isdigit():
         return int(digits) if len(unsigned) <= MOST_DIGITS else Unusable("a number is out of range")
@@ -309,7 +309,7 @@ def read_number(text: str) -> int | float | Unusable:
 
 
 def _as_json(found: re.Match[str]) -> str:
-    """Return an escape, or a quotation mark within other quotes, as JSON writes it."""
+    """An escape, or a quotation mark within other quotes, as JSON writes it."""
     if found[0].startswith("\\x") and len(found[0]) > 2:
         return f"\\u00{found[0][2:]}"
     return _AS_JSON.get(found[0], found[0])

@@ -12,7 +12,7 @@ MOST_REPLICATES = 100_000
 
 
 def derive(seed: int, *path: str | int, bits: int = 31) -> int:
-    """Return the seed of one place in a run, as an integer in [0, 2**bits).
+    """The seed of one place in a run, as an integer in [0, 2**bits).
 
     It depends on `seed` and on the `path` alone (for instance ``"data", 0, "lead", 3``), never on the order in which
     places are visited, so that a run repeats exactly whatever the concurrency.

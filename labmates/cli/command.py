@@ -21,7 +21,7 @@ PRICE_FILE = "PRICES.json"
 def command_of(
     condition: Condition, *, seed: int, replicates: int, settings: Mapping[str, Any], store: str | None
 ) -> str:
-    """Return the command line that runs a condition, with all that differs from the defaults.
+    """The command line that runs a condition, with all that differs from the defaults.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def command_of(
 
 
 def _reached(word: str, entries: Mapping[str, Access]) -> str:
-    """Return a word of the command, a model in it with how it is reached."""
+    """A word of the command, a model in it with how it is reached."""
     for name, access in entries.items():
         if word == name or word.endswith(f"={name}"):
             mark = "&" if "?" in name else "?"
@@ -81,7 +81,7 @@ def options_for(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _prices(prices: Mapping[str, Any]) -> str:
-    """Return a price list as the command line takes it; one with prices by model has to stand in a file."""
+    """A price list as the command line takes it; one with prices by model has to stand in a file."""
     if prices["models"]:
         return PRICE_FILE
     return f"input={prices['default']['input']},output={prices['default']['output']},tool_call={prices['tool_call']}"

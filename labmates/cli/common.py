@@ -75,7 +75,7 @@ def store_option(function: F) -> F:
 
 
 def json_option(which: str = "") -> Callable[[F], F]:
-    """Return what adds ``--json``, as `as_json`; `which` tells of what there is an object, as in "per run"."""
+    """A decorator that adds ``--json``, as `as_json`; `which` says what each object is, as in "per run"."""
     objects = f"one JSON object {which}".strip()
     return click.option("--json", "as_json", is_flag=True, help=f"Print {objects} and nothing else.")
 

@@ -33,7 +33,7 @@ def make_streams_safe() -> None:
 
 @cache
 def out() -> Console:
-    """Return the console of standard output."""
+    """The console of standard output."""
     from rich.console import Console
 
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
@@ -42,7 +42,7 @@ def out() -> Console:
 
 
 def wide(width: int) -> Console:
-    """Return a console of standard output that does not care how wide the screen is."""
+    """A console of standard output that does not care how wide the screen is."""
     from rich.console import Console
 
     return Console(highlight=False, emoji=False, soft_wrap=True, width=width)
@@ -50,7 +50,7 @@ def wide(width: int) -> Console:
 
 @cache
 def err() -> Console:
-    """Return the console of standard error."""
+    """The console of standard error."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())

@@ -199,7 +199,7 @@ def model_options_with_defaults() -> list[click.Parameter]:
 
 
 def useless(kind: str) -> list[str]:
-    """Return the settings that mean nothing to runs of a kind."""
+    """The settings that mean nothing to runs of a kind."""
     found = EXPERIMENTS.get(kind)
     code = [] if found.needs_sandbox else ["max_sandboxes"] if found.shared else ["sandbox", "max_sandboxes"]
     code += [] if found.shared else ["processes"]
@@ -209,7 +209,7 @@ def useless(kind: str) -> list[str]:
 
 
 def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSettings:
-    """Return the settings that were given, on top of those that a run had before."""
+    """The settings that were given, on top of those that a run had before."""
     try:
         models = {**before.get("models", {}), **given(values, ModelOptions)}
         own = {name: value for name, value in given(values, RunSettings).items() if name != "models"}

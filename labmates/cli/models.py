@@ -127,7 +127,7 @@ def show(name: str, as_json: bool, **values: Any) -> int:
 
 
 def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of an entry, each with where it is from."""
+    """The known facts about an entry, each with its source."""
     import os
 
     from labmates.budgets.prices import BATCH_SHARE, TABLE_DATE

@@ -20,17 +20,17 @@ from labmates.models.options import ModelOptions
 
 
 def flag(name: str) -> str:
-    """Return the option of a field: ``team_size`` gives ``--team-size``."""
+    """The option of a field: ``team_size`` gives ``--team-size``."""
     return "--" + name.split(".")[0].replace("_", "-")
 
 
 def flag_of_one(name: str) -> str:
-    """Return the option that adds one entry to a list or a table: ``judges`` gives ``--judge``."""
+    """The option that adds one entry to a list or a table: ``judges`` gives ``--judge``."""
     return flag(name).removesuffix("s")
 
 
 def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
-    """Return what gives the option of a field of `model`, for its errors."""
+    """A function from a field of `model` to its option, for error messages."""
 
     def named(name: str) -> str:
         field = model.model_fields.get(name.split(".")[0])
@@ -57,7 +57,7 @@ def with_arguments_first(command: click.Command, options: Sequence[click.Paramet
 
 
 def models_file_option() -> click.Option:
-    """Return ``--models-file``, which holds for worker processes as well."""
+    """``--models-file``, which holds for worker processes as well."""
 
     def choose(_ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -74,13 +74,13 @@ def models_file_option() -> click.Option:
 
 
 def settable(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Return the fields of a model without those that are only recorded."""
+    """The fields of a model without those that are only recorded."""
     recorded = {"recorded": True}
     return {name: field for name, field in model.model_fields.items() if field.json_schema_extra != recorded}
 
 
 def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the options that the user really gave, as values for `model`.
+    """The options that the user really gave, as values for `model`.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
 
 
 def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[str, Any]:
-    """Return the parameters of a condition that were given; a price list is read.
+    """The parameters of a condition that were given; a price list is read.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[
 
 
 def model_options(values: dict[str, Any]) -> ModelOptions:
-    """Return how models are reached, as the user asked for it.
+    """The options for reaching models, as the user gave them.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _values(kind: Any, metadata: Sequence[object] = ()) -> dict[str, Any]:
 
 
 def _more_flags(field: FieldInfo) -> list[str]:
-    """Return the options that a field has beside that of its name."""
+    """The options that a field has beside that of its name."""
     extra = field.json_schema_extra
     more = extra.get("flags") if isinstance(extra, dict) else None
     return list(map(str, more)) if isinstance(more, list) else []

@@ -19,11 +19,11 @@ class Kinds(RegistryGroup):
     """The kinds of experiments, each with the options of its condition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all kinds."""
+        """The names of all kinds."""
         return EXPERIMENTS.names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of one kind."""
+        """The command of one kind."""
         return _command(cmd_name) if cmd_name in EXPERIMENTS else None
 
 

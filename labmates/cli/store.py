@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _as_url(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """Return the URLs of stores that may have been named by their files."""
+    """The URLs of stores that may have been named by their files."""
     if isinstance(value, tuple):
         return tuple(_as_url(_context, _parameter, one) for one in value)
     return value if "://" in value else f"sqlite:///{value}"

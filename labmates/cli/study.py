@@ -226,7 +226,7 @@ def _open(store: str | None) -> Store:
 
 
 def stored_study(database: Database, study: str | None) -> StudyRecord:
-    """Return the study of the store that was named by its name, or by its file; without one, the only one."""
+    """The study of the store that was named by its name, or by its file; without one, the only one."""
     from labmates.records.studies import study_record
 
     if study is not None and study.endswith((".yaml", ".yml")):

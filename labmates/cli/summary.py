@@ -51,12 +51,12 @@ def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
 
 
 def show_bill(run: RunRecord) -> str:
-    """Return what the providers charge for a run."""
+    """The providers' bill for a run."""
     return "unknown" if run.bill is None else show_dollars(parse_dollars(run.bill))
 
 
 def _parts(usage: Usage) -> str:
-    """Return which tokens were cached, written to a cache, or reasoning."""
+    """The cached, cache-written and reasoning tokens, in words."""
     parts = {
         "cached": usage.cached_tokens,
         "cache-written": usage.cache_write_tokens,

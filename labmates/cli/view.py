@@ -76,7 +76,7 @@ def view(
 
 
 def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
-    """Return the store among the arguments, if there is one, and the runs."""
+    """The store among the arguments, if there is one, and the runs."""
     first = what[0] if what else ""
     if "://" in first:
         return first, list(what[1:])

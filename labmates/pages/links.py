@@ -25,11 +25,11 @@ class Links:
     is_static: bool = False
 
     def runs(self, **query: Any) -> str:
-        """Return the address of the list of runs; empty values are left out."""
+        """The address of the list of runs; empty values are left out."""
         return _with_query("/", query)
 
     def studies(self) -> str:
-        """Return the address of the list of studies."""
+        """The address of the list of studies."""
         return "/studies"
 
     def analyses(self, study: str, name: str = "") -> str:
@@ -37,36 +37,36 @@ class Links:
         return _with_query("/analyses", {"study": study, "analysis": name})
 
     def run(self, run_id: str) -> str:
-        """Return the address of a run's first page."""
+        """The address of a run's first page."""
         return f"/runs/{quote(run_id, safe='')}"
 
     def story(self, run_id: str, page: int = 1, anchor: int | None = None, **query: Any) -> str:
-        """Return the address of a page of a run's events; `anchor` is the number of an event on it."""
+        """The address of a page of a run's events; `anchor` is the number of an event on it."""
         kept = {**({"page": page} if page > 1 else {}), **query}
         return _with_query(f"{self.run(run_id)}/story", kept) + (f"#e{anchor}" if anchor is not None else "")
 
     def event(self, run_id: str, number: int) -> str:
-        """Return the address of a page of one event, with all that belongs to it."""
+        """The address of a page of one event, with all that belongs to it."""
         return f"{self.run(run_id)}/events/{number}"
 
     def figure(self, run_id: str, body: int) -> str:
-        """Return the address of a picture."""
+        """The address of a picture."""
         return f"{self.run(run_id)}/figures/{body}.png"
 
     def file(self, run_id: str, event: int, place: int) -> str:
-        """Return the address of the artifact of an event (place 0), or of one of the files that its code wrote."""
+        """The address of the artifact of an event (place 0), or of one of the files that its code wrote."""
         return f"{self.run(run_id)}/files/{event}/{place}"
 
     def live(self, run_id: str) -> str:
-        """Return the address of what is new in a run."""
+        """The address of what is new in a run."""
         return f"{self.run(run_id)}/live"
 
     def compare(self, one: str = "", other: str = "") -> str:
-        """Return the address of two runs beside each other."""
+        """The address of two runs beside each other."""
         return _with_query("/compare", {"a": one, "b": other})
 
     def asset(self, name: str) -> str:
-        """Return the address of a file of the viewer itself."""
+        """The address of a file of the viewer itself."""
         return f"/static/{name}"
 
 
@@ -95,12 +95,12 @@ class FileLinks(Links):
         return "../" * self.depth + path
 
     def runs(self, **query: Any) -> str:
-        """Return the address of a page of the list of runs."""
+        """The address of a page of the list of runs."""
         page = query.get("page", 1)
         return self._to("index.html" if page == 1 else f"runs-{page}.html")
 
     def studies(self) -> str:
-        """Return the address of the list of studies."""
+        """The address of the list of studies."""
         return self._to("studies.html")
 
     def analyses(self, study: str, name: str = "") -> str:
@@ -111,43 +111,43 @@ class FileLinks(Links):
         return self._to(f"analyses/{folder}/{_plain_name(name) or 'index'}.html")
 
     def run(self, run_id: str) -> str:
-        """Return the address of a run's first page; empty for a run that is not there."""
+        """The address of a run's first page; empty for a run that is not there."""
         return self._to(f"{run_folder(run_id)}/index.html") if run_id in self.known else ""
 
     def story(self, run_id: str, page: int = 1, anchor: int | None = None, **query: Any) -> str:
-        """Return the address of a page of a run's events."""
+        """The address of a page of a run's events."""
         return self._to(f"{run_folder(run_id)}/story-{page}.html") + (f"#e{anchor}" if anchor is not None else "")
 
     def event(self, run_id: str, number: int) -> str:
-        """Return the address of the page of one event, or of its place in the story."""
+        """The address of the page of one event, or of its place in the story."""
         at = max(0, bisect_right(self.told, number) - 1)
         if self.has_events and at < len(self.told) and self.told[at] == number:
             return self._to(f"{run_folder(run_id)}/events/{number}.html")
         return self.story(run_id, at // PER_PAGE + 1, self.told[at] if self.told else None)
 
     def figure(self, run_id: str, body: int) -> str:
-        """Return the address of a picture."""
+        """The address of a picture."""
         return self._to(f"{run_folder(run_id)}/figures/{body}.png")
 
     def file(self, run_id: str, event: int, place: int) -> str:
-        """Return the address of a file that an agent or its code wrote; all are text or bytes that no browser runs."""
+        """The address of a file that an agent or its code wrote; all are text or bytes that no browser runs."""
         return self._to(f"{run_folder(run_id)}/files/{event}-{place}.{'txt' if place == 0 else 'bin'}")
 
     def live(self, run_id: str) -> str:
-        """Return nothing: nothing comes anew."""
+        """Nothing: an exported page has no updates."""
         return ""
 
     def compare(self, one: str = "", other: str = "") -> str:
-        """Return nothing: there is no page for it."""
+        """Nothing: there is no page for it."""
         return ""
 
     def asset(self, name: str) -> str:
-        """Return the address of a file of the viewer itself."""
+        """The address of a file of the viewer itself."""
         return self._to(f"static/{name}")
 
 
 def run_folder(run_id: str) -> str:
-    """Return the folder of a run within an export: its id, which is letters and digits, without anything else."""
+    """The folder of a run within an export: its id, which is letters and digits, without anything else."""
     return f"runs/{_plain_name(run_id)}"
 
 

@@ -34,7 +34,7 @@ _WASTE = 2
 
 
 def markdown(text: str) -> Markup:
-    """Return Markdown as safe HTML."""
+    """Markdown as safe HTML."""
     if len(text) > MOST_CHARS:
         return _as_it_is(text)
     parser, env = _parser(), dict[str, Any]()

@@ -42,7 +42,7 @@ class RunReader:
     _events: dict[str, dict[int, Any]] = field(default_factory=dict)
 
     def events(self, *types: str) -> dict[int, Any]:
-        """Return the events of these types by number, in order."""
+        """The events of these types by number, in order."""
         if missing := [name for name in types if name not in self._events]:
             read = events_of(self.store, self.run.id, *missing)
             for name in missing:
@@ -50,23 +50,23 @@ class RunReader:
         return dict(sorted((item for name in types for item in self._events[name].items()), key=lambda one: one[0]))
 
     def all(self, *types: str) -> list[Any]:
-        """Return the events of these types, in order."""
+        """The events of these types, in order."""
         return list(self.events(*types).values())
 
     def rows(self, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
-        """Return events as rows, which is quick for thousands; see `labmates.records.reading.event_rows`."""
+        """Events as rows, which is quick for thousands; see `labmates.records.reading.event_rows`."""
         return event_rows(self.store, self.run.id, *types, holding=holding, to_others=to_others)
 
     def span(self, first: int, last: int) -> dict[int, Event]:
-        """Return the events from one number to another."""
+        """The events from one number to another."""
         return event_span(self.store, self.run.id, first, last)
 
     def numbers(self, **wanted: Any) -> list[int]:
-        """Return the numbers of the events that are wanted; see `labmates.records.reading.event_numbers`."""
+        """The numbers of the events that are wanted; see `labmates.records.reading.event_numbers`."""
         return event_numbers(self.store, self.run.id, **wanted)
 
     def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
-        """Return bodies by number."""
+        """Bodies by number."""
         return self.bodies.values(numbers)
 
     @cached_property
@@ -89,7 +89,7 @@ class Readers:
         self._lock = threading.Lock()
 
     def open(self, run_id: str) -> RunReader:
-        """Return a reader of a run.
+        """A reader of a run.
 
         Raises
         ------

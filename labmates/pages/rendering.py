@@ -49,7 +49,7 @@ def render(template: str, **values: Any) -> Markup:
 
 @cache
 def environment() -> Environment:
-    """Return the templates' environment."""
+    """The templates' environment."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader("labmates.pages"), FunctionLoader(_of_package)]),
         autoescape=True,
@@ -96,17 +96,17 @@ def _seen(value: object) -> object:
 
 
 def plain(text: object) -> str:
-    """Return text without characters that can't be seen or that reorder others."""
+    """Text without invisible characters and those that reorder others."""
     return str(text).replace("\r\n", "\n").translate(_INVISIBLE)
 
 
 def count(value: float) -> str:
-    """Return a whole number with separators."""
+    """A whole number with separators."""
     return f"{value:,.0f}"
 
 
 def number(value: object) -> str:
-    """Return a number without needless digits; a text for what is none."""
+    """A number without needless digits; a text for what is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else plain(value)
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
@@ -115,27 +115,27 @@ def number(value: object) -> str:
 
 
 def brief(value: object) -> str:
-    """Return a number with as few digits as it takes; a text for what is none."""
+    """A number with as few digits as it takes; a text for what is none."""
     return f"{value:g}" if isinstance(value, float) else number(value)
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text's beginning, with a sign where it is not all."""
+    """A text's beginning, with a sign where it is not all."""
     return text if len(text) <= most else f"{text[:most]} …"
 
 
 def compact(value: object) -> str:
-    """Return JSON data on one line."""
+    """JSON data on one line."""
     return plain(json.dumps(value, ensure_ascii=False, default=repr))
 
 
 def dollars(value: int | str) -> str:
-    """Return micro-dollars, or dollars as a decimal text, for people."""
+    """Micro-dollars, or dollars as a decimal text, for people."""
     return show_dollars(value if isinstance(value, int) else parse_dollars(value))
 
 
 def duration(seconds: float) -> str:
-    """Return a time span for people."""
+    """A time span for people."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     if seconds < 7200:
@@ -144,22 +144,22 @@ def duration(seconds: float) -> str:
 
 
 def moment(at: float) -> str:
-    """Return a Unix time as date and time, UTC."""
+    """A Unix time as date and time, UTC."""
     return time.strftime("%Y-%m-%d %H:%M", _utc(at)) if at else "–"
 
 
 def iso(at: float) -> str:
-    """Return a Unix time in the form that machines read."""
+    """A Unix time in the form that machines read."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", _utc(at))
 
 
 def pretty(value: object) -> str:
-    """Return JSON data as indented text."""
+    """JSON data as indented text."""
     return plain(json.dumps(value, indent=2, ensure_ascii=False, default=repr))
 
 
 def spaced(name: str) -> str:
-    """Return a name for people: without underscores."""
+    """A name for people: without underscores."""
     return name.replace("_", " ")
 
 
@@ -171,7 +171,7 @@ def _utc(at: float) -> time.struct_time:
 
 
 def as_text(value: object) -> str:
-    """Return a body, or a part of one, as text."""
+    """A body, or a part of one, as text."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -14,7 +14,7 @@ COLOURS: Final = 7
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Markup:
-    """Return an element; an underscore at the end of an attribute's name is left out, others become hyphens."""
+    """An element; an underscore at the end of an attribute's name is left out, others become hyphens."""
     said = [
         f' {key.rstrip("_").replace("_", "-")}="{escape(plain(_short(value)))}"' for key, value in attributes.items()
     ]
@@ -23,7 +23,7 @@ def tag(name: str, *inside: object, **attributes: object) -> Markup:
 
 
 def drawing(width: float, height: float, title: str, *inside: object, class_: str = "", role: str = "img") -> Markup:
-    """Return a drawing that is as wide as its place allows.
+    """A drawing that is as wide as its place allows.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
 
 
 def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
-    """Return round numbers from `low` to `high`, about so many; with `whole`, whole numbers alone."""
+    """Round numbers from `low` to `high`, about so many; with `whole`, whole numbers alone."""
     span = high - low
     if span <= 0:
         return [low]
@@ -96,7 +96,7 @@ class Plot:
     def axes(
         self, x_label: str, y_label: str, *, x_format: str = "{:g}", y_format: str = "{:g}", counts: bool = False
     ) -> Markup:
-        """Return axes with grid lines and labels; with `counts`, what lies across is whole numbers."""
+        """Axes with grid lines and labels; with `counts`, the x axis has whole numbers."""
         left, right = _short(self._left), _short(self._right)
         up = [(value, self.y(value)) for value in ticks(*self._y, about=4)]
         across = [(value, self.x(value)) for value in ticks(*self._x, about=6, whole=counts)]
@@ -112,7 +112,7 @@ class Plot:
         return Markup("").join(parts)
 
     def line(self, points: Sequence[tuple[float, float]], place: int) -> Markup:
-        """Return a line in the colour and with the dashes of a place in the legend."""
+        """A line in the colour and with the dashes of a place in the legend."""
         d = "".join(f"{'L' if at else 'M'}{_short(self.x(x))} {_short(self.y(y))}" for at, (x, y) in enumerate(points))
         return tag("path", d=d or "M0 0", class_=f"line c{place % COLOURS} d{place // COLOURS % 3}")
 
@@ -123,7 +123,7 @@ class Plot:
         return tag("path", d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")
 
     def drawn(self, title: str, *inside: object) -> Markup:
-        """Return the whole drawing."""
+        """The whole drawing."""
         return drawing(self.width, self.height, title, *inside)
 
 
@@ -134,7 +134,7 @@ def line_plot(
     x_label: str,
     y_range: tuple[float, float] | None = None,
 ) -> Markup:
-    """Return lines over a common axis of counts, such as rounds."""
+    """Lines over a common axis of counts, such as rounds."""
     points = [point for line in series.values() for point in line] or [(0.0, 0.0)]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     low, high = y_range or (min(ys), max(ys))
@@ -144,7 +144,7 @@ def line_plot(
 
 
 def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], title: str, *, x_label: str) -> Markup:
-    """Return shares that add up to one, one upon the other, over `steps`."""
+    """Stacked shares that add up to one, over `steps`."""
     plot = Plot((min(steps), max(steps)), (0, 1))
     base = [0.0] * len(steps)
     areas = []
@@ -156,7 +156,7 @@ def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], 
 
 
 def thinned(values: Sequence[object], most: int = 240) -> list[int]:
-    """Return the places of at most so many values, the first and the last among them."""
+    """The places of at most so many values, the first and the last among them."""
     if len(values) <= most:
         return list(range(len(values)))
     return sorted({round(at * (len(values) - 1) / (most - 1)) for at in range(most)})

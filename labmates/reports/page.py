@@ -63,12 +63,12 @@ class Report:
 
 
 def picture(figure: Figure, title: str, alt: str) -> Picture:
-    """Return a figure as a part of a page."""
+    """A figure as a part of a page."""
     return Picture(title, alt, svg_text(figure))
 
 
 def render(report: Report) -> str:
-    """Return a report as a page.
+    """A report as a page.
 
     Every text is escaped, control characters are taken out, and so is whatever looks like a key or is one of this
     process's environment. A content security policy allows this page's own style sheet and pictures alone.

@@ -64,7 +64,7 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def study_report(store: Store, name: str | None = None) -> Report:
-    """Return the report of a study; without a name, of the only one in the store.
+    """The report of a study; without a name, of the only one in the store.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def study_report(store: Store, name: str | None = None) -> Report:
 
 
 def store_report(store: Store, *, kind: str | None = None) -> Report:
-    """Return the report of all runs of a store, or of those of a kind.
+    """The report of all runs of a store, or of those of a kind.
 
     Raises
     ------

@@ -51,7 +51,7 @@ class Cell:
 
 
 def varying(runs: Iterable[RunRecord]) -> list[str]:
-    """Return the parameters in which the conditions of runs differ, but for models and prices; parts joined by dots.
+    """The parameters in which the conditions of runs differ, but for models and prices; parts joined by dots.
 
     One that follows from another (a game's rules from its name) is left out.
     """
@@ -100,7 +100,7 @@ def _flat(run: RunRecord) -> dict[str, Any]:
 
 
 def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
-    """Return the means of metrics by condition, over the runs that have ended.
+    """The means of metrics by condition, over the runs that have ended.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = 
 
 
 def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
-    """Return the means of metrics by model, over all conditions; see `cells`."""
+    """The means of metrics by model, over all conditions; see `cells`."""
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
         if run.status in ENDED:
@@ -145,7 +145,7 @@ def _invalid(runs: Iterable[RunRecord]) -> int:
 
 
 def told(value: Any) -> str:
-    """Return the value of a parameter in a few words."""
+    """The value of a parameter in a few words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -155,7 +155,7 @@ def told(value: Any) -> str:
 
 
 def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequence[str]) -> Table:
-    """Return means with intervals, a row for each cell."""
+    """Means with intervals, a row for each cell."""
     shown = [metric for metric in metrics if any(metric in cell.means for cell in found)]
     rows = []
     for cell in found:
@@ -242,7 +242,7 @@ def _short(text: str) -> str:
 def _means(
     groups: Sequence[Sequence[RunRecord]], metrics: Sequence[str], domains: Domains
 ) -> list[dict[str, Estimate]]:
-    """Return the means of metrics in each group of runs."""
+    """The means of metrics in each group of runs."""
     found: list[dict[str, Estimate]] = [{} for _ in groups]
     for metric in metrics:
         values = [[run.metrics[metric] for run in group if metric in run.metrics] for group in groups]

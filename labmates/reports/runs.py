@@ -47,12 +47,12 @@ def is_baseline(model: str) -> bool:
 
 
 def date(seconds: float) -> str:
-    """Return a time as people read it."""
+    """A time as people read it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else "–"
 
 
 def what_was_run(runs: Sequence[RunRecord]) -> Part:
-    """Return models, conditions, versions, sandboxes and dates, by kind."""
+    """Models, conditions, versions, sandboxes and dates, by kind."""
     tables = []
     models = Counter(model for run in runs for model in run.models)
     if models:
@@ -131,7 +131,7 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
 
 
 def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
-    """Return which runs may not be used though they have ended, and why; no table without any."""
+    """The ended runs that are invalid, and why; no table without any."""
     invalid = [run for run in runs if run.invalid]
     rows = [
         {
@@ -194,7 +194,7 @@ def shown_bill(runs: Sequence[RunRecord]) -> str:
 
 
 def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
-    """Return what runs have used: calls, tokens, money, time, replies that could not be used."""
+    """The usage of runs: calls, tokens, money, time, unusable replies."""
     rows = []
     for (kind, models), mine in _grouped(runs).items():
         usage = [run.usage for run in mine]
@@ -228,7 +228,7 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
 
 
 def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Part:
-    """Return the file of the study and the command that runs it; of runs without a study, files that give the same."""
+    """The file of the study and the command that runs it; of runs without a study, files that give the same."""
     if study is not None:
         text = (
             "Put this into a file and run it in an empty folder. Runs with deterministic models are the same again; "
@@ -249,7 +249,7 @@ def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[Run
 
 
 def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
-    """Return runs by their kinds, in the order in which kinds come first."""
+    """Runs by their kinds, in the order in which kinds come first."""
     found: dict[str, list[RunRecord]] = {}
     for run in runs:
         found.setdefault(run.kind, []).append(run)
@@ -314,5 +314,5 @@ def _yaml(spec: Mapping[str, Any]) -> str:
 
 
 def told_failure(what: str, error: LabmatesError) -> str:
-    """Return that a part could not be made, and why."""
+    """The note on a part that could not be made, with the reason."""
     return f"{what} can't be told: {error}"

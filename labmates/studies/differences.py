@@ -59,7 +59,7 @@ def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:
 
 
 def apart(recorded: Any, now: Any) -> tuple[str, str]:
-    """Return two values as texts, from a little before the place where they part."""
+    """Two values as texts, from a little before the point where they differ."""
     one, other = _text(recorded), _text(now)
     same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     start = max(0, same - _SHOWN_BEFORE)

@@ -115,7 +115,7 @@ class OpenSession:
         return Recorder(self.writer, run, listen=lambda event: self._tell(run, event))
 
     def _recorder(self, run: RunRecord) -> Recorder:
-        """Return a recorder that knows what earlier attempts have recorded."""
+        """A recorder that knows what earlier attempts have recorded."""
         events = self.store.events(run.id)
         bodies = self.store.bodies(run.id)
         for event in events:
@@ -149,7 +149,7 @@ async def _attempt(kind: Experiment[Any], condition: Condition, services: Servic
 
 
 def bound_of(run: RunRecord, events: Sequence[Event]) -> Ledger:
-    """Return the ledger of a run's bound, out of which `events` have been paid."""
+    """The ledger of a run's bound, out of which `events` have been paid."""
     ledger = Ledger(run.most or UNLIMITED)
     ledger.restore(charges(events), call="earlier", team="")
     return ledger

@@ -94,7 +94,7 @@ async def fork(
 
 
 def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog | None = None) -> Condition:
-    """Return a condition with other values; `catalog` collects how new models are reached.
+    """A condition with other values; `catalog` collects how new models are reached.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def whole_steps(events: Sequence[Event], at: int) -> int:
 
 
 def _bodies_of(events: Sequence[Event], bodies: Sequence[Body]) -> list[Body]:
-    """Return the bodies up to the last that is named, without a gap: new ones are numbered on from them."""
+    """The bodies up to the last that is named, without a gap: new ones are numbered on from them."""
     last = max((number for event in events for number in body_numbers(event)), default=0)
     return [body for body in bodies if body.number <= last]
 

@@ -105,7 +105,7 @@ Watch = Callable[[Judged], None]
 
 
 def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
-    """Return the runs that can be judged: they have ended and are of a kind that writes a report.
+    """The runs that can be judged: they have ended and are of a kind that writes a report.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ class _Job:
 
 
 def report_of(run: RunRecord, events: Sequence[Event], bodies: Bodies) -> Report:
-    """Return the report of an ended run, of a kind that writes one, as judges read it.
+    """The report of an ended run, of a kind that writes one, as judges read it.
 
     Raises
     ------

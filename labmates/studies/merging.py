@@ -26,7 +26,7 @@ def merge(sources: Sequence[str], into: str, *, watch: Watch | None = None) -> C
 
 
 def united(name: str, target: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan that holds the cells of two plans of a study, which are JSON data of a `StudySpec`.
+    """The plan that holds the cells of two plans of a study, which are JSON data of a `StudySpec`.
 
     Raises
     ------

@@ -122,7 +122,7 @@ class Plan:
         return ModelPlan(model="all", basis="assumed", batches=sum(batches) if batches else None, **add)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the plan as JSON data; amounts are dollars as decimal strings."""
+        """The plan as JSON data; amounts are dollars as decimal strings."""
         money = ("dollars", "most_dollars")
         models = [asdict(one) | {name: format_dollars(getattr(one, name)) for name in money} for one in self.models]
         cap = None if self.cap is None else format_dollars(self.cap)
@@ -189,7 +189,7 @@ class _Measured:
             self._of[" + ".join(run.models)].append(run)
 
     def estimate(self, model: str, own: bool) -> tuple[Estimate | None, Basis]:
-        """Return the means of this model's runs; else those of other models', of baselines for a baseline."""
+        """The means of this model's runs; else those of other models', of baselines for a baseline."""
         if model in self._of:
             return _mean(self._of[model]), "measured"
         alike = [run for runs in self._of.values() for run in runs if all(map(is_own_baseline, run.models)) == own]
@@ -310,7 +310,7 @@ def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: in
 
 
 def _pooled_spread(runs: Sequence[RunRecord], metric: str) -> float | None:
-    """Return the standard deviation among runs of one condition, pooled; None if too few were measured."""
+    """The standard deviation among runs of one condition, pooled; None if too few were measured."""
     groups: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         if metric in run.metrics and not all(map(is_own_baseline, run.models)):

@@ -29,7 +29,7 @@ _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logg
 
 
 def import_ray() -> ModuleType:
-    """Return Ray.
+    """The module Ray.
 
     Raises
     ------

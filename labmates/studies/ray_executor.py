@@ -260,7 +260,7 @@ def _ended(store: Store, spec: StudySpec) -> int:
 
 
 def _url_for_workers(store: Store, *, one_machine: bool) -> str:
-    """Return the URL with which workers open the store.
+    """The URL with which workers open the store.
 
     Raises
     ------

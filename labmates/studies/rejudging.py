@@ -122,7 +122,7 @@ class _RecordedAnswers:
         self._seed = seed
 
     async def ask(self, model: str, messages: list[BaseMessage], name: str, limit: int, held: object) -> Exchange:
-        """Return the recorded reply to these messages.
+        """The recorded reply to these messages.
 
         Raises
         ------

@@ -158,7 +158,7 @@ def _mend_run(connection: sa.Connection, run: dict[str, Any], found: Salvaged) -
 
 
 def _chain(connection: sa.Connection, run_id: str) -> Chain:
-    """Return the hash chains of what is left of a run."""
+    """The hash chains of what is left of a run."""
     events = connection.execute(sa.select(_EVENTS).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq))
     bodies = connection.execute(sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number))
     told = ({**row._mapping, "data": json.loads(row.data)} for row in events)
@@ -166,7 +166,7 @@ def _chain(connection: sa.Connection, run_id: str) -> Chain:
 
 
 def _whole(events: list[Event]) -> list[Event]:
-    """Return the events without those of a last step that is cut through, and without the judges'."""
+    """The events without those of a last step that is cut through, and without the judges'."""
     events = events[: whole_steps(events, len(events))]
     step = events[-1].step if events else ""
     types = {event.type for event in events if step and event.step == step}

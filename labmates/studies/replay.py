@@ -112,7 +112,7 @@ class RecordedHub(ModelHub):
         }
 
     async def call(self, model: str, messages: Sequence[BaseMessage], **parameters: Unpack[CallParameters]) -> Reply:
-        """Return the reply that stands in the record, after the attempts that brought none.
+        """The reply that stands in the record, after the attempts that brought none.
 
         Raises
         ------
@@ -279,7 +279,7 @@ def _ledger_of(run: RunRecord, condition: Condition, events: Sequence[Event], fi
 
 
 def _without_models(settings: RunSettings) -> Panel:
-    """Return the judges of a run that need no model."""
+    """The judges of a run that need no model."""
     return make_panel([name for name in settings.judges if ":" not in name])
 
 

@@ -75,7 +75,7 @@ class NoModels(ModelHub):
         super().__init__(ModelOptions())
 
     def price(self, model: str) -> None:
-        """Return no price: nobody is paid."""
+        """No price: a rerun pays nobody."""
 
     async def call(self, *args: Any, config: Any = None, **arguments: Any) -> NoReturn:
         """Refuse a call."""

@@ -19,7 +19,7 @@ from labmates.workflows.experiment import Condition, Outcome
 def new_runs(
     condition: Condition, *, seed: int, replicates: int, settings: RunSettings, study: str | None = None
 ) -> list[RunRecord]:
-    """Return the records of fresh runs of a condition; replicate r has the seed ``seed + r``.
+    """The records of fresh runs of a condition; replicate r has the seed ``seed + r``.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def new_runs(
 
 
 def stopped_run(store: Store, run_id: str) -> RunRecord:
-    """Return a run that can be resumed.
+    """A run that can be resumed.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
 
 
 def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRecord:
-    """Return a run of a condition with the usage and the budget that its record adds up to."""
+    """A run of a condition with the usage and the budget that its record adds up to."""
     bill, spent, pool = recorder.bill(), recorder.spent(), condition.pool
     amounts = {} if pool is None else {"total": pool, "spent": spent, "remaining": pool - spent}
     return replace(

@@ -40,7 +40,7 @@ from labmates.workflows.stop_signal import StopSignal
 
 
 async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:
-    """Return the models that take part in runs of these conditions, the kinds of these, and the judges.
+    """The models that take part in runs of these conditions, the kinds of these, and the judges.
 
     Raises
     ------

@@ -70,7 +70,7 @@ class RunSettings(BaseModel):
         return {"max_concurrent_runs": BATCHED_RUNS, **data} if is_batch else data
 
     def resolved(self, catalog: Catalog) -> RunSettings:
-        """Return the settings with judges by full name, and with how the models of `catalog` are reached.
+        """The settings with judges by full name, and with how the models of `catalog` are reached.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class RunSettings(BaseModel):
 
 
 def judges_at(data: Any) -> Any:
-    """Return settings of an old store, which had one address for all judges, with that address for each."""
+    """Settings of an old store, which had one address for all judges, with that address for each."""
     if not isinstance(data, dict) or "judge_base_url" not in data:
         return data
     url = data["judge_base_url"]

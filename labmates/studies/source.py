@@ -21,7 +21,7 @@ def read_study(text: str, name: str) -> Source:
 
 
 def find_study(name: str) -> Source:
-    """Return the study in a file, or one of those that come with labmates, by name.
+    """The study in a file, or one of those that come with labmates, by name.
 
     Raises
     ------

@@ -162,13 +162,13 @@ class StudySpec(_Part):
         return [(("grid",), self.grid), *((("also", number), grid) for number, grid in enumerate(self.also))]
 
     def catalog(self) -> Catalog:
-        """Return a catalog of the study's models, by which its conditions are made."""
+        """A catalog of the study's models, by which its conditions are made."""
         connection = self.connection.model_dump(exclude={"models"})
         options = ModelOptions(**connection, max_concurrent_calls=self.concurrency.calls)
         return Catalog(options, self.connection.models)
 
     def settings(self, catalog: Catalog | None = None) -> RunSettings:
-        """Return the settings of its runs.
+        """The settings of its runs.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ def full_catalog(spec: StudySpec, source: Source | None = None) -> Catalog:
 
 
 def _at(url: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return judges and extractor with their address."""
+    """Judges and extractor with their address."""
     key = (values.get("connection") or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
 
     def placed(model: Any) -> Any:
@@ -234,7 +234,7 @@ def read_spec(source: Source) -> StudySpec:
 
 
 def in_batches(source: Source) -> Source:
-    """Return a study whose calls are made through batch APIs."""
+    """A study whose calls are made through batch APIs."""
     connection = source.data.get("connection") or {}
     if not isinstance(connection, dict):
         return source
@@ -242,7 +242,7 @@ def in_batches(source: Source) -> Source:
 
 
 def _with_named(spec: StudySpec) -> StudySpec:
-    """Return a study that holds the entries of the models file that it names: its workers may not have the file."""
+    """A study that holds the entries of the models file that it names: its workers may not have the file."""
     text = spec.model_dump_json()
     named = {
         name: entry
@@ -256,7 +256,7 @@ def _with_named(spec: StudySpec) -> StudySpec:
 
 
 def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Condition]:
-    """Return the conditions of a study as `each_condition` yields them."""
+    """The conditions of a study as `each_condition` yields them."""
     return [condition for _, condition in each_condition(spec, source)]
 
 

@@ -248,7 +248,7 @@ def _dearer(charged: Price | None, credits: Price) -> Fraction:
 
 
 def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
-    """Return the most that a run without a budget may cost: each call at its longest, and asked again each time."""
+    """The most that a run without a budget may cost: each call at its longest, and asked again each time."""
     estimate = EXPERIMENTS.get(condition.kind).estimate
     if estimate is None:
         return 0
@@ -263,7 +263,7 @@ def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
 
 
 def stored_spec(store: Store, name: str | None) -> StudySpec:
-    """Return a study of the store as it was entered last; without a name, the only one.
+    """A study of the store as it was entered last; without a name, the only one.
 
     Raises
     ------

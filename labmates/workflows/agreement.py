@@ -131,7 +131,7 @@ class Agreement:
 
 
 def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
-    """Return the newest score of every judge for every run and metric, one row each.
+    """The newest score of every judge for every run and metric, one row each.
 
     Columns: ``run``, ``task``, ``models`` (the run's, as one text), ``judge``, ``version``, ``metric``, ``value`` (NaN
     where the judge could never score). The mean over model judges is left out.
@@ -152,7 +152,7 @@ def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
 
 
 def agreement(ratings: pd.DataFrame) -> list[Agreement]:
-    """Return the agreement on every metric that two judges or more scored: for all tasks together, then for each.
+    """The agreement on every metric that two judges or more scored: for all tasks together, then for each.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def agreement(ratings: pd.DataFrame) -> list[Agreement]:
 
 
 def _adjusted(found: Sequence[Agreement]) -> list[Agreement]:
-    """Return agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
+    """Agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
     each = [coefficient for one in found for coefficient in _coefficients(one)]
     adjusted = iter(intervals.holm([coefficient.p for coefficient in each]))
     done = []
@@ -185,7 +185,7 @@ def _adjusted(found: Sequence[Agreement]) -> list[Agreement]:
 
 
 def _coefficients(one: Agreement) -> list[Coefficient]:
-    """Return the coefficients of the rows of a table."""
+    """The coefficients of the rows of a table."""
     found = [getattr(pair, name) for pair in one.pairs for name in _COLUMNS]
     return [*found, one.alpha] if len(one.judges) > 2 else found
 
@@ -201,7 +201,7 @@ _COLUMNS: Final = {
 
 
 def agreement_table(found: Sequence[Agreement]) -> Table:
-    """Return agreements as one table: a row for each pair of judges, and one for all where there are three or more."""
+    """Agreements as one table: a row for each pair of judges, and one for all where there are three or more."""
     rows: list[dict[str, Any]] = []
     notes: dict[str, None] = {}
     for one in found:
@@ -263,12 +263,12 @@ def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
 
 
 def levels(values: Floats) -> Floats:
-    """Return the five levels of scores in [0, 1]."""
+    """The five levels of scores in [0, 1]."""
     return 1 + np.rint(4 * values)
 
 
 def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, Coefficient]:
-    """Return the coefficients of agreement of two judges, by name.
+    """The coefficients of agreement of two judges, by name.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def _pairs(judges: Sequence[str], scores: Floats, models: Names) -> Iterator[Pai
 def _over_models(
     coefficient: Callable[[Floats], Floats], groups: Places, undefined: str, domain: Domain = CORRELATION
 ) -> Coefficient:
-    """Return a coefficient with its interval over models; `undefined` is why it may not be defined.
+    """A coefficient with its interval over models; `undefined` is why it may not be defined.
 
     Parameters
     ----------

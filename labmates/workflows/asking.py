@@ -27,7 +27,7 @@ TAIL_CHARS = 200
 
 
 def form_text(keys: Iterable[str]) -> str:
-    """Return how an answer looks: a JSON object with dots for its values, which favour none."""
+    """The form of an answer: a JSON object with dots for its values, which favour none."""
     return f"{{{', '.join(f'{json.dumps(key)}: …' for key in keys)}}}"
 
 
@@ -140,7 +140,7 @@ def remark_on(problem: UnusableAnswerError) -> str:
 
 
 def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
-    """Return the transcript with a reply of text and the remark on it.
+    """The transcript with a reply of text and the remark on it.
 
     An empty reply is not sent back, since servers refuse empty messages; nor are tool calls that stay without an
     answer.
@@ -153,7 +153,7 @@ def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswer
 
 
 def kept_text(reply: Reply, name: str, text: str) -> str:
-    """Return what the author of a cut reply has to know of the artifact that is kept of it, as far as it arrived.
+    """The message to the author of a cut reply about the partial artifact that is kept of it.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _limit_of(reply: Reply) -> str:
 
 
 def fault_text(reply: Reply) -> str | None:
-    """Return what was wrong with a reply in words for the agent, or None."""
+    """The fault of a reply in words for the agent, or None."""
     if "cut" in reply.faults or "cut_tool_call" in reply.faults:
         return render("nudge_cut", limit=_limit_of(reply))
     if "bad_tool_call" in reply.faults:

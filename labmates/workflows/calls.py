@@ -243,7 +243,7 @@ class Caller:
     def most_output(
         self, speaker: Speaker, messages: list[BaseMessage], funds: int, tools: Sequence[dict[str, Any]] = ()
     ) -> int:
-        """Return the output limit that `funds` micro-dollars pay for a call that states it, in tokens.
+        """The output limit that `funds` micro-dollars pay for a call that states it, in tokens.
 
         It is below 0 if they don't even pay the input, or the model's context does not even hold it.
 
@@ -258,7 +258,7 @@ class Caller:
         return min(terms.output, terms.price.dearest.most_output(inputs, funds), window - inputs)
 
     def whole_output(self, model: str) -> int:
-        """Return the output limit of a model's calls where funds don't lower it: its own, else the condition's."""
+        """The output limit of a model's calls where funds don't lower it: its own, else the condition's."""
         return self._terms_of(model).output
 
     def failed(self, step: str, speaker: Speaker, reason: str) -> None:
@@ -403,7 +403,7 @@ class Caller:
         )
 
     def _uncertain(self, step: str) -> list[ChargeEvent]:
-        """Return the charges of attempts of a call that brought no reply."""
+        """The charges of attempts of a call that brought no reply."""
         charges = (self.recorder.done("charge", _lost(step, number)) for number in count())
         return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
 
@@ -475,7 +475,7 @@ def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCall
 
 
 def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
-    """Return the reply that a model gave, out of the record of the call."""
+    """The reply that a model gave, out of the record of the call."""
     message = cast(AIMessage, message_from_data(bodies[event.reply]))
     return Reply(
         text="" if message.content == NO_TEXT else str(message.content),
@@ -510,12 +510,12 @@ def _call_from_data(data: Any) -> ToolCall:
 
 
 def overflow_steps(events: Iterable[Event]) -> Counter[str]:
-    """Return how often the transcript of each step was too long for its model, by step."""
+    """The number of times that a transcript was too long for its model, by step."""
     return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
 
 
 def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
-    """Return why attempts brought no reply though they may be billed, by the step of their call."""
+    """The reasons why attempts that may be billed brought no reply, by the step of their call."""
     found: dict[str, list[str]] = {}
     for event in events:
         if isinstance(event, ChargeEvent) and event.uncertain:
@@ -529,10 +529,10 @@ def charged_call(charge: ChargeEvent) -> str:
 
 
 def _lost(step: str, number: int) -> str:
-    """Return the step under which stands the charge of an attempt of a call that brought no reply."""
+    """The step under which stands the charge of an attempt of a call that brought no reply."""
     return f"{step}{_LOST}{number}"
 
 
 def _too_long(step: str) -> str:
-    """Return the step under which stands that a transcript was too long in its shortest version."""
+    """The step under which stands that a transcript was too long in its shortest version."""
     return f"{step}{_TOO_LONG}"

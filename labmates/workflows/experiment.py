@@ -61,7 +61,7 @@ class Condition(BaseModel, ABC):
 
     @classmethod
     def key_of(cls, values: Mapping[str, Any]) -> str:
-        """Return the key of the condition that has these JSON values."""
+        """The key of the condition that has these JSON values."""
         text = _CANONICAL.encode({"kind": cls.kind, **values})
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -81,7 +81,7 @@ class Condition(BaseModel, ABC):
         return ()
 
     def twin(self) -> Condition | None:
-        """Return the condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
+        """The condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
         return None
 
     def needs(self) -> tuple[Ability, ...]:
@@ -89,12 +89,12 @@ class Condition(BaseModel, ABC):
         return ()
 
     def longest_reply(self, model: str) -> int:
-        """Return the highest output limit of a model's calls, in tokens."""
+        """The highest output limit of a model's calls, in tokens."""
         return parse_model(model).settings.max_output_tokens or int(getattr(self, "max_output_tokens", 0))
 
     @abstractmethod
     def models(self) -> list[str]:
-        """Return the models that take part, each once, in order."""
+        """The models that take part, each once, in order."""
 
     def check(self) -> None:
         """Check what a type can't say (for instance that the task is known).
@@ -386,7 +386,7 @@ def condition_of(run: RunRecord) -> Condition:
 def make_condition(
     kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str, *, catalog: Catalog | None = None
 ) -> Condition:
-    """Return the condition of a kind of experiment.
+    """The condition of a kind of experiment.
 
     Parameters
     ----------
@@ -411,7 +411,7 @@ ConditionT = TypeVar("ConditionT", bound=Condition)
 
 
 def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
-    """Return a condition whose pool charges the bill with what the providers charge in its price list.
+    """A condition whose pool charges the bill with what the providers charge in its price list.
 
     Raises
     ------

@@ -174,7 +174,7 @@ def assessments(
     had: Sequence[ScoreEvent] = (),
     again: bool = False,
 ) -> list[Assessment]:
-    """Return one hearing for each judge of the panel that has not scored the run yet.
+    """One assessment for each judge of the panel that has not scored the run yet.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:
 
 
 def verdict_events(verdict: Verdict, bodies: Bodies) -> list[Event]:
-    """Return a verdict as events: the calls with what they cost, then the scores."""
+    """A verdict as events: the calls with what they cost, then the scores."""
     return [
         *(judge_call_event(verdict.judge, verdict.version, call, bodies) for call in verdict.calls),
         *(score_event(score) for score in verdict.scores),
@@ -221,7 +221,7 @@ def verdict_events(verdict: Verdict, bodies: Bodies) -> list[Event]:
 
 
 def score_event(score: Score) -> ScoreEvent:
-    """Return a score as an event."""
+    """A score as an event."""
     return ScoreEvent(
         judge=score.judge,
         version=score.version,
@@ -234,7 +234,7 @@ def score_event(score: Score) -> ScoreEvent:
 
 
 def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) -> LLMCallEvent:
-    """Return a judge's model call as an event."""
+    """A judge's model call as an event."""
     return call_event(
         made.call,
         made.reply,
@@ -249,7 +249,7 @@ def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) 
 
 
 def mean_events(had: Sequence[ScoreEvent]) -> list[ScoreEvent]:
-    """Return the means over model judges that have to be recorded anew, one for each metric that two of them judged.
+    """The means over model judges that have to be recorded anew, one for each metric that two of them judged.
 
     Of each judge the newest score by the present rubrics counts, unscored ones only where there is no other. Where
     fewer than two scored, the mean is unscored. A mean that stands in the record already is not repeated.

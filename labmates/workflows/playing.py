@@ -167,7 +167,7 @@ class Table:
         return await ask(self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns)
 
     def purse(self, team: str) -> Purse:
-        """Return what pays for a team's calls."""
+        """The purse that pays for a team's calls."""
         if team not in self._purses:
             self._purses[team] = Purse(self._ledger, team, {})
         return self._purses[team]

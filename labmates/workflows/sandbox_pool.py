@@ -81,7 +81,7 @@ class SandboxPool:
         return not self._places.locked()
 
     def habit(self, model: str) -> _Habit:
-        """Return how often agents of this model ran code."""
+        """The record of how often agents of this model ran code."""
         return self._habits.setdefault(model, _Habit())
 
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
@@ -190,7 +190,7 @@ class RunSandboxes:
             self._closing.add(asyncio.create_task(self._end(agent, session)))
 
     async def take(self, agent: str) -> Sandbox:
-        """Return the agent's warm sandbox, or open one."""
+        """The agent's warm sandbox, or open one."""
         warm = self._warm.pop(agent, None)
         if warm is None:
             return await self._open(agent)

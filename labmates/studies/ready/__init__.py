@@ -8,10 +8,10 @@ _FOLDER = files(__name__)
 
 
 def names() -> list[str]:
-    """Return the names of all of them."""
+    """The names of all of them."""
     return sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
 
 
 def text(name: str) -> str:
-    """Return the YAML of one."""
+    """The YAML of one."""
     return (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")

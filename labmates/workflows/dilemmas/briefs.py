@@ -63,7 +63,7 @@ class Briefing:
         self._system = cache(self._make_system)
 
     def ask(self, question: Question, reasoning: str) -> list[BaseMessage]:
-        """Return the messages of a question.
+        """The messages of a question.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Briefing:
 
 
 def _nested(words: MechanismWording, game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
-    """Return the rules of all mechanisms, the outermost first, and how each encloses the next."""
+    """The rules of all mechanisms, the outermost first, and how each encloses the next."""
     *outer, inner = mechanisms
     parts = [part for one in outer for part in (words.rules(one, game), one.encloses)]
     return "\n\n".join(filter(None, [*parts, words.rules(inner, game)]))

@@ -61,7 +61,7 @@ def _entrants(value: Any) -> Any:
 
 
 def _table(value: Any) -> Any:
-    """Return the payoff table of a file; the name of one of ours stays a name."""
+    """The payoff table of a file; the name of one of ours stays a name."""
     if isinstance(value, str) and value.endswith((".yaml", ".yml")):
         from labmates.games.payoff_table import load_table
 
@@ -155,17 +155,17 @@ class DilemmaCondition(AblatedCondition):
         return get_dilemma(self.game)
 
     def make_game(self) -> NormalForm:
-        """Return the game."""
+        """The game."""
         return self.table.game()
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Return the mechanisms, the outermost first."""
+        """The mechanisms, the outermost first."""
         from labmates.mechanisms.registry import make_mechanisms
 
         return make_mechanisms(self.mechanism, self.terms)
 
     def names(self) -> list[str]:
-        """Return what entrants are called, each in its own way."""
+        """The unique names of the entrants."""
         shown = [entrant.shown for entrant in self.entrants]
         return [
             name if shown.count(name) == 1 else f"{name} #{shown[: place + 1].count(name)}"
@@ -173,18 +173,18 @@ class DilemmaCondition(AblatedCondition):
         ]
 
     def seatings(self) -> list[tuple[int, ...]]:
-        """Return who sits where in each match, as places among the entrants."""
+        """The seats of each match, as indices of entrants."""
         places, players = range(len(self.entrants)), self.table.players
         if self.seating == "multisets":
             return list(combinations_with_replacement(places, players))
         return list(product(places, repeat=players))
 
     def models(self) -> list[str]:
-        """Return the models that take part, each once, in order."""
+        """The models that take part, each once, in order."""
         return list(dict.fromkeys(entrant.model for entrant in self.entrants))
 
     def longest_reply(self, model: str) -> int:
-        """Return the highest output limit of a model's calls, with that of each entrant that it stands for."""
+        """The highest output limit of a model's calls, with that of each entrant that it stands for."""
         usual = super().longest_reply(model)
         return max(entrant.max_output_tokens or usual for entrant in self.entrants if entrant.model == model)
 

@@ -202,7 +202,7 @@ class DilemmaContext:
 
 
 def _with(condition: DilemmaCondition, place: int) -> DilemmaCondition:
-    """Return the condition with the settings of one entrant."""
+    """The condition with the settings of one entrant."""
     own = condition.entrants[place].model_dump(include={"temperature", "max_output_tokens"}, exclude_none=True)
     return condition.model_copy(update=own)
 

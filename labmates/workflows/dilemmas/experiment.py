@@ -27,7 +27,7 @@ METRICS = (
 
 
 def estimate(condition: DilemmaCondition) -> Estimate:
-    """Return what a run is expected to take: exactly its calls if no reply has to be asked for again.
+    """The expected usage of a run; the calls are exact if no reply needs a repair turn.
 
     Where all tied winners of a vote are played (``ties: all``), one winner is reckoned with: how many tie is not known
     before. Tokens are what our prompts take, and a reply with its reasons.

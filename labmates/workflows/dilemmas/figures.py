@@ -269,7 +269,7 @@ def _others(payoffs: Array) -> list[Array]:
 
 
 def _left_out(cell: Cell) -> str:
-    """Return which models are not drawn since too many of their decisions failed."""
+    """The models left out of a figure because too many of their decisions failed."""
     return f" (left out, failed: {', '.join(cell.left_out)})" if cell.left_out else ""
 
 

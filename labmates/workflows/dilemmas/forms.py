@@ -21,7 +21,7 @@ class Filled(Form):
 
 
 def form_of(sheet: Sheet) -> type[Filled]:
-    """Return the model that checks an answer."""
+    """The model that checks an answer."""
     return _form_of(sheet.blanks, sheet.total)
 
 
@@ -50,7 +50,7 @@ def _field(blank: Blank) -> Any:
 
 
 def keys_of(sheet: Sheet) -> str:
-    """Return the keys of an answer in words, one a line."""
+    """The keys of an answer in words, one a line."""
     lines = [
         f'- "{blank.name}": {_allowed(blank)}{f", {blank.about}" if blank.about else ""}' for blank in sheet.blanks
     ]

@@ -24,7 +24,7 @@ _WHO = ["mechanism", "game", "model"]
 
 
 def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return how likely each model takes each action, a row for each mechanism, game, model and action.
+    """The probability of each action: a row for each mechanism, game, model and action.
 
     Columns: ``mechanism``, ``game``, ``model``, ``action``, ``share`` (mean of the distributions that were handed in,
     in [0, 1], with its interval over runs), ``choices`` (number of distributions) and ``failed`` (share of the model's
@@ -39,7 +39,7 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return how likely each action is taken by all models together, a row for each mechanism, game and action.
+    """The probability of each action over all models: a row for each mechanism, game and action.
 
     Columns as in `actions_frame`, without ``model`` and ``failed``.
     """
@@ -48,7 +48,7 @@ def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return cooperation before and after evolution, a row for each mechanism and game with a metagame.
+    """Cooperation before and after evolution, a row for each mechanism and game with a metagame.
 
     Columns beside these, both with intervals over runs: ``uniform`` and ``evolved``, the probability of the cooperative
     action where players are drawn from all models alike, and from the population after replicator dynamics.
@@ -84,7 +84,7 @@ def _likely(shares: Array, entrants: tuple[int, ...], played: Mapping[tuple[int,
 
 
 def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return counts of failed decisions, a row for each mechanism, game, model, stage and seat.
+    """Counts of failed decisions, a row for each mechanism, game, model, stage and seat.
 
     Columns beside these: ``asked``, ``failed`` (numbers of decisions) and ``share``. Seats count from 1. The stages are
     ``choose``, ``propose``, ``vote``, ``sign``, and those of other mechanisms.
@@ -101,7 +101,7 @@ def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return how likely each model takes each action after what its co-players did in the round before.
+    """The probability of each action after the co-players' actions of the round before, by model.
 
     For repetition and reputation. ``before`` is what the co-players did in their last matches, in the order of seats
     and joined by a plus sign, or ``-`` in the first round. Other columns as in `actions_frame`.
@@ -127,7 +127,7 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return votes and adoption under mediation and contracts, a row for each mechanism, game and model.
+    """Votes and adoption under mediation and contracts, a row for each mechanism, game and model.
 
     Failed votes, signatures and choices do not count. Columns beside these, all shares in [0, 1] or missing:
     ``proposes`` (usable proposals), ``approves`` (of proposals voted on), ``approved`` (by how many a proposal of the
@@ -160,7 +160,7 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return how votes end, a row for each mechanism and game.
+    """The outcomes of votes, a row for each mechanism and game.
 
     Columns beside these: ``votes`` (how many were held), ``unanimous`` (some proposal was approved by all), ``tied``
     (several proposals had the most approvals), both missing where nothing was ever proposed, and ``adopted`` (a design
@@ -185,7 +185,7 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return how good proposed mediators and contracts are, a row for each mechanism, game and model.
+    """The quality of proposed mediators and contracts, a row for each mechanism, game and model.
 
     Columns beside these: ``designs`` (usable proposals), ``nash`` and ``dominant`` (shares under which full cooperation
     is a Nash equilibrium, or is weakly dominant).
@@ -242,7 +242,7 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
 
 
 def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
-    """Return how well judges agree on the reasons of the same choices, a row for each pair of judges and label.
+    """The agreement of judges on the reasons of the same choices, a row for each pair of judges and label.
 
     Columns: ``first``, ``second`` (the judges), ``label``, ``same`` (share of the choices on which both say the same of
     it, with its interval over runs), ``kappa`` (Cohen's; missing where neither judge varies) and ``choices`` that both
@@ -277,7 +277,7 @@ def _kappa(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.DataFrame:
-    """Return how often choices are explained by each kind of reasons, a row for each mechanism, game, model and label.
+    """The share of choices with each kind of reason, a row for each mechanism, game, model and label.
 
     Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label, with its interval over
     runs), ``labelled`` (their number) and ``confidence`` (the judge's own, mean over those with the label). A label

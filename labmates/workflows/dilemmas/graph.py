@@ -149,7 +149,7 @@ def graph(condition: DilemmaCondition) -> DilemmaGraph:
 
 @cache
 def dilemma_graph() -> DilemmaGraph:
-    """Return the graph; compiled once, since that takes longer than a step."""
+    """The graph; compiled once, since that takes longer than a step."""
     one = StateGraph(MatchState, context_schema=DilemmaContext, output_schema=Ended)
     one.add_node("ask", ask)
     one.add_node("settle", settle)

@@ -47,7 +47,7 @@ def _mean(payoffs: Array) -> Array:
 
 
 def _of_choices(play: CrossPlay) -> dict[str, float]:
-    """Return how likely the cooperative action is taken, also by a mediator, and how likely players delegate.
+    """The probabilities of the cooperative action, also by a mediator, and of delegation.
 
     Over choices that were made: failed choices, and below failed votes and signatures, don't count.
     """
@@ -64,7 +64,7 @@ def _of_choices(play: CrossPlay) -> dict[str, float]:
 
 
 def _of_agreements(play: CrossPlay) -> dict[str, float]:
-    """Return what became of proposals, of mechanisms that have any."""
+    """The metrics of proposals, for mechanisms that have any."""
     signed = [
         signature
         for one in play.agreements

@@ -62,7 +62,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def _game(play: CrossPlay) -> Markup:
-    """Return the payoffs of the game: a table for two players, a list for more."""
+    """The payoffs of the game: a table for two players, a list for more."""
     form = play.table.game()
     profiles = [
         (tuple(form.labels[seat][action] for seat, action in enumerate(one)), tuple(map(float, form.table[one])))
@@ -110,7 +110,7 @@ def _eventful(path: NDArray[np.float64]) -> int:
 
 
 def _payoffs(cell: Cell, rated: Rated | None) -> Markup:
-    """Return what each model earned: against each other one, and its ratings."""
+    """Each model's payoffs against each other model, and its ratings."""
     matrix = cell.payoffs
     while matrix.ndim > 2:  # with more players: the mean over all but the first co-player
         matrix = matrix.mean(axis=-1)

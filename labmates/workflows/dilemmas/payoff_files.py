@@ -66,7 +66,7 @@ class _Conventions(_Part):
         return self
 
     def domain(self, game: str) -> Domain:
-        """Return the range of a player's payoffs in a game."""
+        """The range of a player's payoffs in a game."""
         if game in self.range:
             return Domain(*self.range[game])
         defect, cooperate = self.normalisation.get(game, (0.0, 1.0))
@@ -90,7 +90,7 @@ class _File(_Part):
 
 
 def read_cells(path: Path) -> list[Cell]:
-    """Return the cells of a file of recorded payoffs.
+    """The cells of a file of recorded payoffs.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def read_cells(path: Path) -> list[Cell]:
 
 
 def cell_of(data: Mapping[str, Any], path: Path) -> Cell:
-    """Return a cell from data of the form that it has in a file of payoffs; `path` is where they are from.
+    """A cell from data of the form that it has in a file of payoffs; `path` is where they are from.
 
     Raises
     ------

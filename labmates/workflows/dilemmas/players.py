@@ -100,7 +100,7 @@ def _nothing(blank: Blank) -> int | str | bool:
 
 
 def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
-    """Return the strategy that always takes its part of the cooperative play, or of the bad equilibrium."""
+    """The strategy that always takes its part of the cooperative play, or of the bad equilibrium."""
 
     def strategy(said: Situation, rng: random.Random) -> str:
         if said.stage == "choose":
@@ -137,7 +137,7 @@ def _equilibrium(said: Situation, rng: random.Random) -> str:
 
 
 def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.Random], str]:
-    """Return the strategy of a norm for games that are played again; where there is nothing to go by, it is nice."""
+    """The strategy of a norm for games that are played again; where there is nothing to go by, it is nice."""
 
     def strategy(said: Situation, rng: random.Random) -> str:
         past = past_of(said.facts)
@@ -150,7 +150,7 @@ def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.R
 
 
 def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
-    """Return a strategy of the library axelrod, for choices in a prisoner's dilemma; it knows of a match what is told.
+    """A strategy of the library axelrod, for choices in a prisoner's dilemma; it knows of a match what is told.
 
     Where co-players change, what the present one did last stands for what it did to this player.
     """
@@ -168,7 +168,7 @@ def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
 
 
 def _pairs(past: Past, is_good: IsGood) -> list[Round]:
-    """Return what this player and its co-player did in each round that is known, the oldest first."""
+    """The actions of this player and its co-player in each known round, the oldest first."""
     rounds: list[Round] = []
     for matches in reversed(past.rounds):
         deeds = {deed.agent: deed for match in matches for deed in match}
@@ -185,7 +185,7 @@ def _choice(said: Situation, cooperates: bool) -> Answer:
 
 
 def _worst_design(said: Situation) -> Answer:
-    """Return a design that changes nothing: payments of nothing, or a mediator that defects for everybody."""
+    """A design that changes nothing: payments of nothing, or a mediator that defects for everybody."""
     if _is_contract(said):
         return dict.fromkeys(said.keys, 0)
     return dict.fromkeys(said.keys, said.view.labels[0][dilemma_of(said.view).defect[0]])

@@ -64,7 +64,7 @@ class Published:
     values: Mapping[str, Array]
 
     def apart(self, rating: str) -> float | None:
-        """Return by how much a rating of a model differs at most, as a share of the payoffs' range; None if unknown."""
+        """The largest difference of a model's rating, as a share of the payoffs' range; None if unknown."""
         ours = getattr(self.rated, rating)
         if rating not in self.values or ours is None:
             return None
@@ -86,7 +86,7 @@ class Published:
 
 
 def _first_difference(theirs: Array, ours: Array, least: float) -> float:
-    """Return theirs less ours where the largest gains, in order, differ first; 0 if they don't."""
+    """Theirs less ours at the first difference of the largest gains, in order; 0 if they are equal."""
     both = np.sort(theirs)[::-1] - np.sort(ours)[::-1]
     apart = both[np.abs(both) > least]
     return float(apart[0]) if len(apart) else 0.0
@@ -172,17 +172,17 @@ def _cell(path: Path) -> Published | None:
 
 
 def _match(match: Mapping[str, Any]) -> tuple[list[str], list[list[list[float]]]]:
-    """Return who sat on the seats of a match, and the payoffs of each round of each time that it was played."""
+    """The players on the seats of a match, and the payoffs of each round of each repetition."""
     return [_agent(one) for one in match["players"]], [[list(map(float, r)) for r in one] for one in match["payoffs"]]
 
 
 def _agent(player: Mapping[str, Any]) -> str:
-    """Return an agent's name, as the published files have it: ``openai/gpt-5.2(CoT)``."""
+    """An agent's name, as the published files have it: ``openai/gpt-5.2(CoT)``."""
     return f"{player['llm']['model']}({str(player['type']).removesuffix('Agent')})"
 
 
 def _values(path: Path, models: Sequence[str]) -> Array | None:
-    """Return a published rating of each model; None if there is no such file."""
+    """A published rating of each model; None if there is no such file."""
     if not path.exists():
         return None
     found = _json(path)
@@ -212,7 +212,7 @@ def _json(path: Path) -> Any:
 
 
 def published_tables(found: Sequence[Published], unread: Sequence[Unread]) -> list[Table]:
-    """Return mean ranks, published and ours, by mechanism and game, and the cells one by one."""
+    """Mean ranks, published and ours, by mechanism and game, and the cells one by one."""
     return [_ranks_table(found), _cells_table(found, unread)]
 
 

@@ -19,7 +19,7 @@ _BOUNDS = {"mean": ("worst_mean", "best_mean"), "rank": ("best_rank", "worst_ran
 
 
 def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
-    """Return the ratings of every model in every cell; models that are left out have none, and bounds."""
+    """The ratings of every model in every cell; models that are left out have none, and bounds."""
     rows: list[dict[str, Any]] = []
     for one in rated:
         cell = one.cell
@@ -75,7 +75,7 @@ def _left_out(mechanism: str, game: str, model: str, failed: float) -> str:
 
 
 def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Table:
-    """Return ratings over runs: a row for each game, mechanism and rating, a column for each model."""
+    """Ratings over runs: a row for each game, mechanism and rating, a column for each model."""
     rows: list[dict[str, Any]] = []
     models = list(dict.fromkeys(model for one in summaries for model in (*one.models, *one.left_out)))
     told: dict[tuple[str, str], Summary] = {}
@@ -112,7 +112,7 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
 
 
 def _bounded(summaries: Sequence[Summary], like: Summary, model: str) -> str:
-    """Return the bounds on the ratings of an excluded model."""
+    """The bounds on the ratings of an excluded model."""
     parts = [
         f"its {one.rating} could have been {one.bounds[model][0]:.3f} to {one.bounds[model][1]:.3f}"
         for one in summaries

@@ -29,7 +29,7 @@ def rate_play(
     leave_out: Collection[str] | None = None,
     evolution: Evolution = EVOLUTION,
 ) -> Rated:
-    """Return the ratings of a cross-play.
+    """The ratings of a cross-play.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def summarise_plays(
     keep_failed: bool = False,
     evolution: Evolution = EVOLUTION,
 ) -> list[Summary]:
-    """Return every rating over runs, as `summarise` does, without the models that have failed.
+    """Every rating over runs, as `summarise` does, without the models that have failed.
 
     A model is left out of a game under a mechanism if more than `MOST_FAILED` of its decisions failed there, all runs
     together; and out of the mean over games if it is left out of one of them, so that all games have the same models.
@@ -89,7 +89,7 @@ def pooled(plays: Sequence[CrossPlay]) -> dict[str, Tally]:
 
 
 def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] = ()) -> Bounds | None:
-    """Return the worst and the best rating of a model over what its failed choices could have been.
+    """The worst and the best rating of a model over what its failed choices could have been.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] 
 
 
 def _imputed(play: CrossPlay, one: Round, entrant: int, use: Use, sign: int) -> Round | None:
-    """Return a round whose failed choices of an entrant are the worst (-1) or the best (1) for it; None if unknown."""
+    """A round whose failed choices of an entrant are the worst (-1) or the best (1) for it; None if unknown."""
     failed = [seat for seat, who in enumerate(one.entrants) if who == entrant and one.failed[seat]]
     if not failed:
         return one

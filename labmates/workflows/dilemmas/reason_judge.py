@@ -139,7 +139,7 @@ class ReasonsJudge:
         self._interviewer = interviewer
 
     async def label(self, asked: str, said: str) -> Labelled:
-        """Return the kinds of reasons in a reply.
+        """The kinds of reasons in a reply.
 
         Parameters
         ----------

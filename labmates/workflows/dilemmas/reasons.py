@@ -155,7 +155,7 @@ def _events(
     had: Sequence[ScoreEvent],
     bodies: Bodies,
 ) -> list[Event]:
-    """Return labels as events, each after the calls that brought it."""
+    """Labels as events, each after the calls that brought it."""
     del had
     events: list[Event] = []
     name = f"{PREFIX}{model}"

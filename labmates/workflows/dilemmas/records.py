@@ -107,7 +107,7 @@ class Agreement:
     signed: tuple[tuple[bool, ...], ...]
 
     def design(self, step: str) -> tuple[Mapping[str, Any], int] | None:
-        """Return the design under which a step was played, and its number among those that were; None without one."""
+        """The design under which a step was played, and its number among those that were; None without one."""
         designs: dict[int, Mapping[str, Any]] = {}
         for seat in self.winners:
             proposal = self.proposals[seat]
@@ -194,7 +194,7 @@ class CrossPlay:
         return scale_of(self.table.game())
 
     def cell(self, use: Use = "expected") -> Cell:
-        """Return what is to be rated.
+        """The cell to rate.
 
         Raises
         ------
@@ -221,14 +221,14 @@ class CrossPlay:
         return Cell(*what, failures=self.failures, left_out=self.left_out, domain=self._domain())
 
     def _domain(self) -> Domain:
-        """Return the range of a player's payoffs; unbounded where a mechanism lets players pay each other."""
+        """The range of a player's payoffs; unbounded where a mechanism lets players pay each other."""
         payoffs = self.table.game().table
         low, high = float(payoffs.min()), float(payoffs.max())
         choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in self.mechanism.split("+"))
         return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
 
     def without(self, models: Collection[str]) -> CrossPlay:
-        """Return the same cross-play among the other models alone: what was played with these models does not count."""
+        """The same cross-play among the other models alone: what was played with these models does not count."""
         if not models:
             return self
         places = {place: at for at, place in enumerate(p for p, m in enumerate(self.models) if m not in models)}
@@ -251,7 +251,7 @@ class CrossPlay:
         )
 
     def failed_at(self, place: str, stage: str) -> frozenset[int]:
-        """Return the seats whose decisions of a stage failed, of those whose steps begin with a place."""
+        """The seats whose decisions of a stage failed, of those whose steps begin with a place."""
         return self._failed.get((place, stage), frozenset())
 
     @cached_property
@@ -274,7 +274,7 @@ class CrossPlay:
         }
 
     def mediator(self, one: Round) -> Mapping[str, str] | None:
-        """Return the mediator under whom a round was played, the action for each number of delegators; None without."""
+        """The mediator under whom a round was played, the action for each number of delegators; None without."""
         for place in places(one.step):
             if place in self._mediators:
                 found = self._mediators[place].design(one.step)
@@ -282,7 +282,7 @@ class CrossPlay:
         return None
 
     def form(self, one: Round) -> NormalForm:
-        """Return the game that a round was: with the mediators and contracts that held in it."""
+        """The game that a round was: with the mediators and contracts that held in it."""
         game = self.table.game()
         agreements = {agreement.place: agreement for agreement in self.agreements}
         for place in places(one.step):
@@ -295,7 +295,7 @@ class CrossPlay:
         return game
 
     def cooperation(self, one: Round) -> list[float]:
-        """Return by seat how likely its cooperative action is taken, by itself or for it by the mediator.
+        """The probability of the cooperative action by seat, taken by itself or by its mediator.
 
         Empty for a game that has no cooperative play.
         """
@@ -317,7 +317,7 @@ class CrossPlay:
         return found
 
     def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
-        """Return the entrant and the payoff of each agent of each match, in the order of agents.
+        """The entrant and the payoff of each agent of each match, in the order of agents.
 
         The weights of a match add up to 1; where rounds with other models were left out, those that are left do.
         """
@@ -335,7 +335,7 @@ class CrossPlay:
 
 
 def _numbers(likely: Sequence[float]) -> Array:
-    """Return how likely 0, 1 and so on of some events come about, each of which is as likely as it says."""
+    """The distribution of the number of events that occur, given the probability of each."""
     found: Array = np.ones(1)
     for one in likely:
         found = np.convolve(found, [1 - one, one])
@@ -348,7 +348,7 @@ def places(step: str) -> Iterator[str]:
 
 
 def scale_of(game: NormalForm) -> Scale | None:
-    """Return what payoffs of a game are normalised by; None if it has no cooperative play that is better."""
+    """The scale that normalises the payoffs of a game; None if cooperative play is not better."""
     if game.cooperate is None or game.defect is None:
         return None
     defect, cooperate = (float(game.table[profile].mean()) for profile in (game.defect, game.cooperate))
@@ -377,7 +377,7 @@ def _stored(store: Store, run: RunRecord) -> CrossPlay:
 def read_cross_play(
     run: str, condition: Mapping[str, Any], models: Sequence[str], events: Sequence[Event]
 ) -> CrossPlay:
-    """Return what the events of a run say.
+    """The cross-play in the events of a run.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def read_cross_play(
 
 
 def _seat(event: DecisionEvent, groups: Mapping[str, tuple[int, ...]]) -> int:
-    """Return the seat of whoever decided: the last part of a step names an agent of a group, or a seat at once."""
+    """The seat of whoever decided: the last part of a step names an agent of a group, or a seat at once."""
     place, _, number = event.step.rpartition("/")
     agents = groups.get(place[: place.rfind("/") + 1], ())
     who = int(number) - 1
@@ -426,14 +426,14 @@ def _seat(event: DecisionEvent, groups: Mapping[str, tuple[int, ...]]) -> int:
 
 
 def shown_mechanism(condition: Mapping[str, Any]) -> str:
-    """Return a mechanism's name as tables show it: reputation with its order, as − (1) or + (3)."""
+    """A mechanism's name as tables show it: reputation with its order, as − (1) or + (3)."""
     name = str(condition.get("mechanism", "none"))
     order = condition.get("terms", {}).get("order")
     return name.replace("reputation", f"reputation{'+' if order == 3 else '-'}") if order else name
 
 
 def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return under which mechanism each of several runs was played, told apart from others that differ in a parameter.
+    """The mechanism of each of several runs, with its parameters where these differ.
 
     Terms that differ among runs under the same mechanism stand in brackets (``repetition(rounds=5)``), other parameters
     behind it (``none, reasoning=cot``); games and models, by which runs are told apart anyway, are left out.

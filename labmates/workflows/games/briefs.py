@@ -163,7 +163,7 @@ class Briefing:
         return f"\n## What has happened so far\n{past}" if past else "This is the first round."
 
     def _status(self, rounds: Sequence[Round]) -> str:
-        """Return where the game stands after these rounds, as the paper's wording tells it."""
+        """The state of the game after these rounds, in the paper's wording."""
         if self._condition.wording == "ours":
             return ""
         game = self._game

@@ -297,7 +297,7 @@ def _record(view: View) -> str:
 
 
 def _opponents(condition: TournamentCondition) -> str:
-    """Return whom a player meets, in words that follow "each"."""
+    """The opponents of a player, in words that follow "each"."""
     if condition.structure == "gc":
         return f"player of the other team{'s' if condition.teams > 2 else ''}"
     return "of the other players" + (", those of your own team included" if condition.structure == "sa" else "")

@@ -9,7 +9,7 @@ from labmates.games.iterated.questions import Question
 
 
 def marked(questions: Sequence[Question], answers: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """Return, for each question, the answer, the truth, and whether they agree.
+    """The answer, the truth and whether they agree, for each question.
 
     Parameters
     ----------

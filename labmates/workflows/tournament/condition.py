@@ -17,7 +17,7 @@ DEFAULT_SHARE = (4, 5)
 
 
 def _sizes(value: object) -> object:
-    """Return sizes of teams as they are written shortest: one number if all are equal."""
+    """Team sizes in their shortest form: one number if all are equal."""
     parts = [part.strip() for part in str(value).split(",")]
     if not all(part.isascii() and part.isdigit() and 1 <= int(part) <= 50 for part in parts):
         raise ValueError("must be a number from 1 to 50, or one for each team, for instance 3,2")
@@ -201,11 +201,11 @@ class TournamentCondition(AblatedCondition):
         return others if self.within_teams else others + 1 - len(self.players_of[self.players[player]])
 
     def model_of(self, player: str) -> str:
-        """Return the model of a player."""
+        """The model of a player."""
         return self.model_for.get(player, self.model_for.get(self.players[player], self.model))
 
     def models(self) -> list[str]:
-        """Return the models that take part, each once, in the order of the players."""
+        """The models that take part, each once, in the order of the players."""
         return list(dict.fromkeys(map(self.model_of, self.players)))
 
     def check(self) -> None:

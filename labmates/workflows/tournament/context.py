@@ -68,13 +68,13 @@ class TournamentContext:
         }
 
     def speaker(self, player: str) -> Speaker:
-        """Return who speaks when this player does."""
+        """The speaker of a player."""
         return self._speakers[player]
 
     def view(
         self, player: str, memory: Sequence[MatchData], rounds: Sequence[Round], opponent: str, left: int, plan: str
     ) -> View:
-        """Return what a player knows: of all that happened, its own matches; of its opponent nothing before a round."""
+        """A player's knowledge: its own matches, and nothing of its opponent before a round."""
         own = (match_of(data, self.condition.players) for data in memory if player in data["players"])
         return View(player, tuple(own), tuple(rounds), opponent if rounds else "", left, plan)
 
@@ -100,5 +100,5 @@ class TournamentContext:
 
 
 def seen_by(rounds: Sequence[Sequence[Action]], seat: int) -> list[Round]:
-    """Return the rounds of a match with the actions of the player at `seat` first."""
+    """The rounds of a match with the actions of the player at `seat` first."""
     return [(both[seat], both[1 - seat]) for both in rounds]

@@ -25,7 +25,7 @@ METRICS = (
 
 
 def estimate(condition: TournamentCondition) -> Estimate:
-    """Return what a run is expected to take if nobody leaves and no reply has to be asked for again.
+    """The expected usage of a run in which nobody leaves and no reply needs a repair turn.
 
     Tokens of a call are what our prompts take and what instruction-tuned models write; a match's calls go out in pairs,
     one after the other.

@@ -99,7 +99,7 @@ def _share(axes: Axes, label: str) -> None:
 
 
 def _titles(groups: Sequence[Group]) -> list[str]:
-    """Return a title for each group: model, what varies, structure."""
+    """A title for each group: model, what varies, structure."""
     labels = labels_of(groups)
     return [
         f"{', '.join(filter(None, (group.model, label)))}\n{group.structure.upper()}: {STRUCTURES[group.structure]}"

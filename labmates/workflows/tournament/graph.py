@@ -40,7 +40,7 @@ def to_matches(state: TournamentState, runtime: Runtime[TournamentContext]) -> l
 
 
 def next_round(state: TournamentState, runtime: Runtime[TournamentContext]) -> str:
-    """Return to the pairing, until the schedule is through."""
+    """The next node: the pairing, until the schedule is through."""
     return "pairing" if state["turn"] < len(runtime.context.schedule) else END
 
 

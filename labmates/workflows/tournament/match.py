@@ -218,7 +218,7 @@ def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
 def _end(
     ctx: TournamentContext, state: MatchState, rounds: list[list[Action]], counts: dict[str, int]
 ) -> tuple[End | None, list[str]]:
-    """Return why the match is over, None if it isn't, and who ended it."""
+    """The reason why a match is over, None if it isn't, and who ended it."""
     chosen = dict(zip(state["players"], state["moves"], strict=True))
     if failed := [player for player, move in chosen.items() if move is None]:
         return "forfeit", failed

@@ -16,7 +16,7 @@ def outcome(state: TournamentState, ctx: TournamentContext) -> Outcome:
 
 
 def _invalid(found: Tournament) -> str | None:
-    """Return why a tournament can't be used: nothing was played, or a model gave no usable decision.
+    """The reason why a tournament is invalid: nothing was played, or a model gave no usable decision.
 
     Nothing is played instead of a failed move, so that single failures do no harm.
     """

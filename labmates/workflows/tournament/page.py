@@ -69,7 +69,7 @@ def _ended(found: Tournament) -> Iterator[Shown]:
 
 
 def _going_on(reader: RunReader, found: Tournament) -> Iterator[Shown]:
-    """Return the matches that have begun and not ended, as far as they have come."""
+    """The matches that have begun and not ended, as far as they have come."""
     ended = {f"match {match.number}" for match in found.matches}
     rounds: dict[str, list[Any]] = {}
     for event in reader.all("payoff"):

@@ -63,7 +63,7 @@ def after_critique(state: PlanState) -> Literal["improve", "adopt"]:
 
 @cache
 def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanState, PlanOutcome]:
-    """Return the graph; compiled once, since that takes longer than a step."""
+    """The graph; compiled once, since that takes longer than a step."""
     graph = StateGraph(PlanState, context_schema=TournamentContext, output_schema=PlanOutcome)
     for node in (plan, critique, improve, adopt):
         graph.add_node(node.__name__, node)

@@ -154,12 +154,12 @@ class Report:
 
 
 def labels_of(groups: Sequence[Group]) -> list[str]:
-    """Return a label of each group, made of the settings in which they differ, and of the models it plays among."""
+    """A label of each group, made of the settings in which they differ, and of the models it plays among."""
     return labels_apart(told_settings(groups), ("model", "model_for"))
 
 
 def told_settings(found: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
-    """Return the settings of groups or hypotheses, with the models among which one plays where that varies."""
+    """The settings of groups or hypotheses, with the models among which one plays where that varies."""
     among: dict[str, set[tuple[str, ...]]] = {}
     for one in found:
         among.setdefault(one.model, set()).add(one.among)
@@ -168,7 +168,7 @@ def told_settings(found: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[st
 
 
 def report(tournaments: Sequence[Tournament]) -> Report:
-    """Return what tournaments say, by model, structure and settings."""
+    """The results of tournaments by model, structure and settings."""
     groups: list[Group] = []
     hypotheses: list[Hypothesis] = []
     for same, free in _alike(tournaments):
@@ -189,7 +189,7 @@ def report(tournaments: Sequence[Tournament]) -> Report:
 
 
 def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
-    """Return a rate out of the values of players, tournament by tournament; None if there are none."""
+    """A rate out of the values of players, tournament by tournament; None if there are none."""
     kept = [list(one) for one in values if one]
     players = [value for one in kept for value in one]
     if not players:
@@ -267,7 +267,7 @@ def _group(
 
 
 def _curve(moves: Iterable[Sequence[Action]]) -> tuple[Point, ...]:
-    """Return the mean over players of the share of their moves so far that cooperate, move by move."""
+    """The mean over players of the share of their moves so far that cooperate, move by move."""
     shares = [
         [count / number for number, count in enumerate(accumulate(int(one == "C") for one in own), start=1)]
         for own in moves
@@ -307,7 +307,7 @@ def _hypothesis(
 def _alike(
     tournaments: Sequence[Tournament], free: tuple[str, ...] = _FREE
 ) -> list[tuple[list[Tournament], tuple[str, ...]]]:
-    """Return tournaments together that differ in nothing but these fields and the seed, with these fields."""
+    """Groups of tournaments that differ only in these fields and the seed, with these fields."""
 
     def key(one: Tournament) -> str:
         return json.dumps({k: v for k, v in one.condition.items() if k not in free}, sort_keys=True, default=str)
@@ -325,7 +325,7 @@ def _alike(
 
 
 def mean_profile(group: Group) -> dict[str, float | None]:
-    """Return the mean over players of each trait and affinity, over those for whom there was an occasion."""
+    """The mean over players of each trait and affinity, over those for whom there was an occasion."""
     totals: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     names: dict[str, None] = {}

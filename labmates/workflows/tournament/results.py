@@ -70,27 +70,27 @@ class Tournament:
         return tuple(match for match in self.matches if match.rounds)
 
     def of(self, player: str) -> list[Match]:
-        """Return the matches of at least one round of a player, in the order in which it played them."""
+        """The matches of at least one round of a player, in the order in which it played them."""
         return [match for match in self.played if player in match.players]
 
     def moves(self, player: str) -> list[Action]:
-        """Return all moves of a player, in order."""
+        """All moves of a player, in order."""
         return [own for match in self.of(player) for own, _ in match.seen_by(player)]
 
     def first_moves(self, player: str) -> list[Action]:
-        """Return a player's moves in the first rounds of its matches, in order."""
+        """A player's moves in the first rounds of its matches, in order."""
         return [match.seen_by(player)[0][0] for match in self.of(player)]
 
     def profile(self, players: Iterable[str]) -> Profile:
-        """Return the behaviour of players, taken together."""
+        """The behaviour of players, taken together."""
         return profile((match.seen_by(player) for player in players for match in self.of(player)), self.payoffs)
 
     def cooperation(self, matches: Sequence[Match]) -> float | None:
-        """Return the rate of cooperation over matches; None if there was no round."""
+        """The rate of cooperation over matches; None if there was no round."""
         return rate([action for match in matches for both in match.rounds for action in both])
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics of the run by name; what there was no occasion for is left out."""
+        """The metrics of the run by name; what there was no occasion for is left out."""
         played, ends = self.played, Counter(match.end for match in self.matches)
         rounds = sum(len(match.rounds) for match in played)
         points = sum(self.payoffs.total(match.seen_by(player)) for match in played for player in match.players)
@@ -165,14 +165,14 @@ def standings(found: Tournament) -> list[Standing]:
 
 
 def rate(actions: Sequence[Action]) -> float | None:
-    """Return the share of moves that cooperate; None if there are none."""
+    """The share of moves that cooperate; None if there are none."""
     return actions.count("C") / len(actions) if actions else None
 
 
 def tournament_of(
     condition: Mapping[str, Any], events: Iterable[Event], *, run_id: str = "", seed: int = 0
 ) -> Tournament:
-    """Return a tournament out of its record."""
+    """A tournament out of its record."""
     matches, answers = [], []
     models: dict[str, str] = {}
     asked, failed = Counter[str](), Counter[str]()
@@ -204,7 +204,7 @@ def tournament_of(
 
 
 def tournaments(store: Store, runs: Sequence[RunRecord]) -> list[Tournament]:
-    """Return the tournaments among runs that have ended."""
+    """The tournaments among runs that have ended."""
     return [
         tournament_of(run.condition, store.events(run.id), run_id=run.id, seed=run.seed)
         for run in runs

@@ -137,7 +137,7 @@ class PlanOutcome(TypedDict):
 
 
 def match_of(data: MatchData, team_of: dict[str, str]) -> Match:
-    """Return a match that is over."""
+    """A match that is over."""
     first, second = data["players"]
     return Match(
         data["number"],

@@ -18,7 +18,7 @@ _MODELS = ("model", "model_for")
 
 
 def rates_table(groups: Sequence[Group]) -> Table:
-    """Return the rates of every model under every structure with both intervals."""
+    """The rates of every model under every structure with both intervals."""
     rows: list[dict[str, Any]] = []
     players: list[Estimate] = []
     tournaments: list[Estimate] = []
@@ -78,7 +78,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
 
 
 def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
-    """Return the tests of both hypotheses."""
+    """The tests of both hypotheses."""
     told = told_settings(found)
     differing = settings_apart(told, _MODELS)
     adjusted = holm([one.p for one in found])

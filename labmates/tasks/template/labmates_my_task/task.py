@@ -112,7 +112,7 @@ class MyTask(Task[MyTruth, MyFindings]):
     instruments = MyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[MyTruth]:
-        """Return the readings of one workshop; see `LEVELS` for what a difficulty means."""
+        """The readings of one workshop; see `LEVELS` for what a difficulty means."""
         level = level_of(LEVELS, difficulty)
         # A generator of random numbers for each part: changing one part leaves the others as they are.
         rng = random_for(self.name, seed, difficulty, "springs")
@@ -131,7 +131,7 @@ class MyTask(Task[MyTruth, MyFindings]):
         return MyFindings(stiffness=truth.stiffness, softening=truth.softening)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> MyFindings:
-        """Return the best guess without data: some makes at random; nothing tells how stiff any of them is."""
+        """The best guess without data: some makes at random; nothing tells how stiff any of them is."""
         return MyFindings(softening=list(MAKES[:4]))
 
     def score(self, findings: MyFindings, truth: MyTruth) -> tuple[Credit, ...]:
@@ -142,7 +142,7 @@ class MyTask(Task[MyTruth, MyFindings]):
         )
 
     def checks(self, truth: MyTruth) -> tuple[Check, ...]:
-        """Return rules on the words of a report, for the judge that needs no findings block."""
+        """Rules on the words of a report, for the judge that needs no findings block."""
         return (
             Check("makes named", says_name([one.make for one in truth.stiffness])),
             Check("stiffness with its unit", says_together(r"\bstiff", r"\bN/mm\b|\bnewtons? per")),
@@ -150,7 +150,7 @@ class MyTask(Task[MyTruth, MyFindings]):
         )
 
     def summary(self, truth: MyTruth) -> str:
-        """Return the truth in sentences that the checks recognise."""
+        """The truth in sentences that the checks recognise."""
         springs = [f"The stiffness of {one.make} is {one.newtons_per_mm:g} N/mm." for one in truth.stiffness]
         return "\n".join([*springs, f"With use {' and '.join(truth.softening)} get softer."])
 
