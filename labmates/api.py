@@ -202,7 +202,7 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
 
 
 def plan(study: str | Path, *, store: str | None = None) -> Plan:
-    """What a study will take, before anything is spent.
+    """The estimated cost of a study, before anything is spent.
 
     Parameters
     ----------
@@ -440,7 +440,7 @@ def load(
     study: str | None = None,
     model: str | None = None,
 ) -> pd.DataFrame:
-    """What a store holds, as a data frame; see `labmates.records.frames.frame` for the columns.
+    """The contents of a store as a data frame; see `labmates.records.frames.frame` for the columns.
 
     Parameters
     ----------

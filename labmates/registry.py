@@ -211,7 +211,7 @@ class lazy:  # noqa: N801 - it reads as a function: run=lazy("module:function")
 
     @cached_property
     def target(self) -> Any:
-        """What it stands for."""
+        """The imported object."""
         return _attribute(self._where)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

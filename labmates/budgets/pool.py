@@ -71,7 +71,7 @@ class Pool:
         self.lock = RLock()
 
     def left(self, share: Share) -> int:
-        """What a call within a share can still take, in micro-dollars."""
+        """The funds that a call within a share can still use, in micro-dollars."""
         return min(self.ledger.available, share.left)
 
     def wake(self) -> None:

@@ -67,7 +67,7 @@ class Purse:
 
     @property
     def _share(self) -> int | None:
-        """What is left of the share of the agent that spends now."""
+        """The rest of the share of the agent that spends now."""
         if self._agent not in self._shares:
             return None
         return self._shares[self._agent] - self.spent_by.get(self._agent, 0)

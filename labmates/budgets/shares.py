@@ -37,7 +37,7 @@ class Share:
 
     @property
     def left(self) -> int:
-        """What can still be taken, in micro-dollars."""
+        """The available funds, in micro-dollars."""
         return max(0, min(share.limit - share.taken for share in self._upwards()))
 
     @property

@@ -1,4 +1,4 @@
-"""How many tokens a text takes, estimated without any model's tokenizer (those have to be downloaded).
+"""Token counts estimated without any model's tokenizer (those have to be downloaded).
 
 The text is cut where byte-pair tokenizers cut it (words, numbers, punctuation, white space), and each piece
 is counted by its length. The rates were fitted to two tokenizers that mark the range in use: Mistral's Tekken

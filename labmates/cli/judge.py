@@ -115,7 +115,7 @@ judge.params += options_of(ModelOptions)
 
 
 class Tally:
-    """What a user sees while runs are judged; a context manager around the work."""
+    """The display while runs are judged; a context manager around the work."""
 
     def __init__(self, runs: int, *, as_json: bool) -> None:
         self._runs = runs

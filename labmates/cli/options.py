@@ -158,7 +158,7 @@ def _option(name: str, field: FieldInfo) -> click.Option:
 
 
 def _values(kind: Any, metadata: Sequence[object] = ()) -> dict[str, Any]:
-    """What click has to know of the values: those that are allowed, or that they are files or folders."""
+    """The attributes of a click option for its values: the allowed ones, or a file or folder."""
     if get_origin(kind) is Literal:
         return {"type": click.Choice(list(get_args(kind)))}
     if Path in (kind, *get_args(kind)):

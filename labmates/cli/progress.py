@@ -1,4 +1,4 @@
-"""What a user sees while runs go on: a live table on a terminal, plain lines elsewhere, JSON where a script listens."""
+"""The display while runs are executed: a live table on a terminal, plain lines elsewhere, JSON for scripts."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _print_list(heading: str, sentences: Sequence[str], style: str | None = None
 
 
 def _missing(missing: Sequence[Missing], store: str | None) -> Iterator[str]:
-    """What is missing, and the commands that make it: one for each stretch of seeds in a row."""
+    """The missing runs, and the commands that make them: one for each stretch of seeds in a row."""
     from labmates.cli.command import command_of
 
     for gap in missing:

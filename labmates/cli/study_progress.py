@@ -1,4 +1,4 @@
-"""How far a study has come, shown while it goes on: one live line on a terminal, now and then a plain one elsewhere."""
+"""The progress of a running study: one live line on a terminal, now and then a plain one elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed of ended runs: status, budget, scores."""
+"""Summaries of ended runs: status, budget, scores."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class People:
-    """What people did in experiments with a game.
+    """Human play in experiments with a game.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Game(BaseModel, ABC):
     @property
     @abstractmethod
     def default_decision(self) -> Decision:
-        """What is played for a player who gives no usable decision: the secure play of a round."""
+        """The fallback for a player without a usable decision: the secure play of a round."""
 
     @property
     def sanction_limit(self) -> int:

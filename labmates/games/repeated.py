@@ -108,7 +108,7 @@ class RepeatedGame(ABC):
 
     @cached_property
     def _weights(self) -> Payoffs:
-        """What each round counts for; the mean is 1."""
+        """The weight of each round; the mean is 1."""
         reached = self.continuation ** np.arange(self.n_rounds)
         return np.asarray(reached / reached.mean())
 
@@ -347,7 +347,7 @@ class ByCount(RepeatedGame):
         return (low, high) if low < high else (min(*self.cooperate, *self.defect), max(*self.cooperate, *self.defect))
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """What the table says."""
+        """The payoffs in the table."""
         counts = cooperate.sum(axis=1)[:, None]
         # Nobody cooperates at count 0, and nobody defects when all cooperate.
         cooperators, defectors = np.array((0.0, *self.cooperate)), np.array((*self.defect, 0.0))

@@ -36,7 +36,7 @@ _ORDER = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """What a judge is asked about: what is true, and the report."""
+    """The material of a verdict: the truth and the report."""
 
     truth: str
     report: str

@@ -37,7 +37,7 @@ _CLOCK_SLACK: Final = 600.0
 
 @dataclass(frozen=True)
 class Result:
-    """What a server would have answered to a call, had it been made by itself.
+    """The answer to one call of a batch, as if it had been made by itself.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def failed(
 
 @dataclass(frozen=True)
 class State:
-    """How far a batch is.
+    """The progress of a batch.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class State:
 
 
 class Channel(Protocol):
-    """How a protocol reaches its server."""
+    """The connection of a protocol to its server."""
 
     base: str
 

@@ -25,7 +25,7 @@ from labmates.seeds import derive
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks for; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
+    """The contents of a call; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
 
     `insisted` are parameters that must be sent: where the server refuses one, the call fails. `meter` pays for the
     attempts. `response_format` is as OpenAI's protocol has it. `origin` tells the call apart from others of the same
@@ -50,7 +50,7 @@ Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]
 
 @dataclass
 class CallLog:
-    """What a call took: HTTP attempts, and those among them that failed."""
+    """The HTTP attempts of a call, and those among them that failed."""
 
     attempts: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -58,7 +58,7 @@ class CallLog:
 
 @dataclass(frozen=True)
 class Backoff:
-    """How long to wait before the next attempt, in seconds.
+    """The wait before the next attempt, in seconds.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Backoff:
 
 @dataclass(frozen=True)
 class Persistence:
-    """How long a call is tried: time limit of an attempt in seconds, further attempts, waits between them."""
+    """The retry policy of a call: time limit of an attempt in seconds, further attempts, waits between them."""
 
     timeout: float
     max_retries: int

@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Capabilities(BaseModel):
-    """What a model's server can do; None where it is not known."""
+    """The capabilities of a model's server; None where unknown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,7 @@ class Capabilities(BaseModel):
 
 
 class Access(BaseModel):
-    """How a model is reached and what it costs: nothing of this changes what it answers."""
+    """The address, key, limits and price of a model: settings that don't change its answers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,7 +92,7 @@ class Entry(Access, ModelSettings):
 
     @property
     def access(self) -> Access:
-        """How it is reached."""
+        """Its address, key, limits and price."""
         return Access.model_validate(self._part(Access))
 
     def _part(self, part: type[BaseModel]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class EndpointError(ModelCallError):
 
 
 class UnpaidCallError(ModelCallError):
-    """What the call may cost is more than there is to pay it with."""
+    """The call may cost more than its payer has."""
 
 
 class ContextOverflowError(ModelCallError):

@@ -233,7 +233,7 @@ LONGEST_READ = 4_000
 
 @dataclass(frozen=True)
 class ErrorBody:
-    """What an error body says: its text, and where given the machine-readable code, type and parameter."""
+    """The contents of an error body: its text, and where given the machine-readable code, type and parameter."""
 
     message: str
     code: str = ""

@@ -1,4 +1,4 @@
-"""How many calls may be in flight, and how many requests and tokens a minute."""
+"""Limits on calls in flight, and on requests and tokens a minute."""
 
 from __future__ import annotations
 

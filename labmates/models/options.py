@@ -1,4 +1,4 @@
-"""How models are reached: the settings of a session that do not belong to an experiment's condition."""
+"""Settings of a session for reaching models; they do not belong to an experiment's condition."""
 
 from __future__ import annotations
 

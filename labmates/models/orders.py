@@ -22,7 +22,7 @@ _SAME_CHARS = 500
 
 @dataclass(frozen=True)
 class Order:
-    """What an agent is asked.
+    """A request to an agent: its facts and its text.
 
     Attributes
     ----------

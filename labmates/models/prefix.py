@@ -1,4 +1,4 @@
-"""What of a prompt later calls repeat: the beginning that all agents of a run share, and conversations that go on.
+"""Prefixes of prompts for caching: the beginning that all agents of a run share, and continued conversations.
 
 Both are marked on the messages as data. Providers whose caches have to be told get marks of their own (`cache_marks`);
 the caches of others find repeated prefixes themselves.

@@ -1,4 +1,4 @@
-"""What a model's server can do, found out by a few short calls, and the limits that it reports."""
+"""Probes of a model's server: its capabilities, found by a few short calls, and the limits that it reports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LONG: Final = "\n".join(f"Row {n}: sample {n * 37 % 101} has {n * 53 % 97} coun
 
 @dataclass(frozen=True)
 class Probe:
-    """What was found about one ability of a model's server.
+    """The result of probing one ability of a model's server.
 
     Attributes
     ----------

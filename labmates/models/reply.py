@@ -1,4 +1,4 @@
-"""What came back from one model call, after it has been made safe to work with."""
+"""The reply to one model call, normalised."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Section:
 
     @property
     def html(self) -> Markup:
-        """What it shows, as markup."""
+        """Its contents, as markup."""
         bodies = self.body if isinstance(self.body, tuple) else (self.body,)
         return Markup("").join(map(body_html, bodies))
 

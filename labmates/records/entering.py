@@ -59,7 +59,7 @@ class Planned(NamedTuple):
 
 
 class _Template:
-    """What all runs of a study have in common, as the driver of the database takes it: JSON is text.
+    """The common columns of a study's runs, as the driver of the database takes them: JSON is text.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class ChargeEvent(EventBase):
 
     @property
     def real_cost(self) -> int:
-        """What counts against a study's cap, in micro-dollars: the bill as paid; the credits where none is known."""
+        """The amount counted against a study's cap, in micro-dollars: the bill; the credits where none is known."""
         return 0 if self.cached else self.amount if self.bill is None else self.bill - self.excess
 
 

@@ -38,7 +38,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """What links to it are called."""
+        """The text of links to it."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
 
 

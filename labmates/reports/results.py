@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What tells its condition from others, beside models."""
+        """The parameters that tell its condition from others, beside models."""
         return ", ".join(f"{shown_name(name)} {value}" for name, value in self.varies.items() if value != MISSING)
 
 

@@ -187,7 +187,7 @@ def _pictures(experiment: Experiment[Any], found: Sequence[Cell], models: Sequen
 
 
 def shown_bill(runs: Sequence[RunRecord]) -> str:
-    """What the providers charge for runs, in dollars; unknown where a price is."""
+    """The providers' bill for runs, in dollars; unknown where a price is."""
     bills = [run.bill for run in runs if run.usage.llm_calls]
     known = [Decimal(bill) for bill in bills if bill is not None]
     return f"${sum(known, Decimal()):.4f}" if len(known) == len(bills) else "unknown"

@@ -18,7 +18,7 @@ from labmates.stats.intervals import ANY, Domain, Estimate, Sample, against_zero
 
 @dataclass(frozen=True)
 class Observed:
-    """What one agent did and got in a run.
+    """The actions and payoffs of one agent in a run.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared.
+    """The comparisons of an experiment.
 
     Attributes
     ----------

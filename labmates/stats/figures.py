@@ -91,7 +91,7 @@ def look(place: int) -> tuple[str, str]:
 
 
 def error_bars(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
-    """How far intervals reach below and above their values, as matplotlib takes it."""
+    """The distances from values down and up to the ends of their intervals, as matplotlib takes them."""
     bounds = [(estimate.value, *estimate.ends()) for estimate in estimates]
     return [value - low for value, low, _ in bounds], [high - value for value, _, high in bounds]
 

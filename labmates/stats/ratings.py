@@ -36,7 +36,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Evolution:
-    """How populations of models evolve.
+    """The evolution of populations of models.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What verbs work with (`labmates.workflows.command.Lab`), apart from how a user sees it."""
+"""The lab of verbs (`labmates.workflows.command.Lab`), without its display."""
 
 from __future__ import annotations
 

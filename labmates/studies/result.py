@@ -14,7 +14,7 @@ from labmates.workflows.experiment import EXPERIMENTS, condition_of
 
 @dataclass(frozen=True)
 class Message:
-    """What one agent said to others."""
+    """A message of one agent to others."""
 
     team: str
     agent: str
@@ -58,7 +58,7 @@ class Run(RunRecord):
 
     @property
     def messages(self) -> list[Message]:
-        """What agents said to one another, in order."""
+        """The messages of the agents to one another, in order."""
         said = (event for event in self.events if isinstance(event, MessageEvent))
         return [Message(event.team, event.agent, event.to, self.bodies.text(event.text)) for event in said]
 

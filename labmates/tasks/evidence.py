@@ -115,7 +115,7 @@ class Instruments(ABC, Generic[TruthT, FindingsT]):
         """
 
     def hand_over(self, frame: pd.DataFrame) -> Keys:
-        """What the holder of a part can give to the others: some tens of numbers as a JSON object."""
+        """The digest that the holder of a part can give to the others: some tens of numbers as a JSON object."""
         return restoring.hand_over(frame)
 
     def combine(self, frame: pd.DataFrame, received: Sequence[Keys] = ()) -> pd.DataFrame | None:

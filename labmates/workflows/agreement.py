@@ -1,4 +1,4 @@
-"""How well judges agree on the same runs: by metric and task, judge by judge and all together.
+"""Agreement of judges on the same runs: by metric and task, judge by judge and all together.
 
 Reported are Pearson's r of all runs and r within models, kappa with quadratic weights, Lin's concordance,
 Krippendorff's alpha (ordinal, which copes with missing scores) and the mean difference, each with a 95 % interval for
@@ -80,7 +80,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Pair:
-    """How two judges agree on one metric.
+    """The agreement of two judges on one metric.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How the judges agree on one metric for the runs of one task, or of all.
+    """The agreement of the judges on one metric for the runs of one task, or of all.
 
     Attributes
     ----------

@@ -131,7 +131,7 @@ class Runs:
         return completed
 
     def frame(self, what: Rows, kind: str | None = None) -> pd.DataFrame:
-        """What the store holds of the runs that have ended; for the columns see `labmates.records.frames.frame`.
+        """The stored data of the ended runs; for the columns see `labmates.records.frames.frame`.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class TooFewRunsError(UsageError):
 
 @dataclass(frozen=True)
 class Result:
-    """What an analysis found.
+    """The result of an analysis.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class Result:
         return self.table(name).frame()
 
     def json_objects(self) -> Sequence[Mapping[str, Any]]:
-        """What ``--json`` prints."""
+        """The objects that ``--json`` prints."""
         return self.tables[0].rows if self.objects is None else self.objects
 
 

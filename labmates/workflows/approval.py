@@ -119,7 +119,7 @@ class Approvals:
         return what in self._points
 
     async def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
-        """What the agent is told of a refusal; empty if its proposal is approved, or needs no approval.
+        """The message about a refusal to the agent; empty if its proposal is approved, or needs no approval.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class Approvals:
         )
 
     def _refusals(self, what: What, step: str, agent: str) -> int:
-        """How often the agent was refused this in the same step of work, ``team/phase/agent/work``."""
+        """The number of refusals of the agent in the same step of work, ``team/phase/agent/work``."""
         same_step = "/".join(step.split("/")[:4]) + "/"
         return sum(
             isinstance(event, ApprovalEvent)

@@ -135,7 +135,7 @@ async def decide(
 
 
 def remark_on(problem: UnusableAnswerError) -> str:
-    """What an agent is told of a reply that can't be used."""
+    """The message to an agent about its unusable reply."""
     return problem.remark or render("repair", problem=problem)
 
 

@@ -53,7 +53,7 @@ class Speaker:
 
 
 class CallOptions(TypedDict, total=False):
-    """What a call may also ask for.
+    """Optional parts of a call.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a model's calls cost, and their limits in tokens.
+    """The price of a model's calls, and their limits in tokens.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Lab(Protocol):
-    """What a verb works with.
+    """The lab of a verb.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ class Condition(BaseModel, ABC):
 
     @property
     def approvals(self) -> tuple[str, ...]:
-        """What a person has to approve in its runs."""
+        """The steps of its runs that need a person's approval."""
         return ()
 
     def twin(self) -> Condition | None:
@@ -108,7 +108,7 @@ class Condition(BaseModel, ABC):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one run ended.
+    """The outcome of one run.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one run is expected to take.
+    """The expected usage of one run.
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ class JudgeCaller(Caller):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one judge says of one report, and the model calls that it made for it."""
+    """One judge's scores of one report, and the model calls that it made for them."""
 
     judge: str
     version: str

@@ -20,7 +20,7 @@ MOST_SECONDS = 15.0
 
 
 def look_at_all(registry: Registry[Any], look: Callable[[str], V], warn: Callable[[str], None]) -> dict[str, V]:
-    """What `look` gives for each entry of a registry; warns of plug-ins that can't be used."""
+    """The result of `look` for each entry of a registry; warns of plug-ins that can't be used."""
     for line in registry.shadowed():
         warn(line)
     found = {}

@@ -1,4 +1,4 @@
-"""What kinds of experiments share in which agents play: parameters of their calls, and how players are asked.
+"""Common parts of experiments with players: parameters of their calls, and the calls to players.
 
 Agents have no budget and read of none: calls draw on the bound of the run, which ends with the first that it can't pay.
 """
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class PlayCondition(Condition, ABC):
-    """What a condition says of the calls of those who play; base of the conditions of such kinds."""
+    """Parameters of players' calls; base of the conditions of experiments with players."""
 
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
     temperature: float | None = Field(
@@ -51,7 +51,7 @@ class PlayCondition(Condition, ABC):
 
 
 class DecisionCondition(PlayCondition, ABC):
-    """What a condition says of how decisions are asked for; base of the conditions of kinds in which players decide."""
+    """Parameters of requests for decisions; base of the conditions of experiments in which players decide."""
 
     structured: bool = Field(
         False,

@@ -1,4 +1,4 @@
-"""What a run is given to work with; one object for every kind of experiment."""
+"""The services of a run; one object for every kind of experiment."""
 
 from __future__ import annotations
 

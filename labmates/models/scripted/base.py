@@ -1,4 +1,4 @@
-"""What all scripted baselines share: replies composed by code, with true token counts and a true length limit.
+"""The base of scripted baselines: replies composed by code, with true token counts and a true length limit.
 
 A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a token limit,
 and nothing else. A subclass of `ScriptedModel` only writes `ScriptedModel.compose`; what it wants to say is then made
@@ -27,7 +27,7 @@ from labmates.models.orders import Order, order_of
 
 @dataclass(frozen=True)
 class Heard:
-    """What a model gets to hear in one call.
+    """The input of a model in one call.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class DraftCall:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a baseline wants to reply: a text (or content blocks) and then tool calls.
+    """The intended reply of a baseline: a text (or content blocks) and then tool calls.
 
     `finish` is the reason for stopping that is reported; without it the true one is.
     """

@@ -1,4 +1,4 @@
-"""What a fitted linear mixed model says of each model's outcomes: densities, effects and replications.
+"""Predictions of a fitted linear mixed model for each model's outcomes: densities, effects and replications.
 
 Given a draw of the coefficients and standard deviations, the outcomes of a model under test are jointly normal:
 y = fixed + Z b + ε, with b normal around 0. So their density is known in closed form, and b is drawn exactly.

@@ -1,4 +1,4 @@
-"""What stands beside a posterior when models are few: tests over models that assume nothing of how they spread."""
+"""Tests over models that stand beside a posterior when models are few; they assume no distribution of models."""
 
 from __future__ import annotations
 

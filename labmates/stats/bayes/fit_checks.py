@@ -100,7 +100,7 @@ def statistics_table(one: Evaluated) -> Table:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a form predicts for models that it was not fitted on.
+    """The predictions of a form for models that it was not fitted on.
 
     Attributes
     ----------

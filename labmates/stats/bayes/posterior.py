@@ -1,4 +1,4 @@
-"""What a fitted model says: draws of its parameters, their summaries, and how far the draws can be trusted."""
+"""Posteriors of fitted models: draws, summaries, and diagnostics of the draws."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How far draws can be trusted.
+    """Diagnostics of draws.
 
     Attributes
     ----------

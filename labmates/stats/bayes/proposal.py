@@ -1,4 +1,4 @@
-"""What importance sampling draws from: mixtures of Student's t, folded where a coordinate can't be negative."""
+"""Proposals of importance sampling: mixtures of Student's t, folded where a coordinate can't be negative."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class BiomarkerInstruments(Instruments["BiomarkerTruth", "BiomarkerFindings"]):
         return tuple(columns[columns.index("score_baseline") + 1 : columns.index("improvement")])
 
     def known(self, truth: BiomarkerTruth, closed: Collection[str]) -> BiomarkerFindings:
-        """What concerns open markers, and all that is said of the patients; subtypes need half of the markers."""
+        """The truth about open markers, and all about the patients; subtypes need half of the markers."""
         from labmates.tasks.biomarker.findings import BiomarkerFindings, Subtype
 
         def open_(names: Collection[str]) -> list[str]:

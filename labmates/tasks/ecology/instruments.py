@@ -60,7 +60,7 @@ class EcologyInstruments(Instruments["EcologyTruth", "EcologyFindings"]):
         return tuple(data.truth.species)
 
     def known(self, truth: EcologyTruth, closed: Collection[str]) -> EcologyFindings:
-        """What concerns open species alone, and the shifts if an open species shows them."""
+        """The truth about open species alone, and the shifts if an open species shows them."""
         from labmates.tasks.ecology.task import EcologyFindings
 
         def open_(names: Collection[str]) -> list[str]:

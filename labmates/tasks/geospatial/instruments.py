@@ -68,7 +68,7 @@ class GeospatialInstruments(Instruments["GeospatialTruth", "GeospatialFindings"]
         return (*sorted(_placed(data.frame)["sheet"].unique()), *_covariates(data.frame))
 
     def known(self, truth: GeospatialTruth, closed: Collection[str]) -> GeospatialFindings:
-        """What concerns open sheets and covariates; the variogram needs half of the sheets."""
+        """The truth about open sheets and covariates; the variogram needs half of the sheets."""
         from labmates.tasks.geospatial.task import GeospatialFindings
 
         shut = sum(unit.startswith("sheet") for unit in closed)

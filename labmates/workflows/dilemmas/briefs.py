@@ -1,4 +1,4 @@
-"""What players of a social dilemma are told: the game from where they sit, the mechanism, and what is asked of them."""
+"""The prompts of a social dilemma: the game from the player's seat, the mechanism, and the request."""
 
 from __future__ import annotations
 

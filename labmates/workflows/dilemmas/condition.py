@@ -35,7 +35,7 @@ class Entrant(BaseModel):
 
     @property
     def shown(self) -> str:
-        """What it is called: its name, or the model with its settings."""
+        """Its displayed name: its name, or the model with its settings."""
         settings = self.model_dump(exclude={"model", "name"}, exclude_none=True)
         said = "&".join(f"{name}={value}" for name, value in settings.items())
         return self.name or (f"{self.model}{'&' if '?' in self.model else '?'}{said}" if said else self.model)

@@ -1,4 +1,4 @@
-"""What the nodes of a dilemma's graph work with: the matches, who plays in them, and how players are asked."""
+"""The context of a dilemma's graph: the matches, their players, and the calls to these."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class DilemmaContext:
 
     @cached_property
     def names(self) -> list[str]:
-        """What entrants are called."""
+        """The names of the entrants."""
         return self.condition.names()
 
     @cached_property

@@ -60,7 +60,7 @@ def _observed(play: CrossPlay) -> Iterator[Observed]:
 
 
 def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[float]]:
-    """How likely each agent of each match takes the cooperative action, in each round that it decided itself."""
+    """The probability of the cooperative action of each agent of each match, in each round that it decided itself."""
     found: dict[tuple[str, int], list[float]] = {}
     for one in play.rounds:
         for seat, likely in enumerate(play.cooperation(one)):

@@ -77,7 +77,7 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def _likely(shares: Array, entrants: tuple[int, ...], played: Mapping[tuple[int, ...], object]) -> float:
-    """How likely a match of a population is one of these entrants, in those orders that were not played themselves."""
+    """The probability that a match of a population is one of these entrants, in orders that were not played."""
     orders = set(permutations(entrants))
     alike = len(orders) / len(orders & played.keys())
     return float(np.prod([shares[entrant] for entrant in entrants])) * alike

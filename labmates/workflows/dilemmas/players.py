@@ -93,7 +93,7 @@ def _blank(facts: Mapping[str, Any]) -> Blank:
 
 
 def _nothing(blank: Blank) -> int | str | bool:
-    """What who settles nothing gives or takes: nothing, or the least that can be."""
+    """The payment of a player who settles nothing: nothing, or the smallest allowed."""
     if blank.allowed is None:
         return False
     return 0 if 0 in blank.allowed else blank.allowed[0]

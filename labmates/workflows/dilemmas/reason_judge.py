@@ -77,7 +77,7 @@ VERSION = f"3.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR, RULES)}"
 
 
 class Labels(BaseModel):
-    """What a model answers."""
+    """The answer of a model."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -100,7 +100,7 @@ class Labels(BaseModel):
 
 @dataclass(frozen=True)
 class Labelled:
-    """What the judge says of one choice.
+    """The judge's labels of one choice.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the record of a cross-play of a social dilemma says: matches, decisions and agreements, read from its events."""
+"""The record of a cross-play of a social dilemma: matches, decisions and agreements, read from its events."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What came of proposals and votes; everything by seat, seats from 0.
+    """The outcome of proposals and votes; everything by seat, seats from 0.
 
     Attributes
     ----------
@@ -185,12 +185,12 @@ class CrossPlay:
 
     @cached_property
     def failures(self) -> Mapping[str, Tally]:
-        """How many decisions of each model failed."""
+        """The number of failed decisions of each model."""
         return tallies((self.models[one.entrant], one.failed) for one in self.decided)
 
     @property
     def scale(self) -> Scale | None:
-        """What payoffs are normalised by: each player's when all defect and when all cooperate, roles averaged."""
+        """The scale that normalises payoffs: each player's when all defect and when all cooperate, roles averaged."""
         return scale_of(self.table.game())
 
     def cell(self, use: Use = "expected") -> Cell:

@@ -1,4 +1,4 @@
-"""What players of a behavioural game are told: the rules, what has happened, and what they are asked for."""
+"""The prompts of a behavioural game: the rules, the past, and the request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Said = tuple[str, str]
 
 @dataclass(frozen=True)
 class Round:
-    """What has happened in a round.
+    """The events of a round.
 
     Attributes
     ----------

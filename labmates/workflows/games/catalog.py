@@ -78,7 +78,7 @@ def _json(game: Game) -> dict[str, Any]:
 
 
 def _rules(game: Game) -> list[str]:
-    """What a game is, line by line."""
+    """The rules of a game, line by line."""
     lines = [f"{game.title} ({game.name})", f"{game.summary}\n"]
     for quantity in game.quantities:
         bounds = f"a whole number from {quantity.low} to {quantity.high}"

@@ -1,4 +1,4 @@
-"""What the nodes of a behavioural game's graph work with: the game and the players."""
+"""The context of a behavioural game's graph: the game and the players."""
 
 from __future__ import annotations
 

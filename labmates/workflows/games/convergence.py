@@ -1,4 +1,4 @@
-"""How many simulations a metric needs: the error of a mean of n, and how well it tells models apart.
+"""The number of simulations that a metric needs: the error of a mean of n, and its reliability.
 
 The error of a mean falls as one over the square root of n, whatever is measured; so a curve of it says nothing of a
 metric that its standard deviation does not. What matters is how that compares with the differences between models: the
@@ -30,7 +30,7 @@ _OF_CALLS = frozenset({"model", "model_for", "max_output_tokens", "temperature",
 
 @dataclass(frozen=True)
 class Convergence:
-    """How a metric of a game converges.
+    """The convergence of a metric of a game.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How cooperative a play is: by what was done (cooperation, and the paper's proximity), and by what came of it."""
+"""Measures of cooperation: by actions (cooperation, and the paper's proximity), and by welfare."""
 
 from __future__ import annotations
 

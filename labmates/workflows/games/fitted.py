@@ -1,4 +1,4 @@
-"""What the analyses that are fitted have in common: parameters, files of rows and draws, and checks of their fits."""
+"""Common parts of fitted analyses: parameters, files of rows and draws, and checks of their fits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DRAWS = Export(
 
 
 class FitParams(Params):
-    """What is known of the models."""
+    """The known facts about the models."""
 
     rosters: tuple[FilePath, ...] = Field(
         (),
@@ -51,7 +51,7 @@ class FitParams(Params):
 
 
 class CheckParams(Params):
-    """How fits are checked."""
+    """The checks of fits."""
 
     left_out: bool = Field(
         True,

@@ -30,7 +30,7 @@ MOST_SAID_CHARS = 600
 
 
 class GameState(TypedDict):
-    """What has happened.
+    """The past of the game.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def _made(ctx: GameContext, decided: Sequence[object]) -> Array:
 
 
 def _tokens(ctx: GameContext, spent: Sequence[dict[str, int]]) -> Array:
-    """What each player spends on each member of its group, ``(groups, group_size, group_size)``."""
+    """Sanctions by player and member of its group, ``(groups, group_size, group_size)``."""
     tokens = np.zeros((ctx.game.groups, ctx.game.group_size, ctx.game.group_size), dtype=int)
     for (_, player), by_name in zip(ctx.seats, spent, strict=True):
         group, seat = ctx.briefing.seat(player)
@@ -144,7 +144,7 @@ async def finish(state: GameState, runtime: Runtime[GameContext]) -> Update:
 
 
 async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Said]:
-    """What the members of a group say in turn."""
+    """The messages of the members of a group, in turn."""
     round_ = len(past) + 1
     said: list[Said] = []
     for player in ctx.groups[group]:

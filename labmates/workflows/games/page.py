@@ -24,7 +24,7 @@ _MOST_SAID: Final = 300
 
 @dataclass(frozen=True)
 class Move:
-    """What a player decided at a stage of a round."""
+    """A player's decision at a stage of a round."""
 
     number: int
     stage: str

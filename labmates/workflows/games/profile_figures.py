@@ -77,7 +77,7 @@ def profile_figure(
 
 @dataclass(frozen=True)
 class _Point:
-    """How a profile is drawn in every panel."""
+    """The drawing of a profile in every panel."""
 
     profile: Profile
     family: str

@@ -26,7 +26,7 @@ NEAR = 0.2
 
 @dataclass(frozen=True)
 class GameProfile:
-    """How a model plays one game.
+    """A model's play of one game.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ def usage(runs: Runs, params: Params) -> Result:
 
 
 def usage_table(records: Iterable[RunRecord]) -> Table:
-    """What a run takes on average: a row for each experiment and model, those with the fewest tokens first."""
+    """The mean usage of a run: a row for each experiment and model, those with the fewest tokens first."""
     found: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
     for run in records:
         found[run.kind][run.models[0]].append(run)

@@ -1,4 +1,4 @@
-"""What players of a tournament are told: rules, goal, what they have seen, and what they are asked for."""
+"""The prompts of a tournament: rules, goal, past, and request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class View:
-    """What one player knows before a round.
+    """The knowledge of one player before a round.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class Briefing:
         )
 
     def _chosen_rule(self, condition: TournamentCondition, player: str) -> str:
-        """What is told of teams that players choose, before they are formed and after."""
+        """The rule about teams that players choose, before they are formed and after."""
         if not condition.has_teams:
             return "- Who is in which team is settled before the first match, by the wishes of the players."
         others = [other for other in condition.players_of[condition.players[player]] if other != player]
@@ -285,7 +285,7 @@ def _further_rules(condition: TournamentCondition) -> str:
 
 
 def _record(view: View) -> str:
-    """What is shown of the opponent's earlier matches, behind its name."""
+    """The opponent's earlier matches as shown behind its name."""
     if view.reputation is None:
         return ""
     cooperated, moves = view.reputation

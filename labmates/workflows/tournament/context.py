@@ -1,4 +1,4 @@
-"""What the nodes of a tournament's graphs work with."""
+"""The context of a tournament's graphs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TournamentContext:
 
     @cached_property
     def actions(self) -> tuple[str, ...]:
-        """What players call both actions."""
+        """The players' names of both actions."""
         return tuple(self.briefing.labels.get(LABELS[action], LABELS[action]) for action in ("C", "D"))
 
     def meant(self, answer: Form) -> dict[str, Any]:

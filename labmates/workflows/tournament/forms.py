@@ -1,4 +1,4 @@
-"""What players of a tournament answer: moves, and answers to comprehension questions."""
+"""The answers of players of a tournament: moves, and answers to comprehension questions."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def record_match(ctx: TournamentContext, match: MatchData) -> None:
 
 
 async def _messages(ctx: TournamentContext, state: MatchState) -> list[tuple[int, str, str]]:
-    """What both players write to each other before the round, if they may; empty for who writes nothing usable."""
+    """The messages of both players before the round, if they may write; empty for an unusable one."""
     when, number = ctx.condition.messages, len(state["rounds"]) + 1
     if when == "none" or (when == "each-match" and number > 1):
         return []
@@ -165,7 +165,7 @@ async def _message(ctx: TournamentContext, state: MatchState, seat: int) -> str:
 
 
 def _with_messages(view: View, messages: Sequence[tuple[int, str, str]], seat: int) -> View:
-    """What a player knows, with the messages of the match, its own first."""
+    """A player's knowledge with the messages of the match, its own first."""
     turned = [(number, first, second) if seat == 0 else (number, second, first) for number, first, second in messages]
     return replace(view, messages=tuple(turned))
 

@@ -1,4 +1,4 @@
-"""What happened in tournaments of the iterated prisoner's dilemma, out of the record: matches, moves, answers, metrics.
+"""Tournaments of the iterated prisoner's dilemma, read from the record: matches, moves, answers, metrics.
 
 A rate is the share of moves that cooperate. Rates of players and of tournaments are made of what was really played:
 where no usable move was given nothing was played, and nothing is counted but the failure.
@@ -56,7 +56,7 @@ class Tournament:
 
     @property
     def structure(self) -> str:
-        """How matches and goals are arranged: ``ri``, ``gc`` or ``sa``."""
+        """The arrangement of matches and goals: ``ri``, ``gc`` or ``sa``."""
         return str(self.condition["structure"])
 
     @cached_property
@@ -116,7 +116,7 @@ class Tournament:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a player and its team did.
+    """The result of a player and its team.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class TournamentState(TypedDict):
 
 
 class Outcome(TypedDict):
-    """What a match leaves to the tournament."""
+    """The result of a match for the tournament."""
 
     matches: list[MatchData]
     plans: dict[str, str]
@@ -130,7 +130,7 @@ class PlanState(TypedDict):
 
 
 class PlanOutcome(TypedDict):
-    """What planning leaves to the match."""
+    """The result of planning for the match."""
 
     plans: dict[str, str]
     planned: dict[str, int]

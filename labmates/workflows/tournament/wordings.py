@@ -45,7 +45,7 @@ class Ours:
         return "unknown before the first round has been played"
 
     def own_team(self, player: str) -> str:
-        """What a player is told of its own team, behind its name."""
+        """The note on a player's own team, behind its name."""
         del player
         return ""
 

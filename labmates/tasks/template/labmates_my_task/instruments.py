@@ -1,4 +1,4 @@
-"""How the evidence of my_task is divided: dial readings, the logbook of their sheets, and the store of gauges."""
+"""The division of the evidence of my_task: dial readings, the logbook of their sheets, and the store of gauges."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MyInstruments(Instruments["MyTruth", "MyFindings"]):
         return tuple(one.make for one in data.truth.stiffness)
 
     def known(self, truth: MyTruth, closed: Collection[str]) -> MyFindings:
-        """What is true of the open makes."""
+        """The truth about the open makes."""
         from labmates_my_task.task import MyFindings
 
         return MyFindings(

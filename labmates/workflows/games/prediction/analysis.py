@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MaterialParams(FitParams):
-    """What is predicted, and from what."""
+    """The outcomes and the predictors."""
 
     games: FilePath | None = Field(
         None,
@@ -59,7 +59,7 @@ class MaterialParams(FitParams):
     draws_seed: int = Field(0, ge=0, description="Seed of draws from posteriors.")
 
     def choice(self) -> Choice:
-        """What of the material is analysed.
+        """The part of the material that is analysed.
 
         Raises
         ------

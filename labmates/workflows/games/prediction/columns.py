@@ -1,4 +1,4 @@
-"""What differs between lab runs of a model, as columns of a regression."""
+"""The conditions of lab runs as columns of a regression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the prediction of lab outcomes needs of its data: a row per observation, and what is left of all rows.
+"""The data of the prediction of lab outcomes: a row per observation, and sufficient statistics of all rows.
 
 Game metrics and benchmark scores are constant within a model, and the other covariates enter linearly. So the rows say
 nothing beyond a mean per model and one triangle for all that varies within models, exactly (`summarise`).
@@ -19,7 +19,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Scale:
-    """How a column was put on a common scale: (value - centre) / spread."""
+    """The standardisation of a column: (value - centre) / spread."""
 
     centre: Array
     spread: Array

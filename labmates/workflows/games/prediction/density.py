@@ -109,12 +109,12 @@ class Collapsed:
 
     @property
     def linear(self) -> int:
-        """How many coefficients are integrated out: μ, α, γ, δ, and those of data sets."""
+        """The number of coefficients that are integrated out: μ, α, γ, δ, and those of data sets."""
         return self.games + 1 + len(self.data.columns) + len(self.data.controls) + self.shift_size
 
     @property
     def shift_size(self) -> int:
-        """How many of them are of data sets; they are the last."""
+        """The number of those of data sets; they are the last."""
         return self.shifts.size if self.shifts else 0
 
     @cached_property
@@ -233,7 +233,7 @@ def _log_prior(hyper: Hyper) -> Array:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the games say; n points, m models, g games, V_i = Σ + SE_i².
+    """The evidence of the games; n points, m models, g games, V_i = Σ + SE_i².
 
     Attributes
     ----------

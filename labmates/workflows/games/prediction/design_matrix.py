@@ -45,7 +45,7 @@ Unit = Literal["condition", "run"]
 
 @dataclass(frozen=True)
 class Choice:
-    """What of the material is to be analysed.
+    """The choice of material to analyse.
 
     Attributes
     ----------

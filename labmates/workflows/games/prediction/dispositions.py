@@ -1,4 +1,4 @@
-"""How dispositions go together across games: their correlations, freed of the noise of what was seen."""
+"""Correlations of dispositions across games, corrected for measurement noise."""
 
 from __future__ import annotations
 

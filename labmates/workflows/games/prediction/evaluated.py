@@ -1,4 +1,4 @@
-"""What fits of the prediction of lab outcomes say of each observation and model, for checks and exports."""
+"""Predictions of fits of lab outcomes for each observation and model, for checks and exports."""
 
 from __future__ import annotations
 

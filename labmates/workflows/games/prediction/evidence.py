@@ -1,4 +1,4 @@
-"""What stands beside the fits of the prediction of an outcome: tests over models, and a verdict in plain words."""
+"""Evidence beside the fits of an outcome: tests over models, and a verdict in plain words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ holds its level."""
 
 @dataclass(frozen=True)
 class Evidence:
-    """What models say without assumptions of how they spread.
+    """Tests over models without assumptions about their distribution.
 
     Attributes
     ----------

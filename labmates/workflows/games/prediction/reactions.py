@@ -1,4 +1,4 @@
-"""What models differ in within their own lab runs: each has its own reaction to tasks, visibility, theory of mind, ….
+"""Models' own reactions to conditions: to tasks, visibility, theory of mind, ….
 
 A factor with levels, such as the task, gives each model a departure from its mean for each level, N(0, σ²); these enter
 by contrasts that sum to 0, so that a model's own level (ω) stays that of an average condition. What has two levels or

@@ -115,13 +115,13 @@ def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
 
 
 def _variant(lab: Lab) -> dict[str, str]:
-    """What the user asked of the profiles' condition, other than the usual."""
+    """The user's changes to the usual condition of profiles."""
     return {name: str(lab.given[name]) for name in USUAL if name in lab.given}
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """How a model plays, and what its profile took.
+    """A model's profile and its cost.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ def _headline(use: Usefulness) -> str:
 
 
 def _standings(screened: Screened) -> list[str]:
-    """How far outside the study the model lies; outcomes with the same answer share a sentence."""
+    """The distance of the model from the study; outcomes with the same answer share a sentence."""
     outcomes: dict[str, list[str]] = {}
     for outcome, standing in screened.standings.items():
         where = standing.where.replace("within", "within the range")

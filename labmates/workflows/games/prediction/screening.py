@@ -1,4 +1,4 @@
-"""What a fitted study says of a model that has not been in the lab: predicted outcomes, and how far it lies outside.
+"""Predicted lab outcomes of a model that has never run in the lab, and its distance from the fitted study.
 
 A model's dispositions are not known but measured: given its profile and the population of dispositions they are normal,
 and so is the outcome, given the coefficients. The interval covers the error of the profile, the uncertainty of all
@@ -32,7 +32,7 @@ FAR_LEVERAGE: Final = 2.0
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a model lies from those that the study was fitted on.
+    """The distance of a model from those that the study was fitted on.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What data sets do to the scores of all models alike.
+"""Shifts of data sets: their effect on the scores of all models alike.
 
 A seed fixes the data set of a task, and all models and conditions work on the same few. Some are harder than others:
 each shifts scores by its own N(0, σ²). How far shifts differ is told by runs of the same model and condition on

@@ -106,7 +106,7 @@ def printed(outcome: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class World:
-    """What else is true of a simulated study; by default nothing, as the paper has it.
+    """Further truths of a simulated study; by default none, as in the paper.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ _CONDITION, _SCORES, _METRICS = "condition.", "scores.", "metrics."
 
 @dataclass(frozen=True)
 class Level:
-    """How a model plays one game.
+    """A model's play of one game.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What has no part in an analysis, and why.
+    """An exclusion from an analysis, and its reason.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class LeftOut:
 
     @property
     def sentence(self) -> str:
-        """What is left out, and why."""
+        """The exclusion and its reason in a sentence."""
         what = f"{self.count} {self.what}" if self.what in ("runs", "simulations") else self.what
         return f"{what}: {self.reason}"
 

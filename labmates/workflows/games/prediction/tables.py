@@ -73,7 +73,7 @@ class OutcomeResult:
 
     @property
     def warnings(self) -> list[str]:
-        """What is doubtful about the fits, with the form that it is said of."""
+        """The warnings about the fits, each with its form."""
         ours = [f"{form}: {text}" for form, fit in self.fits.items() for text in fit.warnings]
         theirs = [f"{form}, NUTS: {text}" for form, fit in self.checks.items() for text in fit.diagnostics.warnings]
         return ours + theirs

@@ -1,1 +1,1 @@
-"""What drives how near play is to the optimum?"""
+"""The regression of how near play is to the optimum."""

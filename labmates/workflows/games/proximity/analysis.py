@@ -35,7 +35,7 @@ class SimulationsParams(FitParams):
     seed: int = Field(0, ge=0, description="Seed of draws and permutations.")
 
     def specifications(self) -> tuple[Specification, ...]:
-        """What is fitted."""
+        """The specifications to fit."""
         return ("paper", "robust") if self.spec == "both" else (self.spec,)
 
     def own(self) -> Covariates:

@@ -51,7 +51,7 @@ class Cells:
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """The number of rows."""
         return int(self.count.sum())
 
     @property

@@ -1,4 +1,4 @@
-"""What the models themselves say beside a regression of proximity: tests over models, and how well they can tell."""
+"""Checks beside a regression of proximity: tests over models, and their power."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits of the regression of proximity say of each cell and model, for checks and exports."""
+"""Predictions of fits of proximity for each cell and model, for checks and exports."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Fit:
 
     @property
     def cells(self) -> Cells:
-        """What was fitted."""
+        """The fitted cells."""
         return self.model.cells
 
 

@@ -1,4 +1,4 @@
-"""What proximity to the optimum is regressed on: names, order and labels of predictors."""
+"""Predictors of proximity to the optimum: names, order and labels of predictors."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ PREDICTORS: Final[dict[Question, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is fitted for one question.
+    """The data that are fitted for one question.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ class ProximityReport:
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the draws, and what to do about it."""
+        """The problems of the draws, and their remedies."""
         told: list[tuple[str, Posterior]] = [(one.specification, one.posterior) for one in self.fits]
         told += [(one.name, one.posterior) for one in self.cross_checks]
         return [f"{name}: {text}" for name, posterior in told for text in posterior.diagnostics.warnings]

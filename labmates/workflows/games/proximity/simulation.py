@@ -58,7 +58,7 @@ _SIMULATIONS, _CANONICAL, _USUAL_SIZE = 50, 18_000, 5
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true in a simulated study.
+    """The truth of a simulated study.
 
     Attributes
     ----------

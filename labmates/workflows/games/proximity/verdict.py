@@ -1,4 +1,4 @@
-"""What a regression of proximity says in plain words, and where the data can't tell."""
+"""The verdict of a regression of proximity in plain words, and the limits of the data."""
 
 from __future__ import annotations
 
