@@ -35,7 +35,7 @@ USUAL_PORT = 8643
     "upstreams",
     multiple=True,
     metavar="MODEL",
-    help="A model that seats may ask: openai: or anthropic:, with ?base_url=URL for another server. [required]",
+    help="A model that seats may ask, with ?base_url=URL for a server of your own. [required]",
 )
 @click.option("--prices", metavar="LIST", help="What calls are charged. [default: what the providers charge]")
 @click.option("--max-output-tokens", type=click.IntRange(1), default=4096, show_default=True, help="Of a reply.")

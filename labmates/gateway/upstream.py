@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from labmates.budgets.prices import Price, PriceList
 from labmates.errors import UsageError
-from labmates.models.endpoints import endpoint_of, price_of
-from labmates.models.entries import named_entries, read_reference
+from labmates.models.check import check_models
+from labmates.models.endpoints import endpoint_of, known_price
+from labmates.models.entries import DEFAULT_ACCESS, Access, named_entries, read_reference
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 
-ADDRESSES = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
-"""Providers whose protocols the gateway speaks, and where they are asked."""
+if TYPE_CHECKING:
+    from labmates.gateway.calls import Call
+    from labmates.gateway.protocols.base import Prompt, Protocol
+    from labmates.models.reply import Reply
+
+    Ask = Callable[[Call, Prompt], Awaitable[Reply]]
+
+ADDRESSES = {"anthropic": "https://api.anthropic.com"}
+"""Where providers are asked whose address LangChain knows, and whose protocol the gateway speaks."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +42,34 @@ class Upstream:
         The provider's key.
     price
         What a call is charged.
+    access
+        How LangChain reaches it for a program that speaks another protocol.
+    ask
+        Asks it in LangChain's terms, pays and records; by default the gateway does.
     """
 
     name: str
     provider: str
     model: str
     address: str
-    key: str
+    key: str = field(repr=False)
     price: Price
+    access: Access = DEFAULT_ACCESS
+    ask: Ask | None = None
+
+    @property
+    def full_name(self) -> str:
+        """Provider and model."""
+        return f"{self.provider}:{self.model}"
 
     @property
     def names(self) -> tuple[str, ...]:
         """What programs may call it."""
-        return tuple(dict.fromkeys((self.name, f"{self.provider}:{self.model}", self.model)))
+        return tuple(dict.fromkeys((self.name, self.full_name, self.model)))
+
+    def speaks(self, protocol: Protocol) -> bool:
+        """Whether requests of a protocol are passed on as they are."""
+        return self.ask is None and self.provider == protocol.provider
 
     def headers(self) -> dict[str, str]:
         """What authorises a request."""
@@ -69,6 +94,9 @@ def read_upstreams(texts: Sequence[str], prices: PriceList | None, environment: 
         If a model can't be used through the gateway, its price is unknown, or two share a name.
     """
     found = [_read(text, prices, environment) for text in texts]
+    asked = [upstream for upstream in found if upstream.provider not in ("openai", "anthropic")]
+    options = ModelOptions(entries={upstream.full_name: upstream.access for upstream in asked})
+    asyncio.run(check_models([upstream.full_name for upstream in asked], options))
     names = [name for upstream in found for name in upstream.names]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"--upstream: two models are called '{twice[0]}'")
@@ -77,16 +105,13 @@ def read_upstreams(texts: Sequence[str], prices: PriceList | None, environment: 
 
 def _read(text: str, prices: PriceList | None, environment: Mapping[str, str]) -> Upstream:
     entry = read_reference(text, named_entries())
-    if entry.provider not in ADDRESSES:
-        known = " and ".join(f"{name}:" for name in ADDRESSES)
-        raise UsageError(f"--upstream: the gateway speaks the protocols of {known} models; '{text}' is neither")
     if "?" in entry.name:
         raise UsageError(
             f"--upstream: programs choose the settings of their calls; remove '{entry.name.partition('?')[2]}'"
         )
     model, options = parse_model(entry.name), ModelOptions(entries={entry.name: entry.access})
     endpoint = endpoint_of(model, options, environment)
-    price = prices.of(entry.name) if prices else price_of(model, endpoint, options)
+    price = prices.of(entry.name) if prices else known_price(entry.name, options)
     if price is None:
         raise UsageError(
             f"--upstream: the price of '{text}' is unknown; give --prices input=0.5,output=3 (dollars per million "
@@ -94,4 +119,4 @@ def _read(text: str, prices: PriceList | None, environment: Mapping[str, str]) -
         )
     address = ADDRESSES.get(endpoint.address, endpoint.address).rstrip("/").removesuffix("/v1")
     name = text.partition("?")[0].strip()
-    return Upstream(name, entry.provider, entry.model, address, endpoint.key, price)
+    return Upstream(name, entry.provider, entry.model, address, endpoint.key, price, entry.access)

@@ -203,7 +203,7 @@ def test_a_call_that_waited_in_vain_may_be_tried_again() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "other"}, "model 'other' is not served at /v1/chat/completions; served: openai:m"),
+        ({"model": "other"}, "model 'other' is not served; served: openai:m"),
         ({"model": None}, "model None is not served"),
         ({"n": 0}, "'n' must be a number from 1 to 128"),
         ({"max_tokens": -1}, "'max_completion_tokens' must be a number of tokens"),

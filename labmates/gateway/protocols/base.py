@@ -1,13 +1,22 @@
-"""The HTTP protocols that the gateway speaks: what a request may cost, and what a reply has used."""
+"""The HTTP protocols that the gateway speaks: what a request may cost, and what a reply has used.
+
+A request for a model behind another protocol is read into LangChain's messages, and its reply is written in the
+protocol of the request.
+"""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from langchain_core.messages import BaseMessage, convert_to_messages
+
+from labmates.budgets.usage import Usage
 from labmates.errors import LabmatesError
+from labmates.models.reply import Reply
 
 Json = dict[str, Any]
 
@@ -25,6 +34,31 @@ class RefusedRequestError(LabmatesError):
 
 
 @dataclass(frozen=True)
+class Prompt:
+    """A request in LangChain's terms.
+
+    Attributes
+    ----------
+    tools
+        As chat completions have them.
+    stop
+        Texts that end the reply.
+    """
+
+    messages: list[BaseMessage]
+    tools: list[Json]
+    temperature: float | None
+    seed: int
+    response_format: Json | None
+    stop: tuple[str, ...]
+
+    def ended(self, reply: Reply) -> Reply:
+        """The reply up to the first text that ends it."""
+        ends = [place for text in self.stop if text and (place := reply.text.find(text)) >= 0]
+        return replace(reply, text=reply.text[: min(ends)], tool_calls=(), finish="stop") if ends else reply
+
+
+@dataclass(frozen=True)
 class Protocol(ABC):
     """One endpoint of a provider's API.
 
@@ -38,12 +72,15 @@ class Protocol(ABC):
         The provider of the models that are asked by it.
     limits
         Names of the limit on a reply's tokens, the current one first.
+    stop
+        Name of the texts that end a reply.
     """
 
     name: str
     path: str
     provider: str
     limits: tuple[str, ...]
+    stop: str = "stop"
 
     CHOICES: ClassVar[int] = 128
 
@@ -62,7 +99,7 @@ class Protocol(ABC):
             raise RefusedRequestError("'service_tier' must be auto, default or flex: other tiers have other prices")
         if "web_search_options" in body:
             raise RefusedRequestError("'web_search_options' is not supported: searches are billed apart from tokens")
-        for tool in _list(body, "tools"):
+        for tool in list_of(body, "tools"):
             kind = tool.get("type") if isinstance(tool, Mapping) else None
             if not (kind in _OWN_TOOLS or (self.provider == "anthropic" and kind is None)):
                 raise RefusedRequestError(f"tool of type '{kind}' is not supported: the provider bills it apart")
@@ -96,6 +133,54 @@ class Protocol(ABC):
             return False
         return not (body.get("stream_options") or {}).get("include_usage")
 
+    def prompt(self, body: Json) -> Prompt:
+        """The request in LangChain's terms, for a model behind another protocol.
+
+        Raises
+        ------
+        RefusedRequestError
+            If it is malformed, or asks for what such a model can't do.
+        """
+        if self.choices(body) > 1:
+            raise RefusedRequestError("this model, which another protocol serves, gives one reply: leave out 'n'")
+        choice = body.get("tool_choice")
+        kind = choice.get("type") if isinstance(choice, Mapping) else choice
+        if kind not in (None, "auto", "none"):
+            raise RefusedRequestError("'tool_choice' can't force a tool on this model, which another protocol serves")
+        stop = body.get(self.stop) or []
+        try:
+            return Prompt(
+                messages=convert_to_messages(list(self.messages(body))),
+                tools=[] if kind == "none" else [self.tool(tool) for tool in list_of(body, "tools")],
+                temperature=body.get("temperature"),
+                seed=int(body.get("seed") or 0),
+                response_format=self.response_format(body),
+                stop=(stop,) if isinstance(stop, str) else tuple(map(str, stop)),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+            raise RefusedRequestError(f"the request is malformed: {reason}") from error
+
+    @abstractmethod
+    def messages(self, body: Json) -> Iterator[Json]:
+        """The transcript of a request, as chat completions have it."""
+
+    @abstractmethod
+    def tool(self, tool: Json) -> Json:
+        """A tool of a request, as chat completions have it."""
+
+    @abstractmethod
+    def response_format(self, body: Json) -> Json | None:
+        """What the reply to a request is held to, as chat completions have it."""
+
+    @abstractmethod
+    def reply(self, reply: Reply, model: str) -> Json:
+        """The body of a reply that came from a model behind another protocol."""
+
+    @abstractmethod
+    def events(self, reply: Json, body: Json) -> Iterator[bytes]:
+        """The stream of a whole reply."""
+
     @abstractmethod
     def usage(self, part: Json) -> Json | None:
         """The tokens in a reply or an event of a stream, as LangChain's ``usage_metadata``; None if it has none."""
@@ -104,51 +189,6 @@ class Protocol(ABC):
         """The body of an error."""
         kind = {402: "insufficient_quota", 429: "rate_limit_exceeded"}.get(status, "invalid_request_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
-
-
-class Chat(Protocol):
-    """OpenAI's chat completions."""
-
-    def usage(self, part: Json) -> Json | None:
-        """The tokens in a reply or in the last event of a stream."""
-        return _metadata(part.get("usage"), "prompt_tokens", "completion_tokens")
-
-
-class Responses(Protocol):
-    """OpenAI's responses."""
-
-    def usage(self, part: Json) -> Json | None:
-        """The tokens in a reply or in the event that ends a stream."""
-        response = part.get("response", part)
-        return _metadata(response.get("usage"), "input_tokens", "output_tokens") if isinstance(response, dict) else None
-
-
-class Messages(Protocol):
-    """Anthropic's messages."""
-
-    def usage(self, part: Json) -> Json | None:
-        """The tokens in a reply, or in the events that begin and end a stream."""
-        message = part.get("message", part)
-        usage = message.get("usage") if isinstance(message, dict) else None
-        if not isinstance(usage, dict):
-            return None
-        read, written = (usage.get(f"cache_{name}_input_tokens") or 0 for name in ("read", "creation"))
-        found: Json = {"output_tokens": usage.get("output_tokens")}
-        if isinstance(count := usage.get("input_tokens"), int):
-            found["input_tokens"] = count + read + written
-            found["input_token_details"] = {"cache_read": read, "cache_creation": written}
-        return found
-
-    def error(self, status: int, message: str) -> Json:
-        """The body of an error."""
-        kind = {402: "billing_error", 401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
-        return {"type": "error", "error": {"type": kind.get(status, "invalid_request_error"), "message": message}}
-
-
-CHAT = Chat("chat", "/v1/chat/completions", "openai", ("max_completion_tokens", "max_tokens"))
-RESPONSES = Responses("responses", "/v1/responses", "openai", ("max_output_tokens",))
-MESSAGES = Messages("messages", "/v1/messages", "anthropic", ("max_tokens",))
-PROTOCOLS: tuple[Protocol, ...] = (CHAT, RESPONSES, MESSAGES)
 
 
 def referred_images(body: Json) -> int:
@@ -185,7 +225,22 @@ def _blocks(value: object) -> Iterator[Mapping[str, Any]]:
             stack += item
 
 
-def _metadata(usage: object, prompt: str, reply: str) -> Json | None:
+def list_of(body: Json, name: str) -> list[Any]:
+    """A list in a request; empty if it is missing."""
+    value = body.get(name) or []
+    if not isinstance(value, list):
+        raise RefusedRequestError(f"'{name}' must be a list")
+    return value
+
+
+def event(data: Json, name: str = "") -> bytes:
+    """An event of a stream."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+
+
+def openai_usage(usage: object, prompt: str, reply: str) -> Json | None:
+    """OpenAI's report of tokens as LangChain's; `prompt` and `reply` are the names of its counts."""
     if not isinstance(usage, dict):
         return None
     details = usage.get(f"{prompt}_details") or {}
@@ -198,8 +253,12 @@ def _metadata(usage: object, prompt: str, reply: str) -> Json | None:
     }
 
 
-def _list(body: Json, name: str) -> list[Any]:
-    value = body.get(name) or []
-    if not isinstance(value, list):
-        raise RefusedRequestError(f"'{name}' must be a list")
-    return value
+def report(usage: Usage, prompt: str, reply: str) -> Json:
+    """A report of tokens as OpenAI has it; `prompt` and `reply` are the names of its counts."""
+    return {
+        prompt: usage.input_tokens,
+        reply: usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        f"{prompt}_details": {"cached_tokens": usage.cached_tokens},
+        f"{reply}_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }

@@ -1,0 +1,64 @@
+"""Models behind another protocol than that of a request: LangChain asks them, and their reply comes in one piece."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse, Response
+
+from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from labmates.budgets.meter import CallMeter
+from labmates.budgets.prices import FREE
+from labmates.budgets.purse import Purse
+from labmates.gateway.calls import Call
+from labmates.gateway.protocols.base import Prompt
+from labmates.models.errors import ContextOverflowError, ModelCallError
+from labmates.models.reply import Reply
+
+
+async def ask(call: Call) -> Response:
+    """Ask the model, and write its reply in the protocol of the request; a stream holds it in one piece."""
+    prompt = call.protocol.prompt(call.body)
+    try:
+        reply = await (call.upstream.ask or paid_by_pool)(call, prompt)
+    except InsufficientFundsError:
+        return call.error(402, "the shared budget can't pay this call")
+    except ModelCallError as error:
+        status = 400 if isinstance(error, ContextOverflowError) else error.status or 502
+        return call.error(status, call.gateway.redact(str(error)))
+    body = call.protocol.reply(prompt.ended(reply), call.body["model"])
+    if not call.body.get("stream"):
+        return JSONResponse(body)
+    return Response(b"".join(call.protocol.events(body, call.body)), media_type="text/event-stream")
+
+
+async def paid_by_pool(call: Call, prompt: Prompt) -> Reply:
+    """The reply of a model that the gateway's pool pays.
+
+    It is asked once, since a program tries again by itself.
+    """
+    payment = await call.hold()
+    lost: list[str] = []
+    try:
+        reply = await call.gateway.hub.call(
+            call.upstream.full_name,
+            prompt.messages,
+            tools=prompt.tools,
+            seed=prompt.seed,
+            max_output_tokens=payment.limit,
+            temperature=prompt.temperature,
+            insist=False,
+            response_format=prompt.response_format,
+            meter=_watching(lost),
+        )
+    except BaseException as error:
+        if lost:
+            payment.lost(504, lost[-1])
+        else:
+            payment.free(getattr(error, "status", None) or 502, call.gateway.redact(str(error)))
+        raise
+    payment.settle(reply.usage, reply.message.model_dump(mode="json"), "; ".join(reply.notes))
+    return reply
+
+
+def _watching(lost: list[str]) -> CallMeter:
+    """A meter that takes no money, and adds to `lost` why an attempt may be billed though it brought no reply."""
+    return CallMeter(Purse(Ledger(0), "", {}), FREE, "", 0, 0, lost=lambda _entry, reason, _bill: lost.append(reason))

@@ -1,0 +1,179 @@
+"""One exchange of a program with a model: its request, its money and its record."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from labmates.budgets.pool import Hold, Pool
+from labmates.budgets.prices import Price
+from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
+from labmates.budgets.usage import Usage
+from labmates.gateway.exchanges import Exchange
+from labmates.gateway.protocols.base import IMAGE_TOKENS, Json, Protocol, RefusedRequestError, referred_images
+from labmates.gateway.seats import Seat
+from labmates.gateway.upstream import Upstream
+
+if TYPE_CHECKING:
+    from labmates.gateway.server import Gateway
+
+MOST_BYTES = 32_000_000
+"""Longest request."""
+LEFT = 499
+"""Status of an exchange whose program left before its end."""
+
+
+class Call:
+    """One exchange, from the request to its charge.
+
+    Attributes
+    ----------
+    body
+        The request.
+    upstream
+        The model that it asks.
+    tokens
+        The most that the prompt can have.
+    """
+
+    upstream: Upstream
+
+    def __init__(self, gateway: Gateway, protocol: Protocol, seat: Seat) -> None:
+        self.gateway, self.protocol, self.seat = gateway, protocol, seat
+        self.body: Json = {}
+        self.tokens = 0
+        self._began = time.time()
+        self._model = ""
+
+    async def read(self, request: Request) -> None:
+        """Read the request, and check that its cost has a bound.
+
+        Raises
+        ------
+        RefusedRequestError
+            If it has none, or the request is malformed.
+        """
+        raw = await _read(request)
+        body = parsed(raw)
+        if body is None:
+            raise RefusedRequestError("the request is not a JSON object")
+        self.body = body
+        name = body.get("model")
+        models = self.gateway.models
+        if not isinstance(name, str) or name not in models:
+            known = ", ".join(dict.fromkeys(upstream.name for upstream in models.values()))
+            raise RefusedRequestError(f"model {name!r} is not served; served: {known}")
+        self.upstream = models[name]
+        self._model = self.upstream.name
+        self.protocol.check(body)
+        self.tokens = len(raw) + TEMPLATE_TOKENS + IMAGE_TOKENS * referred_images(body)
+
+    async def hold(self) -> Payment:
+        """Hold the most that the call can cost; see `Seats.hold`."""
+        upstream, seats = self.upstream, self.gateway.seats
+        wanted = self.protocol.wanted(self.body) or self.gateway.max_output_tokens
+        choices = self.protocol.choices(self.body)
+        hold, limit = await seats.hold(self.seat, upstream.name, upstream.price, self.tokens, wanted, choices)
+        return Payment(self, hold, seats.pool, upstream.price, limit, choices)
+
+    def error(self, status: int, message: str) -> Response:
+        """An error in the form of the protocol."""
+        return JSONResponse(self.protocol.error(status, message), status)
+
+    def refused(self, status: int, message: str) -> Response:
+        """Answer a request that was not passed on."""
+        self.note(status, self.protocol.error(status, message), note=message)
+        return self.error(status, message)
+
+    def prompt_tokens(self) -> int:
+        """The estimated tokens of the prompt."""
+        return estimate_tokens(json.dumps(self.body, ensure_ascii=False))
+
+    def note(
+        self,
+        status: int,
+        reply: object,
+        *,
+        cost: int = 0,
+        uncovered: int = 0,
+        usage: Usage | None = None,
+        note: str = "",
+    ) -> None:
+        """Record how the exchange ended."""
+        names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
+        tokens = {name: getattr(usage, name) for name in names} if usage else {}
+        self.gateway.record(
+            Exchange(
+                at=self._began,
+                seconds=round(time.time() - self._began, 6),
+                seat=self.seat.name,
+                protocol=self.protocol.name,
+                model=self._model,
+                status=status,
+                cost=cost,
+                uncovered=uncovered,
+                usage=tokens,
+                note=note,
+                request=self.body,
+                reply=reply,
+            )
+        )
+
+
+class Payment:
+    """The money of a call that is made; each ends with exactly one of `free`, `lost` and `settle`.
+
+    Attributes
+    ----------
+    limit
+        The limit on each reply, in tokens.
+    most
+        The limit on all replies together.
+    """
+
+    def __init__(self, call: Call, hold: Hold, pool: Pool, price: Price, limit: int, choices: int) -> None:
+        self.limit, self.most = limit, limit * choices
+        self._call, self._hold, self._pool, self._price = call, hold, pool, price
+
+    def free(self, status: int, reply: object) -> None:
+        """Give the money back: the provider bills nothing."""
+        self._hold.release("not billed")
+        self._pool.wake()
+        self._call.note(status, reply, note="not billed")
+
+    def lost(self, status: int, reason: str, reply: object = None) -> None:
+        """Charge the estimated prompt and the whole limit: nobody knows what the provider bills."""
+        usage = Usage(self._call.prompt_tokens(), self.most, estimated=True)
+        self._charge(status, self._price.dearest, usage, reply, f"may be billed ({reason})")
+
+    def settle(self, usage: Usage, reply: object, note: str = "") -> None:
+        """Charge what the reply used."""
+        self._charge(200, self._price, usage, reply, note)
+
+    def _charge(self, status: int, price: Price, usage: Usage, reply: object, note: str) -> None:
+        line = self._hold.charge(usage.cost(price), usage, note)
+        self._pool.wake()
+        self._call.note(status, reply, cost=-line.amount, uncovered=line.uncovered, usage=usage, note=note)
+
+
+def parsed(content: bytes) -> Json | None:
+    """A JSON object; None if it is none."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+async def _read(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise RefusedRequestError(f"the request is longer than {MOST_BYTES:,} bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,254 @@
+"""Programs that speak one protocol, and models behind another: both get what they would get from their own kind."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from langchain_core.messages import AIMessage
+
+from labmates.budgets.prices import PriceList
+from labmates.budgets.usage import Usage
+from labmates.gateway.protocols.base import Protocol, RefusedRequestError
+from labmates.gateway.protocols.chat import CHAT
+from labmates.gateway.protocols.messages import MESSAGES
+from labmates.gateway.protocols.responses import RESPONSES
+from labmates.gateway.upstream import read_upstreams
+from labmates.models.reply import Reply
+from tests.gateway.conftest import KEY, PRICE, Served, served
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.openai_server import Answer, Call, OpenAIServer, fault
+
+SCHEMA: Any = {"type": "object", "properties": {"where": {"type": "string"}}, "required": ["where"]}
+LOOK = {"name": "look", "description": "Look somewhere."}
+USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
+LOOKS = Answer(text="Let me look.", calls=(Call("look", {"where": "here"}, "call_1"),), usage=USAGE)
+ENDS = Answer(text="It is here.", usage=USAGE)
+
+
+class ChatProgram:
+    """Asks by chat completions, and says what came back as its protocol has it."""
+
+    def __init__(self, gateway: Served, model: str, stream: bool) -> None:
+        self.client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key(), max_retries=0)
+        self.model, self.stream = model, stream
+        self.messages: list[Any] = [{"role": "system", "content": "Be brief."}]
+        self.tools: Any = [{"type": "function", "function": {**LOOK, "parameters": SCHEMA}}]
+
+    def ask(self, question: str) -> tuple[str, list[Any]]:
+        self.messages.append({"role": "user", "content": question})
+        return self._turn()
+
+    def result(self, text: str) -> tuple[str, list[Any]]:
+        self.messages.append({"role": "tool", "tool_call_id": "call_1", "content": text})
+        return self._turn()
+
+    def _turn(self) -> tuple[str, list[Any]]:
+        asked: dict[str, Any] = {"model": self.model, "messages": self.messages, "tools": self.tools, "max_tokens": 300}
+        if self.stream:
+            with self.client.chat.completions.stream(**asked) as events:
+                message: Any = events.get_final_completion().choices[0].message
+        else:
+            message = self.client.chat.completions.create(**asked).choices[0].message
+        said = {"role": "assistant", "content": message.content}
+        calls = [call.model_dump(exclude={"function": {"parsed_arguments"}}) for call in message.tool_calls or ()]
+        self.messages.append({**said, "tool_calls": calls} if calls else said)
+        return message.content, [
+            (call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls
+        ]
+
+
+class ResponsesProgram(ChatProgram):
+    """Asks by responses."""
+
+    def __init__(self, gateway: Served, model: str, stream: bool) -> None:
+        super().__init__(gateway, model, stream)
+        self.messages = []
+        self.tools = [{"type": "function", **LOOK, "parameters": SCHEMA}]
+
+    def result(self, text: str) -> tuple[str, list[Any]]:
+        self.messages.append({"type": "function_call_output", "call_id": "call_1", "output": text})
+        return self._turn()
+
+    def _turn(self) -> tuple[str, list[Any]]:
+        asked: dict[str, Any] = {"model": self.model, "input": self.messages, "tools": self.tools}
+        asked |= {"instructions": "Be brief.", "max_output_tokens": 300}
+        if self.stream:
+            with self.client.responses.stream(**asked) as events:
+                response: Any = events.get_final_response()
+        else:
+            response = self.client.responses.create(**asked)
+        items = [item.model_dump(exclude_none=True) for item in response.output]
+        self.messages += [{k: v for k, v in item.items() if k != "parsed_arguments"} for item in items]
+        calls = [(one["name"], json.loads(one["arguments"])) for one in items if one["type"] == "function_call"]
+        return response.output_text, calls
+
+
+class MessagesProgram(ChatProgram):
+    """Asks by Anthropic's messages."""
+
+    def __init__(self, gateway: Served, model: str, stream: bool) -> None:
+        self.asking = anthropic.Anthropic(base_url=gateway.url, api_key=gateway.key(), max_retries=0)
+        self.model, self.stream = model, stream
+        self.messages = []
+        self.tools = [{**LOOK, "input_schema": SCHEMA}]
+
+    def result(self, text: str) -> tuple[str, list[Any]]:
+        block = {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": text}]}
+        self.messages.append({"role": "user", "content": [block]})
+        return self._turn()
+
+    def _turn(self) -> tuple[str, list[Any]]:
+        asked: dict[str, Any] = {"model": self.model, "messages": self.messages, "tools": self.tools}
+        asked |= {"system": "Be brief.", "max_tokens": 300}
+        if self.stream:
+            with self.asking.messages.stream(**asked) as events:
+                message: Any = events.get_final_message()
+        else:
+            message = self.asking.messages.create(**asked)
+        content = [block.to_dict() for block in message.content]
+        self.messages.append({"role": "assistant", "content": content})
+        text = "".join(block["text"] for block in content if block["type"] == "text")
+        return text, [(block["name"], block["input"]) for block in content if block["type"] == "tool_use"]
+
+
+@contextmanager
+def translating(provider: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Served, list[Any]]]:
+    """A gateway before a server that looks once; the transcripts that it gets, as chat completions have them."""
+    sent: list[Any] = []
+
+    def behave(request: Any, _number: int) -> Answer:
+        sent.append(request["messages"])
+        return LOOKS if len(sent) == 1 else ENDS
+
+    monkeypatch.setenv("SERVER_KEY", KEY)
+    with (AnthropicServer if provider == "anthropic" else OpenAIServer)(behave) as server:
+        named = f"{provider}:m?base_url={server.base_url}&api_key_env=SERVER_KEY"
+        upstreams = read_upstreams([named], PriceList(default=PRICE), os.environ)
+        with served(*upstreams) as gateway:
+            yield gateway, sent
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("program", "provider"),
+    [
+        (ChatProgram, "anthropic"),
+        (ResponsesProgram, "anthropic"),
+        (MessagesProgram, "openai"),
+        (ResponsesProgram, "openai"),  # a server without responses
+    ],
+)
+def test_a_program_uses_a_model_behind_another_protocol(
+    program: type[ChatProgram], provider: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with translating(provider, monkeypatch) as (gateway, sent):
+        asking = program(gateway, "m", stream)
+        assert asking.ask("Where is it?") == ("Let me look.", [("look", {"where": "here"})])
+        assert asking.result("found at x") == ("It is here.", [])
+        asking.ask("Sure?")
+        paid = [exchange.cost for exchange in gateway.exchanges if exchange.cost]
+    assert paid == [40 + 90] * 3
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"where": "here"}'}}
+    looked = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
+    assert sent[-1] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Where is it?"},
+        looked,
+        {"role": "tool", "tool_call_id": "call_1", "content": "found at x"},
+        {"role": "assistant", "content": "It is here."},
+        {"role": "user", "content": "Sure?"},
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_translated_errors_have_the_form_of_the_protocol(stream: bool) -> None:
+    wrong = fault(429, {"error": {"message": f"slow down, {KEY}"}})
+    with OpenAIServer(wrong) as server:
+        upstreams = read_upstreams([f"openai:m?base_url={server.base_url}"], PriceList(default=PRICE), os.environ)
+        with served(*upstreams) as gateway:
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}], "stream": stream}
+            status, body = gateway.ask("/v1/messages", asked)
+            [exchange] = gateway.settled()
+    assert status == exchange.status == 429
+    assert body["error"]["type"] == "rate_limit_error"
+    assert (exchange.cost, exchange.note) == (0, "not billed")
+    assert KEY not in json.dumps(body) + str(exchange)
+
+
+@pytest.mark.parametrize("answer", [Answer(cut="before"), Answer(cut="within"), Answer(silent=True)])
+def test_a_translated_call_that_is_lost_is_charged_in_full(answer: Answer) -> None:
+    with OpenAIServer(answer) as server:
+        upstreams = read_upstreams([f"openai:m?base_url={server.base_url}"], PriceList(default=PRICE), os.environ)
+        with served(*upstreams, timeout=1.0) as gateway:
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            status, _ = gateway.ask("/v1/messages", asked)
+            [exchange] = gateway.settled()
+    assert status == 502
+    assert exchange.note.startswith("may be billed")
+    assert exchange.usage["output_tokens"] == 300
+
+
+@pytest.mark.parametrize(
+    ("protocol", "body", "message"),
+    [
+        (CHAT, {"messages": [{"role": "user", "content": "x"}], "n": 2}, "gives one reply"),
+        (CHAT, {"messages": [{"role": "user", "content": "x"}], "tool_choice": "required"}, "can't force a tool"),
+        (CHAT, {"messages": [{"role": "king", "content": "x"}]}, "the request is malformed: Unexpected message type"),
+        (CHAT, {"messages": "x"}, "'messages' must be a list"),
+        (RESPONSES, {"model": "m"}, "the request is malformed: no 'input'"),
+        (RESPONSES, {"input": [{"type": "computer_call"}]}, "takes no items of type 'computer_call'"),
+        (RESPONSES, {"input": "x", "tools": [{"type": "custom", "name": "y"}]}, "has no tools of type 'custom'"),
+        (MESSAGES, {"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "no blocks of type 'document'"),
+        (MESSAGES, {"messages": [{"role": "user"}]}, "the request is malformed: no 'content'"),
+        (MESSAGES, {"messages": [7]}, "the request is malformed"),
+        (MESSAGES, {"messages": [], "tools": [{}]}, "the request is malformed: no 'name'"),
+    ],
+)
+def test_requests_that_another_protocol_can_not_express_are_refused(
+    protocol: Protocol, body: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RefusedRequestError, match=message):
+        protocol.prompt(body)
+
+
+def test_results_of_tools_come_before_the_words_beside_them() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    used = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "tool_use", "id": "a", "name": "look", "input": {}},
+    ]
+    came = [{"type": "text", "text": "And?"}, picture, {"type": "tool_result", "tool_use_id": "a", "content": "x"}]
+    body = {"messages": [{"role": "assistant", "content": used}, {"role": "user", "content": came}]}
+    call, result, words = MESSAGES.prompt(body).messages
+    assert (call.content, result.type, result.content) == ("", "tool", "x")
+    assert words.content == [
+        {"type": "text", "text": "And?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ]
+
+
+def test_every_protocol_names_the_format_of_a_reply() -> None:
+    form = {"name": "reply", "schema": SCHEMA}
+    asked = {"type": "json_schema", "json_schema": form}
+    user: Any = {"messages": [{"role": "user", "content": "x"}]}
+    assert CHAT.prompt({**user, "response_format": asked}).response_format == asked
+    assert (
+        RESPONSES.prompt({"input": "x", "text": {"format": {"type": "json_schema", **form}}}).response_format == asked
+    )
+    assert RESPONSES.prompt({"input": "x", "text": {"format": {"type": "text"}}}).response_format is None
+    config = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert MESSAGES.prompt({**user, "output_config": config}).response_format == asked
+
+
+def test_a_text_that_ends_a_reply_ends_it() -> None:
+    prompt = CHAT.prompt({"messages": [{"role": "user", "content": "x"}], "stop": ["END", "OBS"]})
+    reply = Reply("first OBS then END", (), (), AIMessage(""), "stop", Usage(1, 1))
+    assert prompt.ended(reply).text == "first "
+    assert MESSAGES.prompt({"messages": [], "stop_sequences": ["."]}).stop == (".",)
