@@ -461,7 +461,7 @@ def load(
     """
     if what not in ROWS:
         raise unknown_name("sort of rows", what, ROWS)
-    with Store(store, must_exist=True) as database:
+    with Store(store, read_only=True) as database:
         if study is not None:
             study_record(database.database, study)
         return frame(database, what, chosen_runs(database, kind=kind, study=study, model=model))

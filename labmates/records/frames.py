@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+import numpy as np
+
 from labmates.records.events import (
     ChargeEvent,
     DecisionEvent,
@@ -29,6 +31,7 @@ from labmates.records.run import RunRecord
 from labmates.records.view import flat_run, flatten
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
     from labmates.records.store import Store
@@ -38,6 +41,8 @@ ROWS: tuple[Rows, ...] = get_args(Rows)
 Row = dict[str, Any]
 
 _CHUNK = 500
+_PIECE = 5_000
+"""Rows after which a column's numbers are packed, and texts that rows share at most."""
 _OF_RUN = ("run", "kind", "study", "key", "replicate", "seed", "models")
 _TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 _COUNTS = ("calls", *_TOKENS, "failed_replies", "tool_calls", "messages")
@@ -82,10 +87,60 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    # Not by json_normalize: rows are flat already, and columns have to be there without rows too.
-    found = pd.DataFrame(list(rows(store, what, runs)))
-    columns = list(dict.fromkeys([*COLUMNS[what], *found.columns]))
-    return found.reindex(columns=columns)
+    # Neither by json_normalize nor from a list of rows: both hold every value of a large store as an object.
+    columns = {name: _Column() for name in COLUMNS[what]}
+    texts: dict[str, str] = {}
+    count = 0
+    for count, row in enumerate(rows(store, what, runs), 1):
+        if len(texts) > _PIECE:
+            texts.clear()
+        for name, value in row.items():
+            if name not in columns:
+                columns[name] = _Column()
+            columns[name].put(count - 1, texts.setdefault(value, value) if type(value) is str else value)
+    return pd.DataFrame({name: columns.pop(name).series(count) for name in list(columns)}, copy=False)
+
+
+class _Column:
+    """A column of a data frame in the making; finished pieces of numbers are packed."""
+
+    def __init__(self) -> None:
+        self._pieces: list[npt.NDArray[Any] | list[Any]] = []
+        self._start = 0
+        self._values: list[Any] = []
+
+    def put(self, row: int, value: Any) -> None:
+        """Set the value of a row; earlier rows without one get None."""
+        values = self._values
+        if gap := row - self._start - len(values):
+            values.extend([None] * gap)
+        values.append(value)
+        if len(values) >= _PIECE:
+            self._pieces.append(_packed(values))
+            self._start += len(values)
+            self._values = []
+
+    def series(self, length: int) -> pd.Series[Any]:
+        """The column with this many rows."""
+        import pandas as pd
+
+        values = [value for piece in (*self._pieces, self._values) for value in _objects(piece)]
+        values.extend([None] * (length - len(values)))
+        # Not pyarrow's strings, of which each row has its own: here, rows share equal texts.
+        is_text = set(map(type, values)) - {type(None)} == {str}
+        return pd.Series(values, dtype=pd.StringDtype("python", na_value=np.nan) if is_text else None)
+
+
+def _packed(values: list[Any]) -> npt.NDArray[Any] | list[Any]:
+    """Numbers of one type as an array; other values, and numbers beyond 64 bits, as they are."""
+    if set(map(type, values)) in ({float}, {int}, {bool}):
+        array = np.array(values)
+        return array if array.dtype.kind in "fib" else values
+    return values
+
+
+def _objects(piece: npt.NDArray[Any] | list[Any]) -> list[Any]:
+    return piece.tolist() if isinstance(piece, np.ndarray) else piece
 
 
 def _of_run(run: RunRecord) -> Row:

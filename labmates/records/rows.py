@@ -12,6 +12,7 @@ from labmates.records.run import ENDED, RunRecord, Usage
 
 RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
 """The columns that make a `RunRecord`."""
+_RUN_NAMES = [column.name for column in RUN_COLUMNS]
 
 
 def run_row(run: RunRecord) -> dict[str, Any]:
@@ -23,8 +24,10 @@ def run_row(run: RunRecord) -> dict[str, Any]:
 
 def run_record(row: Any) -> RunRecord:
     """The run that stands in a row with the `RUN_COLUMNS`, at least."""
-    values = {column.name: row._mapping[column.name] for column in RUN_COLUMNS}
-    return RunRecord(**{**values, "usage": Usage(**row.usage)})
+    mapping = row._mapping
+    values = {name: mapping[name] for name in _RUN_NAMES}
+    values["usage"] = Usage(**values["usage"])
+    return RunRecord(**values)
 
 
 def sealed(run: RunRecord) -> RunRecord:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from labmates.records.events import ScoreEvent
@@ -31,7 +30,7 @@ def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
         "sandbox": run.sandbox,
         "valid": run.valid,
         "invalid": run.invalid,
-        "usage": {name: value for name, value in asdict(run.usage).items() if name != "bill"},
+        "usage": {name: value for name, value in vars(run.usage).items() if name != "bill"},
         "bill": run.bill,
         "budget": run.budget,
         "seconds": run.seconds,
@@ -61,7 +60,7 @@ def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> 
 
 def flatten(name: str, value: Any, row: dict[str, Any]) -> None:
     """Put a value into a row: those of a mapping each by itself, names joined by dots, a list as JSON."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, inner in value.items():
             flatten(f"{name}.{key}", inner, row)
     else:
