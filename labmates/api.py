@@ -75,7 +75,7 @@ def run(
     replicates
         Number of runs.
     store
-        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+        Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     settings
         How models are reached and where code runs (`RunSettings`).
     progress
@@ -404,7 +404,7 @@ def analyze(
     runs
         Ids; by default all runs of the store.
     store
-        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+        Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     study, kind, task
         Runs of this study, of this experiment, of this task alone.
     **params
@@ -448,7 +448,7 @@ def load(
         ``runs``, ``scores`` (and their means over model judges), ``players`` (agents with what they used, decided and
         earned), ``decisions``, ``payoffs`` (one row for each player and round) or ``events``.
     store
-        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+        Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     kind, study
         Runs of this experiment, of this study.
     model
@@ -479,7 +479,7 @@ def report(study: str | None = None, *, out: str | Path, kind: str | None = None
     kind
         Report on all runs of this kind of experiment instead, or with ``"all"`` on all runs.
     store
-        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+        Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
 
     Raises
     ------

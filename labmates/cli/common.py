@@ -68,9 +68,10 @@ def store_option(function: F) -> F:
 
     return click.option(
         "--store",
-        metavar="URL",
+        metavar="STORE",
         callback=choose,
-        help="Where runs are kept. Default: LABMATES_STORE, else store in labmates.toml, else sqlite:///labmates.db.",
+        help="Where runs are kept: a URL, or the path of an SQLite file. Default: LABMATES_STORE, else store in "
+        "labmates.toml, else labmates.db.",
     )(function)
 
 

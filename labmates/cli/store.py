@@ -24,19 +24,12 @@ if TYPE_CHECKING:
     from labmates.studies.audit import Fault
 
 
-def _as_url(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """The URLs of stores that may have been named by their files."""
-    if isinstance(value, tuple):
-        return tuple(_as_url(_context, _parameter, one) for one in value)
-    return value if "://" in value else f"sqlite:///{value}"
-
-
 @click.group(epilog="Example: labmates store upgrade")
 def store() -> None:
     """Check, copy, merge, archive, prune, repair and upgrade databases of runs."""
 
 
-@store.command(epilog="Example: labmates store check --deep --store sqlite:///labmates.db")
+@store.command(epilog="Example: labmates store check --deep --store labmates.db")
 @store_option
 @click.option("--study", metavar="NAME", help="Check the runs of this study only.")
 @click.option(
@@ -116,7 +109,7 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
     return unchecked
 
 
-@store.command(epilog="Example: labmates store upgrade --store sqlite:///labmates.db")
+@store.command(epilog="Example: labmates store upgrade --store labmates.db")
 @store_option
 def upgrade(store: str | None) -> None:
     """Bring a store that an older labmates has made up to date. Make a copy first: there is no way back."""
@@ -133,9 +126,9 @@ def upgrade(store: str | None) -> None:
     out().print(f"The store is up to date: {said}.", markup=False)
 
 
-@store.command(epilog="Example: labmates store copy sqlite:///labmates.db postgresql://lab@db.example.org/runs")
-@click.argument("source", metavar="SOURCE", callback=_as_url)
-@click.argument("target", metavar="TARGET", callback=_as_url)
+@store.command(epilog="Example: labmates store copy labmates.db postgresql://lab@db.example.org/runs")
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
 @click.option("--study", metavar="NAME", help="Copy the runs of this study alone.")
 @click.option("--run", "runs", metavar="RUN", multiple=True, help="Copy this run alone. Can be repeated.")
 @json_option()
@@ -153,8 +146,8 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
 
 
 @store.command(epilog="Example: labmates store merge laptop.db cluster.db --into all.db")
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_as_url)
-@click.option("--into", metavar="TARGET", required=True, callback=_as_url, help="Store to write to; made if missing.")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--into", metavar="TARGET", required=True, help="Store to write to; made if missing.")
 @json_option()
 def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
     """Merge stores, for instance of several machines that worked on one study.
@@ -293,7 +286,7 @@ def repair(source: Path, target: Path, as_json: bool) -> int:
     return 1 if found.lost else 0
 
 
-@store.command(epilog="Example: labmates store vacuum --store sqlite:///labmates.db")
+@store.command(epilog="Example: labmates store vacuum --store labmates.db")
 @store_option
 @json_option()
 def vacuum(store: str | None, as_json: bool) -> None:

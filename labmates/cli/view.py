@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 import click
 
@@ -77,11 +76,10 @@ def view(
 
 def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
     """The store among the arguments, if there is one, and the runs."""
-    first = what[0] if what else ""
-    if "://" in first:
-        return first, list(what[1:])
-    if first and (Path(first).is_file() or "/" in first or first.endswith((".db", ".sqlite"))):
-        return f"sqlite:///{quote(first)}", list(what[1:])  # in a URL, '?' and '%' have a meaning
+    from labmates.records.database import names_file
+
+    if what and ("://" in what[0] or names_file(what[0])):
+        return what[0], list(what[1:])
     return None, list(what)
 
 

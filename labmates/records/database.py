@@ -52,8 +52,16 @@ _VERBATIM = {
 
 
 def store_url(store: str | None = None) -> str:
-    """The URL of the store: the given one, else ``LABMATES_STORE``, else a file in the working directory."""
-    return (os.environ.get("LABMATES_STORE") or DEFAULT_STORE) if store is None else store
+    """The URL of a store: of its URL or file, else of ``LABMATES_STORE``, else of a file in the working directory."""
+    name = (os.environ.get("LABMATES_STORE") or DEFAULT_STORE) if store is None else store
+    return f"sqlite:///{quote(name)}" if names_file(name) else name  # in a URL, '?' and '%' have a meaning
+
+
+def names_file(name: str) -> bool:
+    """Whether a word names an SQLite file: by its ending, by a folder before it, or because the file is there."""
+    if not name or "://" in name or "@" in name:
+        return False
+    return "/" in name or name.endswith((".db", ".sqlite")) or Path(name).is_file()
 
 
 class StoreError(LabmatesError):
@@ -66,7 +74,7 @@ class Database:
     Parameters
     ----------
     url
-        SQLAlchemy URL; by default that of `store_url`.
+        SQLAlchemy URL, or path of an SQLite file; by default that of `store_url`.
     must_exist
         Refuse to make a new SQLite file: for reading.
     any_version
@@ -322,8 +330,8 @@ def _advice(url: str) -> str:
     """The URL that was probably meant."""
     if url.startswith("postgres://"):
         return "write postgresql:// in place of postgres://"
-    is_path = url and "://" not in url and "@" not in url
-    return f"give a URL such as sqlite:///{url if is_path else 'labmates.db'}"
+    is_name = url and "://" not in url and "@" not in url
+    return f"give a file such as {url}.db, or a URL" if is_name else "give a URL such as sqlite:///labmates.db"
 
 
 def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict[str, Any]) -> sa.Engine:

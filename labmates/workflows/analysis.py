@@ -44,7 +44,7 @@ class Runs:
     Parameters
     ----------
     url
-        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+        Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     ids
         Ids of runs; without any, all runs of the store count.
     study, kind, task

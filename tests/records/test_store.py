@@ -135,8 +135,9 @@ def test_a_store_in_a_folder_of_any_name_is_the_one_that_is_read(tmp_path: Path)
         assert read.sqlite_path == f"{folder}/runs.db"
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     named, _ = store_and_runs((f"{folder}/runs.db",))
-    with Store(named, read_only=True) as shown:
-        assert shown.sqlite_path == f"{folder}/runs.db"
+    for name in (named, f"{folder}/runs.db"):
+        with Store(name, read_only=True) as shown:
+            assert shown.sqlite_path == f"{folder}/runs.db"
 
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def teamwork(runs: Runs, _params: Params) -> Result:
     compared = teamwork(judged_runs(runs.store, records), EXPERIMENTS.get(records[0].kind).domains)
     missing = list(_missing_partners(compared, records))
     if not compared.contrasts:
-        raise TooFewRunsError(f"no pair among these {len(records)} runs", missing)
+        raise TooFewRunsError(f"no pair among the runs ({len(records)})", missing)
     return Result(
         [pooled_table(compared.pooled), teamwork_table(compared)],
         objects=[asdict(compared)],
