@@ -192,8 +192,8 @@ def test_a_password_in_the_url_is_never_shown(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
-        ("runs.db", "sqlite:///runs.db"),
-        ("/data/runs.db", "sqlite:////data/runs.db"),
+        ("runs", "runs.db"),
+        ("runs@here", "sqlite:///labmates.db"),
         ("postgres://h/x", "postgresql://"),
     ],
 )
