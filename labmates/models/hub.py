@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from labmates.models.batches import BatchBook
     from labmates.models.clients import CallClient
 
-_SCRIPTED = "scripted"
 _BIG = 100_000
 
 
@@ -262,10 +261,9 @@ class ModelHub:
         log.attempts = 1
         request.meter.begin()
         arguments: dict[str, Any] = {"seed": request.seed, "max_tokens": request.max_output_tokens}
-        async with self._semaphore(_SCRIPTED):
-            if request.response_format is not None:
-                request = replace(request, response_format=None)
-            message = await per_call(self._scripted[model])(request, arguments)
+        if request.response_format is not None:
+            request = replace(request, response_format=None)
+        message = await per_call(self._scripted[model])(request, arguments)
         assert isinstance(message, AIMessage)
         return message
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -195,6 +195,25 @@ async def test_a_scripted_model_gets_seed_limit_and_tools(echo: str) -> None:
     assert plain.usage.estimated
     assert plain.usage.input_tokens > 0
     assert plain.attempts == 1
+
+
+class Meeting(Echo):
+    """Replies only while two calls are under way."""
+
+    both: ClassVar[asyncio.Barrier]
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.wait_for(self.both.wait(), 60)
+        return await super()._agenerate(*args, **kwargs)
+
+
+async def test_calls_of_scripted_models_wait_for_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    Meeting.both = asyncio.Barrier(2)
+    baselines: Registry[Any] = Registry("scripted baseline", "labmates.models", {"meeting": f"{__name__}:Meeting"})
+    monkeypatch.setattr("labmates.models.scripted.BASELINES", baselines)
+    async with ModelHub(ModelOptions(max_concurrent_calls=1)) as hub:
+        calls = [hub.call("scripted:meeting", HI, seed=n, max_output_tokens=5) for n in range(2)]
+        assert len(await asyncio.gather(*calls)) == 2
 
 
 async def test_an_unknown_scripted_model_is_refused_with_the_known_ones(echo: str) -> None:
