@@ -37,7 +37,7 @@ from pathlib import Path
 
 from scipy import stats
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent

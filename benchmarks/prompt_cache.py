@@ -28,7 +28,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 
-from labmates.agents.organisation import find_organisation
+from labmates.agents.organisation_files import find_organisation
 from labmates.api import arun
 from labmates.budgets.tokens import estimate_messages, estimate_tokens, text_of
 from labmates.models.scripted import BASELINES

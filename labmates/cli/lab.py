@@ -204,7 +204,8 @@ def useless(kind: str) -> list[str]:
     code = [] if found.needs_sandbox else ["max_sandboxes"] if found.shared else ["sandbox", "max_sandboxes"]
     code += [] if found.shared else ["processes"]
     judges = [] if found.report else ["judges", "extractor"]
-    approval = ["approve_all"] if found.condition.approvals is Condition.approvals else []
+    asks = found.condition.approvals is not Condition.approvals
+    approval = [] if asks else ["approve_all", "approve_in_viewer", "approval_timeout"]
     return ["models", *code, *judges, *approval]
 
 

@@ -48,7 +48,7 @@ def show(
     as_json: bool,
 ) -> int:
     """Show a run: phases, messages, code and its output, artifacts, budget, scores."""
-    from labmates.agents.organisation import REPORT
+    from labmates.agents.organisation_parts import REPORT
     from labmates.budgets.money import format_dollars
     from labmates.cli.events import list_events
     from labmates.cli.summary import print_handoff, print_run

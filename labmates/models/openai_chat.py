@@ -21,6 +21,7 @@ from labmates.models.normalise import read_arguments
 from labmates.models.options import ModelOptions
 from labmates.models.providers import request_body
 from labmates.models.redact import Redactor
+from labmates.models.watching import LISTENER
 from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion, split_lines
 
 _BIG_BYTES = 131_072
@@ -39,6 +40,9 @@ class OpenAIChat(ChatOpenAI):
     ask_stream: bool = False
     """Ask the server to stream. (LangChain's own ``streaming`` would read the stream its way.)"""
 
+    may_stream: bool = True
+    """Stream a reply that is watched; see `labmates.models.watching`."""
+
     body: dict[str, Any] = Field(default_factory=dict)
     """Members that every request has, by the model's settings."""
 
@@ -54,7 +58,7 @@ class OpenAIChat(ChatOpenAI):
         stream_usage = kwargs.pop("stream_usage", True)
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
         try:
-            if self.ask_stream:
+            if self.ask_stream or (self.may_stream and LISTENER.get()):
                 payload["stream"] = True
                 if stream_usage:
                     payload["stream_options"] = {"include_usage": True}
@@ -88,7 +92,7 @@ class OpenAIChat(ChatOpenAI):
         async with self.async_client.with_streaming_response.create(**payload, extra_body=self.body) as response:
             if "event-stream" not in response.headers.get("content-type", ""):
                 return await self._read(await response.read())  # A server that knows no streaming.
-            reply = StreamedReply()
+            reply = _watched_reply()
             async for line in split_lines(response.iter_bytes()):
                 reply.add(line.decode("utf-8", "replace").rstrip("\r"))
         return self._result(reply.whole())
@@ -145,10 +149,19 @@ def openai_chat(
         output_version="v0",
         disable_streaming=True,
         ask_stream=options.stream,
+        may_stream=not options.batch,
         body=request_body(model),
     )
     chat._redact = redact
     return chat
+
+
+def _watched_reply() -> StreamedReply:
+    listener = LISTENER.get()
+    if listener is None:
+        return StreamedReply()
+    listener(None)
+    return StreamedReply(listener)
 
 
 def _invalid(call: Json) -> InvalidToolCall:

@@ -7,7 +7,7 @@ replies alike, so that both give the same message.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from labmates.budgets.usage import read_count
@@ -16,6 +16,10 @@ from labmates.models.failures import BrokenReplyError
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
+
+
+def _nobody(text: str) -> None:
+    """Ignore text that nobody watches."""
 
 
 def read_completion(body: bytes) -> Json:
@@ -40,9 +44,16 @@ def read_completion(body: bytes) -> Json:
 
 
 class StreamedReply:
-    """Collects the events of a streamed reply; `whole` is then the reply as it would have come unstreamed."""
+    """Collects the events of a streamed reply; `whole` is then the reply as it would have come unstreamed.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    listener
+        Gets the texts as they come: reasoning, content and arguments of tools.
+    """
+
+    def __init__(self, listener: Callable[[str], None] = _nobody) -> None:
+        self._listener = listener
         self._head: Json = {}
         self._content: list[str] = []
         self._reasoning: list[str] = []
@@ -99,8 +110,12 @@ class StreamedReply:
         delta = choices[0].get("delta")
         if not isinstance(delta, dict):
             return
-        self._content += _texts(delta.get("content"))
-        self._reasoning += [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]
+        content = _texts(delta.get("content"))
+        reasoning = [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]
+        self._content += content
+        self._reasoning += reasoning
+        for text in (*reasoning, *content):
+            self._listener(text)
         for call in _dicts(delta.get("tool_calls")):
             self._take_call(call)
 
@@ -120,8 +135,10 @@ class StreamedReply:
             known = {"id": "", "function": {"name": "", "arguments": ""}}
             here.append(known)
         known["id"] = known["id"] or id_
+        arguments = _arguments(function.get("arguments"))
         known["function"]["name"] += name
-        known["function"]["arguments"] += _arguments(function.get("arguments"))
+        known["function"]["arguments"] += arguments
+        self._listener(f"\n{name}: {arguments}" if name else arguments)
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -61,6 +61,14 @@ class Links:
         """The address of what is new in a run."""
         return f"{self.run(run_id)}/live"
 
+    def approval(self, run_id: str) -> str:
+        """The address of the question that a run asks a person."""
+        return f"{self.run(run_id)}/approval"
+
+    def replies(self, run_id: str) -> str:
+        """The address of the replies under way in a run."""
+        return f"{self.run(run_id)}/replies"
+
     def compare(self, one: str = "", other: str = "") -> str:
         """The address of two runs beside each other."""
         return _with_query("/compare", {"a": one, "b": other})
@@ -135,6 +143,14 @@ class FileLinks(Links):
 
     def live(self, run_id: str) -> str:
         """Nothing: an exported page has no updates."""
+        return ""
+
+    def approval(self, run_id: str) -> str:
+        """Nothing: an exported run asks nothing."""
+        return ""
+
+    def replies(self, run_id: str) -> str:
+        """Nothing: an exported run does not execute."""
         return ""
 
     def compare(self, one: str = "", other: str = "") -> str:

@@ -18,6 +18,7 @@ SANDBOXES = {
     "auto": "docker where its engine and image are there, else bubblewrap; with neither, only the project's own "
     "scripted baselines run",
     "docker": "a Docker container: no network, no files of this machine, limits on all that it uses",
+    "gvisor": "a Docker container whose system calls go to gVisor's own kernel, where the engine has its runtime runsc",
     "bubblewrap": "Linux namespaces: no network, no files of this machine",
     "unsafe-local": "a plain process: code can do whatever you can do",
 }
@@ -72,28 +73,30 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
         raise unknown_name("sandbox", name, (*SANDBOXES, *BACKENDS))
     if not sys.platform.startswith("linux"):
         raise UsageError("agents' code runs on Linux only")
-    if name == "docker":
-        return Choice(_docker())
+    if name in ("docker", "gvisor"):
+        return Choice(_docker(name))
     if name == "unsafe-local":
         _check_modules()
         return Choice(_plain(name), "WARNING: agents' code runs on this machine without any isolation.")
     why: LabmatesError | None = None
     if name == "auto":
         try:
-            return Choice(_docker())
+            return Choice(_docker("docker"))
         except (UsageError, MissingExtraError) as error:
             why = error
     return _bubblewrap(name, trusted_code, why)
 
 
-def _docker() -> SandboxBackend:
+def _docker(name: str) -> SandboxBackend:
     from labmates.sandboxes.container import ContainerLauncher
-    from labmates.sandboxes.engine import connect
+    from labmates.sandboxes.engine import GVISOR, check_gvisor, connect
     from labmates.sandboxes.session import KernelBackend
 
     client = connect()
     try:
-        return KernelBackend("docker", ContainerLauncher(client))
+        if name == "gvisor":
+            check_gvisor(client)
+        return KernelBackend(name, ContainerLauncher(client, runtime=GVISOR if name == "gvisor" else None))
     except BaseException:
         client.close()
         raise

@@ -88,6 +88,8 @@ class ContainerLauncher:
         The engine; closed with the launcher.
     limits
         What a session may use.
+    runtime
+        The engine's runtime that executes containers; by default the engine's own choice.
 
     Raises
     ------
@@ -95,7 +97,7 @@ class ContainerLauncher:
         If the image was not built.
     """
 
-    def __init__(self, client: DockerClient, limits: Limits | None = None) -> None:
+    def __init__(self, client: DockerClient, limits: Limits | None = None, runtime: str | None = None) -> None:
         image = find_image(client)
         if image is None:
             raise ImageMissingError(
@@ -104,6 +106,7 @@ class ContainerLauncher:
         self._client = client
         self._image = image.id  # not by name: somebody might build another one meanwhile
         self._limits = limits or Limits()
+        self._runtime = runtime
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._group: str | None = None
 
@@ -193,6 +196,7 @@ class ContainerLauncher:
             "pids_limit": limits.processes,
             "init": True,  # collects orphans
             "log_config": LogConfig(type="local", config=_LOG),
+            "runtime": self._runtime,
         }
 
 

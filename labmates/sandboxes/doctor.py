@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from labmates.errors import LabmatesError
 from labmates.loops import run_async
 from labmates.sandboxes.choose import choose_backend
-from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error
+from labmates.sandboxes.engine import GVISOR, connect, docker_errors, explain_docker_error, offers_gvisor
 from labmates.sandboxes.folders import orphaned_folders
 from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
 from labmates.sandboxes.leftovers import old_images, orphaned_containers, stopped_builds
@@ -40,7 +40,7 @@ class Finding:
     Attributes
     ----------
     sandbox
-        The sandbox that it is about, one of `ISOLATED`; empty if it is about none alone.
+        The sandbox that it is about, one of `ISOLATED` or gvisor; empty if it is about none alone.
     name
         What was checked.
     state
@@ -64,7 +64,8 @@ def examine() -> Iterator[Finding]:
     for finding in itertools.chain(_docker(), (check() for check in (_bubblewrap, _packages, _folders))):
         findings.append(finding)
         yield finding
-    for name in working(findings):
+    has_gvisor = any(finding.sandbox == "gvisor" for finding in findings)
+    for name in (*working(findings), *(["gvisor"] if has_gvisor else [])):
         yield _trial(name)
 
 
@@ -123,6 +124,12 @@ def _limits(client: DockerClient) -> Finding:
     return Finding("docker", "limits", "ok", "memory, swap, processes and processor time can be limited")
 
 
+def _gvisor(client: DockerClient) -> Finding:
+    if offers_gvisor(client):
+        return Finding("gvisor", "gVisor", "ok", f"the engine has its runtime {GVISOR}: --sandbox gvisor")
+    return Finding("", "gVisor", "note", f"without its runtime {GVISOR} in the engine there is no --sandbox gvisor")
+
+
 def _image(client: DockerClient) -> Finding:
     image = find_image(client)
     if image is None:
@@ -162,7 +169,7 @@ def _containers(client: DockerClient) -> Finding:
 
 # In this order; each check may take for granted that the engine answers.
 _ENGINE_CHECKS: tuple[Callable[[DockerClient], Finding], ...] = (
-    _engine, _limits, _disk, _image, _old_images, _containers,
+    _engine, _limits, _disk, _image, _gvisor, _old_images, _containers,
 )  # fmt: skip
 
 

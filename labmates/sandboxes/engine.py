@@ -23,6 +23,8 @@ _ADVICE_LOCAL = (
     "sandboxes talk to this machine through sockets in a folder, so only a Linux engine on this machine will do; "
     "unset DOCKER_HOST, or let it name a unix socket"
 )
+GVISOR = "runsc"
+"""The name of gVisor's runtime."""
 _EXPLAIN_CHARS = 400
 _GONE = (404, 409)  # what the engine answers of a container that is not there, or is being removed
 _FAULTS = (
@@ -86,6 +88,26 @@ def socket_path() -> Path:
     if scheme != "unix" or not path.startswith("/"):
         raise EngineError(f"DOCKER_HOST is '{_without_user(host)}', but {_ADVICE_LOCAL}")
     return Path(path)
+
+
+def offers_gvisor(client: DockerClient) -> bool:
+    """Whether the engine has gVisor's runtime."""
+    return GVISOR in (client.info().get("Runtimes") or {})
+
+
+def check_gvisor(client: DockerClient) -> None:
+    """Check that the engine has gVisor's runtime.
+
+    Raises
+    ------
+    EngineError
+        If it has not.
+    """
+    if not offers_gvisor(client):
+        raise EngineError(
+            f"the Docker engine has no runtime '{GVISOR}'; install gVisor "
+            "(https://gvisor.dev/docs/user_guide/install/) and add the runtime with: sudo runsc install -- --host-uds=open; sudo systemctl restart docker"
+        )
 
 
 def docker_errors() -> tuple[type[Exception], ...]:

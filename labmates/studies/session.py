@@ -10,6 +10,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Literal
 
 from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel, partial_judges
@@ -35,7 +36,7 @@ from labmates.workflows.approval import Approver, approve_all
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
-from labmates.workflows.services import SessionServices
+from labmates.workflows.services import VIEWER, SessionServices
 from labmates.workflows.stop_signal import StopSignal
 
 
@@ -118,7 +119,11 @@ class Session:
         self._watch = watch
         self._notify = notify
         self._stop_signal = stop_signal
-        self._approver = approve_all if settings.approve_all else approver
+        self._approver: Approver | Literal["viewer"] | None = approver
+        if settings.approve_in_viewer:
+            self._approver = VIEWER
+        if settings.approve_all:
+            self._approver = approve_all
         self.claims = Claims(store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -207,6 +212,7 @@ class Session:
                 judging=Judging(panel, hub),
                 stop_signal=self._stop_signal,
                 approver=self._approver,
+                approval_timeout=settings.approval_timeout,
             )
             leases = Leases(self.claims)
             await stack.enter_async_context(leases.beating())
@@ -217,13 +223,17 @@ class Session:
 
     def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
         """Yield the conditions; one that needs a person where nobody can be asked is an error."""
+        told = False
         for condition in conditions:
             if condition.approvals and self._approver is None:
                 raise UsageError(
                     f"a person has to approve each {', '.join(condition.approvals)} of this organisation, and nobody "
-                    "can be asked here; start one run in a terminal (--replicates 1), or answer yes to all with "
-                    "--approve-all (approve_all: true in a study)"
+                    "can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
+                    "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
                 )
+            if condition.approvals and self._approver == VIEWER and self._notify and not told:
+                self._notify("Questions of approval wait on the pages of the runs: labmates view")
+                told = True
             yield condition
 
 

@@ -51,6 +51,18 @@ class RunSettings(BaseModel):
         description="Answer yes wherever the organisation asks a person for approval; recorded as automatic.",
         exclude_if=lambda value: not value,
     )
+    approve_in_viewer: bool = Field(
+        False,
+        description="Ask for approval on the page of the run in labmates view instead of the terminal.",
+        exclude_if=lambda value: not value,
+    )
+    approval_timeout: float | None = Field(
+        None,
+        gt=0,
+        description="Seconds after which a question of approval without an answer counts as refused; by default it "
+        "waits for ever.",
+        exclude_if=lambda value: value is None,
+    )
     salt: str | None = Field(
         None,
         description="Fingerprint of the private salt (LABMATES_SALT) of the data sets; recorded, never set.",

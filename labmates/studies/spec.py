@@ -109,6 +109,8 @@ class StudySpec(_Part):
     sandbox: str = RunSettings.model_fields["sandbox"]  # type: ignore[assignment]
     cache: bool = RunSettings.model_fields["cache"]  # type: ignore[assignment]
     approve_all: bool = RunSettings.model_fields["approve_all"]  # type: ignore[assignment]
+    approve_in_viewer: bool = RunSettings.model_fields["approve_in_viewer"]  # type: ignore[assignment]
+    approval_timeout: float | None = RunSettings.model_fields["approval_timeout"]  # type: ignore[assignment]
     connection: Connection = Field(Connection(), description="How models are reached.")
     concurrency: Concurrency = Field(Concurrency(), description="How much happens at once.")
     cap: Dollars | None = Field(
@@ -184,6 +186,8 @@ class StudySpec(_Part):
             extractor=self.extractor,
             cache=self.cache,
             approve_all=self.approve_all,
+            approve_in_viewer=self.approve_in_viewer,
+            approval_timeout=self.approval_timeout,
             max_concurrent_runs=self.concurrency.runs,
         ).resolved(catalog)
 

@@ -1,34 +1,43 @@
-"""The viewer as a web application: addresses, what they answer, and errors as pages. It reads the store and no more."""
+"""The viewer as a web application: addresses, what they answer, and errors as pages.
+
+It only reads the store. What a run has not recorded yet, the text of replies and questions to a person, comes from the
+run itself (`labmates.workflows.live`), and so answers go to the run.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable
+import secrets
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from importlib.resources import files
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.reader import Readers, RunReader
-from labmates.pages.rendering import render
+from labmates.pages.rendering import plain, render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.store import Store
 from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_page
 from labmates.viewer.pages.compare import compare_page
-from labmates.viewer.pages.run import event_page, overview, story, story_since
+from labmates.viewer.pages.run import approval_page, event_page, overview, story, story_since
 from labmates.viewer.pages.runs import runs_page, studies_page
 from labmates.viewer.security import Gate, hosts_of
+from labmates.workflows.live import ask_run, follow_run
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +50,8 @@ ASSETS: Final = {
 """The viewer's own files, with their types."""
 MOST_NUMBER: Final = 2**31 - 2
 """The greatest number that an event or a body can have, with one more after it."""
+LONGEST_FORM: Final = 1 << 16
+"""Bytes of a form that is sent."""
 _LINKS = Links()
 
 
@@ -73,12 +84,13 @@ def asset(name: str) -> bytes:
 
 
 class _Viewer:
-    """What each address answers. All of it blocks, so Starlette puts it on threads."""
+    """The answer to each address. Reading the store blocks, so Starlette puts it on threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._readers = Readers(store)
         self._computed = Computed()
+        self._form_token = secrets.token_urlsafe(32)
 
     def application(self) -> Starlette:
         """Return the application without its gate."""
@@ -96,7 +108,12 @@ class _Viewer:
             "/static/{name}": self._asset,
         }
         return Starlette(
-            routes=[Route(path, page, methods=["GET"]) for path, page in pages.items()],
+            routes=[
+                *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
+                Route("/runs/{run}/replies", self._replies, methods=["GET"]),
+                Route("/runs/{run}/approval", self._approval, methods=["GET"]),
+                Route("/runs/{run}/approval", self._answer, methods=["POST"]),
+            ],
             exception_handlers={
                 NoRunError: self._no_run,
                 UsageError: lambda _, error: _error(400, "That can't be shown", error),
@@ -167,6 +184,34 @@ class _Viewer:
         more = last < reader.last
         return JSONResponse({"html": html, "last": last, "more": more, "ended": reader.run.status != "running"})
 
+    async def _replies(self, request: Request) -> Response:
+        """Answer the replies under way and the question that waits, as events for a page."""
+        reader = await run_in_threadpool(self._reader, request)
+        return StreamingResponse(_events(reader.run.id), media_type="text/event-stream")
+
+    async def _approval(self, request: Request) -> Response:
+        return await self._approval_page(await run_in_threadpool(self._reader, request))
+
+    async def _approval_page(self, reader: RunReader, note: str = "", status: int = 200) -> Response:
+        answer = await ask_run(reader.run.id, {"do": "question"}) or {}
+        page = partial(approval_page, question=answer.get("question"), note=note, form_token=self._form_token)
+        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), status)
+
+    async def _answer(self, request: Request) -> Response:
+        """Pass a person's answer on to the run that asks."""
+        reader = await run_in_threadpool(self._reader, request)
+        form = await _form(request)
+        if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
+            return await self._approval_page(reader, "This form is of another time of the viewer; answer again.", 403)
+        if form.get("decision") not in ("yes", "no"):
+            return await self._approval_page(reader, "Answer yes or no.", 400)
+        approved = form["decision"] == "yes"
+        asked = {"do": "answer", "step": form.get("step"), "approved": approved, "reason": form.get("reason", "")}
+        answer = await ask_run(reader.run.id, asked)
+        if answer is None or not answer.get("accepted"):
+            return await self._approval_page(reader, "This question does not wait for an answer any more.", 409)
+        return RedirectResponse(_LINKS.run(reader.run.id), 303)
+
     def _figure(self, request: Request) -> Response:
         return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")
 
@@ -190,6 +235,32 @@ class _Viewer:
             return _error(500, "That can't be shown", error)
         _log.error("%s failed", request.url.path, exc_info=error)
         return _error(500, "This page failed", "The reason stands in the log of labmates view.")
+
+
+async def _events(run_id: str) -> AsyncIterator[str]:
+    """Yield what a run tells its followers, as server-sent events; a run that does not execute here tells nothing."""
+    yield "retry: 5000\n\n"
+    async for message in follow_run(run_id, {"do": "follow"}):
+        if "text" in message:
+            message["text"] = plain(message["text"])
+        yield f"data: {json.dumps(message)}\n\n"
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form that was sent.
+
+    Raises
+    ------
+    UsageError
+        If it is too long.
+    """
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_FORM:
+            raise UsageError(f"the form has more than {LONGEST_FORM:,} bytes; give a shorter reason")
+    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
+    return {name: values[-1] for name, values in fields.items()}
 
 
 def _number(request: Request, name: str) -> int:

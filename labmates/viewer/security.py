@@ -29,13 +29,15 @@ HEADERS: Mapping[str, str] = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
 """What every answer says, whatever it is."""
+ANSWERS = "/approval"
+"""The end of the addresses that take forms."""
 
 
 def new_token() -> str:
@@ -96,8 +98,11 @@ class Gate:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host}":
             return PlainTextResponse("Other sites may not ask the viewer for anything.\n", 403)
-        if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse("The viewer only shows.\n", 405, {"allow": "GET, HEAD"})
+        allowed = ["GET", "HEAD", *(["POST"] if scope["path"].endswith(ANSWERS) else [])]
+        if scope["method"] not in allowed:
+            return PlainTextResponse("The viewer only shows.\n", 405, {"allow": ", ".join(allowed)})
+        if scope["method"] == "POST" and origin is None:
+            return PlainTextResponse("A form is sent by a page of the viewer.\n", 403)
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         shown = [value for name, value in query if name == "token"]
         if shown and (self._is_right(shown[-1]) or self._is_first(shown[-1])):

@@ -90,11 +90,13 @@ class Approvals:
     points
         What has to be approved.
     approver
-        Who answers; needed where anything has to be approved.
+        Gives the answers; needed where anything has to be approved.
     past
         The record that a rerun follows, which answers instead of a person; None for a run that asks.
     repair_turns
         An agent may propose so often again what was refused in one step of its work.
+    timeout
+        Seconds after which a question without an answer counts as refused; None to wait for ever.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Approvals:
         past: Recorder | None,
         steps: Steps,
         repair_turns: int,
+        timeout: float | None = None,
     ) -> None:
         self._points = points
         self._approver = approver
@@ -112,6 +115,7 @@ class Approvals:
         self._past = past
         self._steps = steps
         self._repair_turns = repair_turns
+        self._timeout = timeout
         self._asking = asyncio.Lock()
 
     def cover(self, what: What) -> bool:
@@ -146,11 +150,17 @@ class Approvals:
         if (approver := self._approver) is None:
             raise UsageError(f"nobody can be asked to approve the {question.what} of {question.agent}")
         async with self._asking:
-            answer = await self._steps.waiting(lambda: approver(question))
+            answer = await self._steps.waiting(lambda: self._in_time(approver(question)))
         where = {"step": question.step, "team": question.team, "agent": question.agent}
         return ApprovalEvent(
             **where, what=question.what, approved=answer.approved, reason=answer.reason, automatic=answer.automatic
         )
+
+    async def _in_time(self, asking: Awaitable[Answer]) -> Answer:
+        try:
+            return await asyncio.wait_for(asking, self._timeout)
+        except TimeoutError:
+            return Answer(approved=False, reason=f"nobody answered within {self._timeout:g} s", automatic=True)
 
     def _refusals(self, what: What, step: str, agent: str) -> int:
         """The number of refusals of the agent in the same step of work, ``team/phase/agent/work``."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
-from typing import Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -33,6 +34,9 @@ from labmates.records.events import ChargeEvent, Event, FailedReplyEvent, LLMCal
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
 from labmates.workflows.stop_signal import Steps
+
+if TYPE_CHECKING:
+    from labmates.workflows.live import Live
 
 LEAST_OUTPUT_TOKENS = 256
 """A call for which the pool can't pay at least this much output does not start."""
@@ -156,6 +160,8 @@ class Caller:
         What the models' context holds, transcript and reply together, where a model's own settings don't say; None for
         what the shipped table has. A transcript that would not fit into that, or into `CONTEXT_TOKENS`, is compacted
         before the call; the limit on the reply is lowered to what the transcript leaves of a context that is known.
+    live
+        The link to the pages that show the run, which may listen to replies; None for none.
     """
 
     def __init__(
@@ -172,6 +178,7 @@ class Caller:
         lowers_limit: bool = True,
         insist: bool = True,
         bound: Ledger | None = None,
+        live: Live | None = None,
     ) -> None:
         self.hub = hub
         self.recorder = recorder
@@ -184,6 +191,7 @@ class Caller:
         self._lowers_limit = lowers_limit
         self._insist = insist
         self._bound = bound
+        self._live = live
         self._terms: dict[str, Terms] = {}
 
     async def call(
@@ -331,22 +339,23 @@ class Caller:
 
     async def _reply(self, call: Call, meter: CallMeter) -> Reply:
         speaker = call.speaker
-        return await self.hub.call(
-            speaker.model,
-            call.messages,
-            tools=call.tools,
-            seed=call.seed,
-            max_output_tokens=call.limit,
-            temperature=self._temperature,
-            insist=self._insist,
-            meter=meter,
-            response_format=call.response_format,
-            config={
-                "run_name": call.name,
-                "tags": [tag for tag in (speaker.team, speaker.agent) if tag],
-                "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
-            },
-        )
+        with nullcontext() if self._live is None else self._live.reply(call.step, speaker.agent):
+            return await self.hub.call(
+                speaker.model,
+                call.messages,
+                tools=call.tools,
+                seed=call.seed,
+                max_output_tokens=call.limit,
+                temperature=self._temperature,
+                insist=self._insist,
+                meter=meter,
+                response_format=call.response_format,
+                config={
+                    "run_name": call.name,
+                    "tags": [tag for tag in (speaker.team, speaker.agent) if tag],
+                    "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
+                },
+            )
 
     def _settle(self, call: Call, reply: Reply, meter: CallMeter) -> None:
         """Charge a pool of credits by its price list, a bound with the provider's bill where that is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
@@ -14,6 +14,8 @@ from labmates.workflows.approval import Approver
 from labmates.workflows.judging import Judging
 from labmates.workflows.sandbox_pool import SandboxPool
 from labmates.workflows.stop_signal import StopSignal
+
+VIEWER: Final = "viewer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +31,17 @@ class SessionServices:
     brake
         Asks runs to stop at their next step; None where nobody does.
     approver
-        Answers what a person has to approve; None where nobody can be asked.
+        Answers what a person has to approve; `VIEWER` where the page of the run asks, None where nobody can be asked.
+    approval_timeout
+        Seconds after which a question without an answer counts as refused; None to wait for ever.
     """
 
     hub: ModelHub
     sandbox_pool: SandboxPool | None
     judging: Judging | None = None
     stop_signal: StopSignal | None = None
-    approver: Approver | None = None
+    approver: Approver | Literal["viewer"] | None = None
+    approval_timeout: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

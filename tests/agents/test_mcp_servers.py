@@ -14,7 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 from labmates.agents.mcp_servers import McpServer, McpSession
-from labmates.agents.organisation import Organisation, find_organisation, read_organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import find_organisation, read_organisation
 from labmates.agents.tools import ToolError
 from labmates.errors import UsageError
 

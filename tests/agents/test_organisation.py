@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from labmates.agents.organisation import ORGANISATIONS, Organisation, find_organisation, read_organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import ORGANISATIONS, find_organisation, read_organisation
 from labmates.errors import UsageError
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.lab import lab_graph

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,20 @@ def test_the_doctor_tells_of_a_missing_image_and_missing_limits(labmates: Labmat
     assert checks["limits"]["state"] == "problem"
     assert "processes" in checks["limits"]["text"]
     assert checks["disk"]["state"] in ("ok", "note")
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "state"), [({"runc": {}, "runsc": {}}, "ok"), ({"runc": {}}, "note"), (None, "note")]
+)
+def test_the_doctor_says_whether_the_engine_has_gvisor(
+    labmates: Labmates, fake: FakeEngine, runtimes: dict[str, Any] | None, state: str
+) -> None:
+    fake.answers["GET /info"] = 200, {**INFO, "Runtimes": runtimes}
+    [told] = labmates("sandbox", "doctor", "--json", DOCKER_HOST=fake.host).records
+    checks = {check["name"]: check for check in told["checks"]}
+    assert checks["gVisor"]["state"] == state
+    assert "runsc" in checks["gVisor"]["text"]
+    assert ("gvisor trial" in checks) == (state == "ok")
 
 
 def test_the_doctor_goes_on_when_the_engine_fails_while_it_is_asked(labmates: Labmates, fake: FakeEngine) -> None:

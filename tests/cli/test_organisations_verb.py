@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from labmates.agents.organisation import find_organisation
+from labmates.agents.organisation_files import find_organisation
 from tests.cli.conftest import Labmates
 
 

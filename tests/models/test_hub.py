@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -18,9 +20,11 @@ from labmates.errors import UsageError
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.reply import Reply
+from labmates.models.watching import LISTENER
 from labmates.registry import Registry
 from tests.models.conftest import QUICK, Ask
-from tests.support.openai_server import Answer, Json, OpenAIServer, fault
+from tests.support.openai_server import Answer, Call, Json, OpenAIServer, fault
 
 HI = [HumanMessage("Hi")]
 
@@ -267,6 +271,27 @@ async def test_a_streaming_consumer_around_the_call_does_not_change_the_reply() 
             events = [event async for event in RunnableLambda(node).astream_events("Hi", version="v2")]
     assert events[-1]["data"]["output"] == "fine ('cut',)"
     assert server.requests[0].body["stream"] is False
+
+
+async def test_a_watched_reply_is_streamed_and_stays_the_same() -> None:
+    answer = Answer(text="Hello there", reasoning="hm", calls=(Call("run_code", {"code": "print(1)"}),))
+    heard: list[str | None] = []
+
+    async def reply(hub: ModelHub) -> Reply:
+        return await hub.call("openai:m", [HumanMessage("Hi")], seed=1, max_output_tokens=50)
+
+    with OpenAIServer(lambda request, n: answer) as server:
+        async with ModelHub(ModelOptions(base_url=server.base_url)) as hub:
+            whole = await reply(hub)
+            token = LISTENER.set(heard.append)
+            watched = await reply(hub)
+            LISTENER.reset(token)
+    assert [request.body.get("stream") for request in server.requests] == [False, True]
+    assert replace(watched, seconds=whole.seconds) == whole
+    assert heard[0] is None
+    text = "".join(piece or "" for piece in heard)
+    assert text.startswith("hmHello there\nrun_code: ")
+    assert json.loads(text.partition("run_code: ")[2]) == {"code": "print(1)"}
 
 
 async def test_another_provider_goes_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,11 @@ import pytest_asyncio
 from docker.errors import APIError
 
 import labmates
+from labmates.errors import UsageError
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.container import ContainerLauncher
-from labmates.sandboxes.engine import connect
+from labmates.sandboxes.engine import GVISOR, connect, offers_gvisor
 from labmates.sandboxes.process import Limits
 from labmates.sandboxes.session import KernelBackend, KernelSandbox
 from tests.sandboxes.backends import descriptors, leftovers, make_backend, wait_until_gone
@@ -126,6 +128,19 @@ async def test_a_container_that_cannot_start_says_why(monkeypatch: pytest.Monkey
         await backend.open(data)
     await backend.close()
     await wait_until_gone("docker", spared=before)
+
+
+async def test_the_engine_is_asked_for_the_runtime_of_gvisor(data: Path) -> None:
+    client = connect()
+    backend = KernelBackend("gvisor", ContainerLauncher(client, runtime=GVISOR))
+    if offers_gvisor(client):
+        client.close()
+        pytest.skip("the engine has gVisor's runtime")
+    with pytest.raises(SandboxError, match="runsc"):
+        await backend.open(data)
+    await backend.close()
+    with pytest.raises(UsageError, match="no runtime 'runsc'; install gVisor"):
+        choose_backend("gvisor", trusted_code=True)
 
 
 @pytest.mark.slow

@@ -50,14 +50,16 @@ class Site:
         """The address without a path."""
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(self, path: str, method: str = "GET", **headers: str) -> Answer:
+    def ask(self, path: str, method: str = "GET", body: bytes = b"", /, **headers: str) -> Answer:
         """Send one request, with these headers alone; underscores in their names are hyphens."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.putrequest(method, path, skip_host="Host" in sent)
         for name, value in sent.items():
             connection.putheader(name, value)
-        connection.endheaders()
+        if body:
+            connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body or None)
         answer = connection.getresponse()
         found = Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
         connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labmates.agents.organisation import find_organisation
+from labmates.agents.organisation_files import find_organisation
 
 PIPELINE = find_organisation("pipeline")
 TEAMS = PIPELINE.teams

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http.cookies import SimpleCookie
 
 import pytest
@@ -81,6 +82,19 @@ def test_there_is_nothing_but_reading(site: Site, method: str) -> None:
     assert answer.headers["allow"] == "GET, HEAD"
 
 
+def test_a_form_needs_an_origin_a_token_and_the_token_of_the_form(site: Site, recorded: Recorded) -> None:
+    path = f"/runs/{recorded.ids['science']}/approval"
+    body, let_in = b"decision=yes&step=x", {"Authorization": f"Bearer {TOKEN}"}
+    assert site.ask(path, "POST", body, **let_in).status == 403
+    assert site.ask(path, "POST", body, Origin="http://evil.example", **let_in).status == 403
+    assert site.ask(path, "POST", body, Origin=site.url).status == 401
+    refused = site.ask(path, "POST", body, Origin=site.url, **let_in)
+    assert (refused.status, "another time of the viewer" in refused.text) == (403, True)
+    form_token = re.findall(r'name="form_token" value="([^"]+)"', refused.text)
+    assert not form_token, "no question waits, so there is no form"
+    assert site.ask(path, "POST", b"x" * 70_000, Origin=site.url, **let_in).status == 400
+
+
 def test_every_answer_shuts_the_browser_in(site: Site, recorded: Recorded) -> None:
     run = recorded.ids["science"]
     pages = [site.get(path) for path in (*PATHS, f"/runs/{run}", f"/runs/{run}/story", f"/runs/{run}/live")]
@@ -95,7 +109,7 @@ def test_every_answer_shuts_the_browser_in(site: Site, recorded: Recorded) -> No
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in answer.headers
         assert "server" not in answer.headers

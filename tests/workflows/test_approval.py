@@ -32,6 +32,19 @@ async def test_a_rerun_takes_answers_from_its_record_and_asks_nobody() -> None:
         await rerun.refusal("plan", "authors/0/ben/plan/1", BEN, "authors", "text")
 
 
+async def test_a_question_without_an_answer_in_time_counts_as_refused() -> None:
+    async def nobody(question: Question) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError(question)
+
+    recorder = Recorder(None, None)
+    waiting = Approvals(["plan"], nobody, recorder, None, Steps(), 1, timeout=0.01)
+    assert "nobody answered within 0.01 s" in await waiting.refusal("plan", QUESTION.step, BEN, "authors", "text")
+    [event] = recorder.events
+    assert isinstance(event, ApprovalEvent)
+    assert (event.approved, event.automatic) == (False, True)
+
+
 @pytest.mark.parametrize(
     ("line", "answer"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from labmates.agents.organisation import Organisation, read_organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import read_organisation
 
 
 @cache

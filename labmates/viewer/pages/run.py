@@ -6,6 +6,7 @@ import logging
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -16,12 +17,13 @@ from labmates.pages.links import PER_PAGE, Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
+from labmates.records.run import RunRecord
 from labmates.viewer.burning import burning
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
 from labmates.viewer.timeline import timeline
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.experiment import EXPERIMENTS, condition_of
 
 _log = logging.getLogger(__name__)
 LIVE_MOST: Final = 200
@@ -100,7 +102,15 @@ def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
         "headline": headline(run.kind) or tuple(run.metrics)[:5],
         "events": sum(n for (name, *_), n in reader.counts.items() if name not in HIDDEN),
         "last": reader.last,
+        "has_approvals": bool(_approvals(run)),
     }
+
+
+def _approvals(run: RunRecord) -> tuple[str, ...]:
+    """What a person has to approve in a run."""
+    with suppress(UsageError):  # a condition of another version
+        return condition_of(run).approvals
+    return ()
 
 
 def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
@@ -199,6 +209,25 @@ def event_page(reader: RunReader, number: int, links: Links) -> Markup:
         page=_page_of(reader.numbers(without=HIDDEN), number),
         **head(reader, links, "story"),
     )
+
+
+def approval_page(
+    reader: RunReader, links: Links, *, question: Mapping[str, Any] | None, note: str, form_token: str
+) -> Markup:
+    """The page with the question that a run asks a person, and the form to answer it.
+
+    Parameters
+    ----------
+    question
+        A `labmates.workflows.approval.Question` as data; None if none waits.
+    note
+        Why an answer was not passed on; empty if there is nothing to say.
+    form_token
+        Shows that a form is of this viewer.
+    """
+    answers = reader.events("approval")
+    values = {"question": question, "note": note, "form_token": form_token, "answers": answers}
+    return render("approval.html", **values, **head(reader, links, "approval"))
 
 
 def _page_of(numbers: list[int], number: int) -> int:

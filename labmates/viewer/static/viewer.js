@@ -140,6 +140,10 @@ async function watch() {
     if (news.ended || (main.dataset.mode === "reload" && isNew)) {
       await refresh(news.ended);
     }
+    if (news.ended && replies) {
+      replies.remove();
+      listen();
+    }
     if (news.ended && !news.more) return;
   }
 }
@@ -157,3 +161,62 @@ async function refresh(ended) {
 }
 
 if (main.dataset.live) watch();
+
+// Replies under way, and a question that waits. A page that nobody sees doesn't listen: nothing is streamed for it.
+const MOST_SHOWN = 4000;
+const replies = document.getElementById("replies");
+let source = null;
+
+function listen() {
+  const isWanted = !document.hidden && replies.isConnected;
+  if (isWanted && !source) {
+    source = new EventSource(replies.dataset.address);
+    source.onmessage = (event) => hear(JSON.parse(event.data));
+    source.onerror = () => replies.replaceChildren();
+  } else if (!isWanted && source) {
+    source.close();
+    source = null;
+    replies.replaceChildren();
+  }
+}
+
+function hear(message) {
+  if (message.type === "question") showQuestion(message.question);
+  else if (message.type === "reply") showReply(message);
+  else replies.querySelector(`[data-of="${CSS.escape(message.step)}"]`)?.remove();
+}
+
+function showQuestion(question) {
+  if (question && "waits" in replies.dataset) return location.reload();
+  replies.querySelector("[role=alert]")?.remove();
+  if (!question || !replies.dataset.approval) return;
+  const [notice, link] = [document.createElement("p"), document.createElement("a")];
+  notice.setAttribute("role", "alert");
+  notice.className = "panel";
+  link.href = replies.dataset.approval;
+  link.textContent = `${question.agent} waits for your answer: ${question.what} ${question.name}`;
+  notice.append(link);
+  replies.prepend(notice);
+}
+
+function showReply(message) {
+  if ("waits" in replies.dataset) return;
+  let part = replies.querySelector(`[data-of="${CSS.escape(message.step)}"]`);
+  if (!part) {
+    part = document.createElement("section");
+    part.className = "panel reply";
+    part.dataset.of = message.step;
+    part.append(document.createElement("h2"), document.createElement("pre"));
+    part.firstChild.textContent = `${message.agent} writes: ${message.step}`;
+    part.lastChild.tabIndex = 0;
+    replies.append(part);
+  }
+  const text = (message.begins ? "" : part.lastChild.textContent) + message.text;
+  part.lastChild.textContent = text.slice(-MOST_SHOWN);
+  part.lastChild.scrollTop = part.lastChild.scrollHeight;
+}
+
+if (replies) {
+  addEventListener("visibilitychange", listen);
+  listen();
+}

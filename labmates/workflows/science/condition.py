@@ -17,7 +17,9 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.agents.excerpts import Excerpt
-from labmates.agents.organisation import Organisation, OrganisationRef, Team, find_organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import OrganisationRef, find_organisation
+from labmates.agents.organisation_parts import Team
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
@@ -26,7 +28,7 @@ from labmates.errors import UsageError, did_you_mean
 from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
 from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
-from labmates.workflows.science.evidence import SHARED, Arm, Evidence
+from labmates.workflows.science.evidence import SHARED, Arm, Evidence, kept_apart
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
@@ -218,7 +220,7 @@ class ScienceCondition(Condition):
     def crew(self) -> Organisation:
         """The organisation with the seats that are taken at this team size."""
         crew = self.organisation.of_size(self.team_size)
-        return crew.apart() if self.arm == "mute" else crew
+        return kept_apart(crew) if self.arm == "mute" else crew
 
     @property
     def teams(self) -> tuple[Team, ...]:

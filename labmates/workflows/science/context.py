@@ -10,7 +10,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from labmates.agents.findings import FindingsForm
-from labmates.agents.organisation import FlowPhase, Organisation, Seat, Team
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import FlowPhase, Seat, Team
 from labmates.agents.own_tools import own_schema
 from labmates.agents.tools import ARGUMENTS, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message

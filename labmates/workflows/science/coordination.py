@@ -205,10 +205,11 @@ def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, fl
     A call to plan, bid or talk is coordination. Any other one is divided equally among the tools that its reply calls.
     """
     shares: dict[str, float] = {}
-    authors: dict[str, str] = {}
-    for event in events:
+    authors = _Authors()
+    for event, stage in zip(events, stages(events), strict=True):
+        authors.enter(stage)
         if isinstance(event, ArtifactEvent):
-            authors[event.name] = event.agent
+            authors.add(event)
         elif isinstance(event, LLMCallEvent) and event.type == "llm_call":
             uses = _tool_calls(bodies[event.reply])
             coordinating = sum(_coordinates(use, event.agent, authors) for use in uses)
@@ -218,6 +219,26 @@ def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, fl
             use = {"name": event.tool, "args": bodies[event.arguments]}
             shares[event.step] = float(_coordinates(use, event.agent, authors))
     return shares
+
+
+class _Authors:
+    """The authors of artifacts as each seat sees them: its own versions, and those of earlier stages."""
+
+    def __init__(self) -> None:
+        self._stage = 0
+        self._earlier: dict[str, set[str]] = {}
+        self._now: dict[str, set[str]] = {}
+
+    def enter(self, stage: int) -> None:
+        if stage != self._stage:
+            self._earlier |= self._now
+            self._stage, self._now = stage, {}
+
+    def add(self, artifact: ArtifactEvent) -> None:
+        self._now.setdefault(artifact.name, set()).add(artifact.agent)
+
+    def include(self, seat: str, artifact: str) -> bool:
+        return any(seat in authors.get(artifact, ()) for authors in (self._now, self._earlier))
 
 
 def _step_name(step: str) -> str:
@@ -256,12 +277,12 @@ def _tool_calls(message: Any) -> list[Mapping[str, Any]]:
     return [call for call in calls or () if isinstance(call, Mapping)]
 
 
-def _coordinates(use: Mapping[str, Any], agent: str, authors: Mapping[str, str]) -> bool:
+def _coordinates(use: Mapping[str, Any], agent: str, authors: _Authors) -> bool:
     """Whether a tool call is coordination; to read what one wrote oneself is not."""
     name, arguments = str(use.get("name")), use.get("args")
     if name == _READ:
         artifact = str(arguments.get("name")) if isinstance(arguments, Mapping) else ""
-        return authors.get(artifact) != agent
+        return not authors.include(agent, artifact)
     return name in _COORDINATING or bool(_HANDING_OVER.match(name))
 
 

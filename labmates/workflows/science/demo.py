@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
 from labmates.records.run_files import newest_artifact
 from labmates.workflows.analysis import Params, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from labmates.agents.excerpts import excerpt, excerpts
-from labmates.agents.organisation import Seat
+from labmates.agents.organisation_parts import Seat
 from labmates.records.events import ToolCallEvent
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import LabState, Phase

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator
 
 from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import find_organisation
+from labmates.agents.organisation_parts import FlowPhase, Step
 from labmates.tasks.base import Dataset, Difficulty, Task
 from labmates.tasks.evidence import ALL, Part, divide, union
 
@@ -57,3 +60,23 @@ def held_part(organisation: Organisation, seat: str, parts: int) -> int:
     place = [*organisation.seats].index(seat)
     given = organisation.seats[seat][1].evidence
     return (place if given is None else given - 1) % parts
+
+
+def kept_apart(crew: Organisation) -> Organisation:
+    """The same seats, models and evidence as researchers who never talk: in as many phases, and each reports."""
+    independent = find_organisation("independent")
+    [group] = independent.teams.values()
+    part = {"title": group.lead.title, "part": group.lead.part}
+    seats = {name: seat.model_copy(update=part) for name, (_, seat) in crew.seats.items()}
+    phases = Counter(phase.team for phase in crew.flow if "work" in phase.names)
+    turns = max(team.turns for team in crew.teams.values())
+    work, report = Step(do="work"), Step(do="report")
+    alone = FlowPhase(team=group.name, steps=(work,))
+    last = FlowPhase(team=group.name, steps=(work, report))
+    return independent.model_copy(
+        update={
+            "name": crew.name,
+            "flow": (*[alone] * (max(phases.values(), default=1) - 1), last),
+            "teams": {group.name: group.model_copy(update={"seats": seats, "turns": turns})},
+        }
+    )

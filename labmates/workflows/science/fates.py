@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
 from labmates.judges.findings_rules import Finder, Item, items_of, record_keys
 from labmates.judges.rows import Row, rows_of

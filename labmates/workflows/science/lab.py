@@ -7,7 +7,8 @@ from functools import lru_cache
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from labmates.agents.organisation import Organisation, find_organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import find_organisation
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.own_graph import own_graph

@@ -10,7 +10,7 @@ from functools import partial
 from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from labmates.agents.organisation import Seat, Team
+from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.prompts import render
 from labmates.agents.transcript import append_line, kept_data, kept_message
 from labmates.agents.workspace import Workspace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import Field
 
-from labmates.agents.organisation import ORGANISATIONS, copy_organisation, find_organisation, source_of
+from labmates.agents.organisation_files import ORGANISATIONS, copy_organisation, find_organisation, source_of
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.command import Command

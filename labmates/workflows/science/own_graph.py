@@ -27,7 +27,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.agents.own_tools import OWN_TOOLS, own_tool
 from labmates.agents.tools import ARGUMENTS, STATE, ToolError, tool_schemas
 from labmates.agents.workspace import Workspace

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.reader import RunReader

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labmates.agents.organisation import Team
+from labmates.agents.organisation_parts import Team
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.state import Phase
 

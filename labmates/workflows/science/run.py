@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from labmates.agents.organisation import REPORT, Organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import REPORT
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
@@ -40,6 +41,7 @@ from labmates.workflows.approval import Approvals
 from labmates.workflows.calls import Caller
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
+from labmates.workflows.live import Live, live_run
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.coordination import coordination
@@ -49,7 +51,7 @@ from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.scores import judged_metrics
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.validity import invalid_work
-from labmates.workflows.services import Services
+from labmates.workflows.services import VIEWER, Services
 from labmates.workflows.stop_signal import Steps
 
 PAPER = "paper"
@@ -82,7 +84,36 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     for event in services.recorder.events:
         if isinstance(event, ChargeEvent):
             ledger.restore(event.amount, call=event.step, team=event.team)
-    caller = Caller(
+    # Nobody follows a rerun: the page of its run shows the record.
+    following = live_run(services.run_id) if services.past is None else nullcontext(None)
+    mcp = McpTools(condition.crew.mcp, services.recorder, services.past, condition.code_timeout)
+    try:
+        findings, form = findings_fields_text(task), findings_form(task)
+        dataset, parts = await preparing
+        await mcp.open(condition.crew.tools)
+        async with following as live:
+            caller = _caller(condition, services, live)
+            yield LabContext(
+                condition,
+                task,
+                findings,
+                form,
+                dataset,
+                parts,
+                ledger,
+                caller,
+                services.recorder,
+                sandboxes,
+                services,
+                mcp,
+                _approvals(condition, services, caller.steps, live),
+            )
+    finally:
+        await asyncio.shield(asyncio.gather(mcp.close(), sandboxes.close()))
+
+
+def _caller(condition: ScienceCondition, services: Services, live: Live | None) -> Caller:
+    return Caller(
         services.hub,
         services.recorder,
         seed=services.seed,
@@ -92,32 +123,23 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         steps=Steps(services.stop_signal),
         context_tokens=condition.context_tokens,
         bound=services.ledger,
+        live=live,
     )
-    crew = condition.crew
-    mcp = McpTools(crew.mcp, services.recorder, services.past, condition.code_timeout)
-    try:
-        findings, form = findings_fields_text(task), findings_form(task)
-        dataset, parts = await preparing
-        await mcp.open(crew.tools)
-        recorder, approver, past = services.recorder, services.approver, services.past
-        approvals = Approvals(condition.approvals, approver, recorder, past, caller.steps, condition.repair_turns)
-        yield LabContext(
-            condition,
-            task,
-            findings,
-            form,
-            dataset,
-            parts,
-            ledger,
-            caller,
-            recorder,
-            sandboxes,
-            services,
-            mcp,
-            approvals,
-        )
-    finally:
-        await asyncio.shield(asyncio.gather(mcp.close(), sandboxes.close()))
+
+
+def _approvals(condition: ScienceCondition, services: Services, steps: Steps, live: Live | None) -> Approvals:
+    approver = services.approver
+    if approver == VIEWER:
+        approver = None if live is None else live.ask
+    return Approvals(
+        condition.approvals,
+        approver,
+        services.recorder,
+        services.past,
+        steps,
+        condition.repair_turns,
+        services.approval_timeout,
+    )
 
 
 class _Writer:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import yaml
 
-from labmates.agents.organisation import find_organisation
+from labmates.agents.organisation_files import find_organisation
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.workflows.analysis import TooFewRunsError

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict, TypeVar
 
-from labmates.agents.organisation import Organisation, StepName
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import StepName
 from labmates.agents.workspace import RequestKind
 from labmates.workflows.science.condition import ScienceCondition
 

@@ -19,7 +19,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.excerpts import excerpt
-from labmates.agents.organisation import REPORT, WRITES, Seat, StepName, Team
+from labmates.agents.organisation_parts import REPORT, WRITES, Seat, StepName, Team
 from labmates.agents.sections import continued
 from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS

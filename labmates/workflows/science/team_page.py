@@ -17,6 +17,7 @@ from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import COLOURS, drawing, tag
 from labmates.records.bodies import Bodies
+from labmates.records.events import Event
 from labmates.records.run import ENDED
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
@@ -50,7 +51,7 @@ def team_sections(reader: RunReader) -> Iterator[Section]:
         return
     events, bodies = reader.store.events(run.id), Bodies(reader.store.bodies(run.id))
     measured = coordination(events, bodies, condition.crew.seats)
-    teams = {event.agent: event.team for event in events if event.type == "llm_call"}
+    teams = _seats_with_calls(condition, events)
     values = [(metric, measured.metrics[metric.name]) for metric in COORDINATION]
     body = render("team.html", drawing=team_graph(measured, teams), values=values)
     yield Section("team", "The team at work", body)
@@ -59,6 +60,12 @@ def team_sections(reader: RunReader) -> Iterator[Section]:
         note = f"{left} more findings are not shown" if left > 0 else ""
         body = render("fates.html", fates=followed[:MOST_FATES], seats=_heads(condition, teams, followed))
         yield Section("seats", "Findings and seats", body, note)
+
+
+def _seats_with_calls(condition: ScienceCondition, events: Sequence[Event]) -> dict[str, str]:
+    """The team of each seat that called its model: in the organisation's order, then by name."""
+    teams = {event.agent: event.team for event in events if event.type == "llm_call"}
+    return {seat: teams[seat] for seat in dict.fromkeys([*condition.crew.seats, *sorted(teams)]) if seat in teams}
 
 
 def _heads(condition: ScienceCondition, seats: Mapping[str, str], followed: Sequence[Fate]) -> dict[str, str]:

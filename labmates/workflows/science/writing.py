@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from labmates.agents.organisation import REPORT, Seat
+from labmates.agents.organisation_parts import REPORT, Seat
 from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, ToolError, WriteArtifact, check_arguments

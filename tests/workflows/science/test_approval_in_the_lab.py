@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.fork import fork
 from labmates.studies.replay import replay
-from labmates.studies.runs import stopped_run
+from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.approval import Question, approver_of
+from labmates.workflows.live import ask_run, follow_run, socket_of
+from labmates.workflows.science.condition import ScienceCondition
 from tests.support.approving import LAB, REASON, improving, wants_better
 from tests.support.children import run_child
 from tests.support.puppet import puppet
@@ -149,4 +152,32 @@ async def test_what_stays_refused_is_not_carried_out(tmp_path: Path) -> None:
         ("write", "ben"): 2,
     }
     assert run.invalid
+    store.close()
+
+
+async def test_answers_in_the_viewer_make_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    settings = SETTINGS.model_copy(update={"approve_in_viewer": True})
+
+    def wait_for(socket: Path) -> None:
+        while not socket.exists():
+            time.sleep(0.05)
+
+    async def answering(run: RunRecord) -> None:
+        await asyncio.to_thread(wait_for, socket_of(run.id))
+        async for message in follow_run(run.id, {"do": "follow"}):
+            if question := message.get("question"):
+                answer = wants_better(Question(**question))
+                said = {"approved": answer is True, "reason": "" if answer is True else answer}
+                await ask_run(run.id, {"do": "answer", "step": question["step"], **said})
+
+    with puppet(improving) as model:
+        condition = ScienceCondition.model_validate({**CONDITION, "model": model})
+        [run] = new_runs(condition, seed=0, replicates=1, settings=settings)
+        [ended], _ = await asyncio.gather(Session(store, settings).execute([run]), answering(run))
+        [again] = new_runs(condition, seed=0, replicates=1, settings=SETTINGS)
+        [other] = await Session(store, SETTINGS, approver=approver_of(wants_better)).execute([again])
+    assert story(store, ended.id) == story(store, other.id)
+    assert (await replay(store, ended)).is_same
     store.close()

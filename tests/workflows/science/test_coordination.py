@@ -22,7 +22,7 @@ from labmates.records.events import (
 from labmates.records.store import Store
 from labmates.workflows.analysis import Runs, TooFewRunsError
 from labmates.workflows.science.analyses import COORDINATION, CoordinationParams
-from labmates.workflows.science.coordination import Coordination, HandOver, coordination, marks
+from labmates.workflows.science.coordination import Coordination, HandOver, coordination, coordination_shares, marks
 from labmates.workflows.science.fates import ENDS
 from tests.support.recorded import Recorded, add
 
@@ -96,6 +96,23 @@ def use(name: str, /, **arguments: Any) -> dict[str, Any]:
 @pytest.fixture
 def story() -> Story:
     return Story()
+
+
+def test_the_author_of_an_artifact_is_the_same_for_any_order_of_a_stage(story: Story) -> None:
+    def shares(first: str, second: str) -> dict[str, float]:
+        story = Story()
+        for seat in (first, second):
+            story.call(seat, "work/0/0", uses=[use("write_artifact", name="notes", content="x")])
+            story.write(seat, "notes", f"notes of {seat}")
+            story.call(seat, "work/0/1", uses=[use("read_artifact", name="notes")])
+            story.tool(seat, "work/0/1/read", "read_artifact", {"name": "notes"})
+        for seat in (first, second, "cho"):
+            story.call(seat, "work/1/0", uses=[use("read_artifact", name="notes")])
+        return coordination_shares(story.events, story.bodies)
+
+    measured = shares("ana", "ben")
+    assert measured == shares("ben", "ana")
+    assert {step: share for step, share in measured.items() if share} == {"group/1/cho/work/1/0": 1.0}
 
 
 def test_plans_bids_and_talk_are_coordination_and_work_is_not(story: Story) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.tasks.registry import get_task
 from labmates.workflows.science.coordination import hand_overs
 from labmates.workflows.science.fates import Fate, fates

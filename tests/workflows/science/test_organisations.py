@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from labmates.agents.organisation import Organisation, find_organisation
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_files import find_organisation
 from labmates.agents.own_tools import OWN_TOOLS, own_tool
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from labmates.agents.organisation import REPORT
+from labmates.agents.organisation_parts import REPORT
 from labmates.records.run import Usage
 from labmates.workflows.science.validity import LEAST_CHARS, MOST_FAILED_REPLIES, invalid_work
 

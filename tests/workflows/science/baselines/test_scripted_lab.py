@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from pydantic import BaseModel, Field
 
 from labmates.agents.excerpts import excerpt, excerpts
-from labmates.agents.organisation import REPORT, Seat, Team
+from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.prompts import render
 from labmates.agents.tools import (
     STATE,

@@ -1,0 +1,155 @@
+"""Files of organisations: reading, finding and copying them.
+
+An organisation is a YAML file with prompt files beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
+
+from labmates.agents.organisation import Organisation
+from labmates.bounded_yaml import Source, read_source
+from labmates.errors import UsageError, unknown_name
+from labmates.registry import Registry
+
+BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")
+GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""How a function of one's own is named."""
+
+ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
+    "organisation", "labmates.organisations", {name: f"labmates.agents.organisations:{name}" for name in BUILT_IN}
+)
+"""All organisations by name; an entry of another package is an `Organisation` or the path of a file."""
+
+
+def find_organisation(name: str) -> Organisation:
+    """The organisation called `name`, that in the YAML file `name`, or that of a graph, ``module:function``.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or something is wrong in it.
+    """
+    if name in ORGANISATIONS:
+        with ORGANISATIONS.guarded(name, "can't be used"):
+            entry = ORGANISATIONS.get(name)
+            return entry if isinstance(entry, Organisation) else read_organisation(Path(entry))
+    if GRAPH.fullmatch(name):
+        title = re.sub(r"[^\w.-]", "-", Path(name).name)
+        return Organisation.model_validate({"name": title, "graph": name})
+    if name.endswith((".yaml", ".yml")) or Path(name).is_file():
+        return read_organisation(Path(name))
+    raise unknown_name("organisation", name, ORGANISATIONS.names())
+
+
+def _found(value: object) -> object:
+    return find_organisation(str(value)) if isinstance(value, str | Path) else value
+
+
+def _recorded(value: Organisation, dump: SerializerFunctionWrapHandler) -> Any:
+    # The content of a file belongs to the record; that of our own stands in the version of labmates.
+    return value.name if ORGANISATIONS.is_own(value.name) and value == ORGANISATIONS.get(value.name) else dump(value)
+
+
+OrganisationRef = Annotated[Organisation, BeforeValidator(_found), WrapSerializer(_recorded)]
+"""An organisation as a parameter: given by name, as a file, or as its content."""
+
+
+def source_of(name: str) -> dict[str, str]:
+    """The texts of an organisation's file and prompts, by path from the folder of the file.
+
+    Raises
+    ------
+    UsageError
+        If the organisation is not in a file.
+    """
+    path = Path(name)
+    if name in ORGANISATIONS:
+        entry = ORGANISATIONS.get(name)
+        if isinstance(entry, Organisation) and not ORGANISATIONS.is_own(name):
+            raise UsageError(f"the organisation '{name}' is made by {ORGANISATIONS.package(name)}; it has no file")
+        built_in = files("labmates.agents.organisations").joinpath(f"{name}.yaml")
+        path = Path(str(built_in if isinstance(entry, Organisation) else entry))
+    texts = {path.name: _text(path)}
+    folder = read_source(texts[path.name], path.name, "organisation", "name: peers").data.get("prompts")
+    prompts = find_organisation(name).prompts if isinstance(folder, str) else {}
+    return {**texts, **{f"{folder}/{prompt}.md": f"{text}\n" for prompt, text in prompts.items()}}
+
+
+def copy_organisation(like: str, name: str, folder: Path) -> Path:
+    """Write a copy of an organisation under another name into a new folder and return its file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such organisation, or the folder is there and not empty.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"the folder '{folder}' is not empty; choose another with --folder")
+    (_, text), *prompts = source_of(like).items()
+    renamed = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    Organisation.model_validate({**find_organisation(like).model_dump(), "name": name})
+    for inner, content in ((f"{name}.yaml", renamed), *prompts):
+        (folder / inner).parent.mkdir(parents=True, exist_ok=True)
+        (folder / inner).write_text(content, encoding="utf-8")
+    return folder / f"{name}.yaml"
+
+
+def read_organisation(path: Traversable) -> Organisation:
+    """Read an organisation from a YAML file; its folder of prompts stands beside it.
+
+    Raises
+    ------
+    UsageError
+        If the file or a prompt can't be read, or something is wrong in it; each fault with its line and the remedy.
+    """
+    source = read_source(_text(path), path.name, "organisation", "name: peers")
+    data = dict(source.data)
+    try:
+        if isinstance(folder := data.get("prompts"), str):
+            data["prompts"] = _prompts(path, folder, source)
+        if isinstance(graph := data.get("graph"), str) and isinstance(path, Path):
+            beside = str(path.parent / graph)
+            data["graph"] = beside if Path(_module(beside)).is_file() else graph
+        made = Organisation.model_validate(data)
+    except ValidationError as error:
+        raise source.error((fault["loc"], _told(fault)) for fault in error.errors()) from error
+    if not isinstance(path, Path):
+        return made
+    return made.model_copy(update={"mcp": {name: server.beside(path.parent) for name, server in made.mcp.items()}})
+
+
+def _module(graph: str) -> str:
+    return graph.rpartition(":")[0]
+
+
+def _prompts(path: Traversable, folder: str, source: Source) -> dict[str, str]:
+    parent = path.parent if isinstance(path, Path) else files("labmates.agents.organisations")
+    inside = parent.joinpath(*folder.split("/"))
+    if not inside.is_dir():
+        raise source.error([(("prompts",), f"there is no folder '{folder}' beside the file")])
+    prompts = sorted((part for part in inside.iterdir() if part.name.endswith(".md")), key=lambda part: part.name)
+    return {part.name.removesuffix(".md"): _text(part).rstrip("\n") for part in prompts}
+
+
+def _text(path: Traversable) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read '{path}': {getattr(error, 'strerror', None) or error}") from error
+
+
+def _told(fault: Any) -> str:
+    match fault["type"]:
+        case "missing":
+            return "this key is missing"
+        case "extra_forbidden":
+            return f"unknown key '{fault['loc'][-1]}'"
+        case _:
+            return str(fault["msg"]).removeprefix("Value error, ")

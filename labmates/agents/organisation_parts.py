@@ -1,0 +1,189 @@
+"""The parts of an organisation: steps and phases, seats, channels and teams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from labmates.agents.tools import STATE, TOOLS
+from labmates.errors import did_you_mean
+
+REPORT = "final_paper"
+"""The artifact that the judges read."""
+
+StepName = Literal["plan", "bid", "work", "talk", "write", "report"]
+WRITES: Final = ("write", "report")
+"""Steps that make the team's artifact."""
+Verb = Literal["read", "tell", "ask"]
+Approval = Literal["plan", "request", "write"]
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+
+class Part(BaseModel):
+    """A part of an organisation: unknown keys are faults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class Step(Part):
+    """One step of a phase: ``work``, or with a detail ``{work: others}``, ``{talk: 2}``."""
+
+    do: StepName = Field(description="What is done.")
+    who: Literal["all", "others"] = Field("all", description="Who works: all members of the team, or all but the lead.")
+    rounds: int | None = Field(None, ge=1, le=20, description="Rounds of talk; by default deliberation_rounds.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"do": data}
+        if isinstance(data, Mapping) and len(data) == 1 and "do" not in data:
+            [(do, detail)] = data.items()
+            return {"do": do, "rounds" if isinstance(detail, int) else "who": detail}
+        return data
+
+
+class FlowPhase(Part):
+    """A phase of the flow: which team passes through which steps."""
+
+    team: str
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+    @property
+    def names(self) -> list[StepName]:
+        """What is done, in order."""
+        return [step.do for step in self.steps]
+
+    def step(self, name: StepName) -> Step:
+        """The step of this name; one without details if the phase has none."""
+        return next((step for step in self.steps if step.do == name), Step(do=name))
+
+
+class Seat(Part):
+    """One agent's place; its `id` names it in prompts and records."""
+
+    id: str = Field("", exclude=True)
+    title: str = Field(description="What the agent is called, for instance 'data engineer'.")
+    part: str = Field(description="What its work is, in its system prompt.")
+    evidence: int | None = Field(
+        None, ge=1, description="With divided evidence: the instrument it holds, from 1; by default in turn."
+    )
+    model: str = Field(
+        "", description="Its model, provider:name; by default that of the run. --model-for goes before it."
+    )
+
+
+class Channels(Part):
+    """Who may read, tell and ask whom: ``all``, ``none``, or lists by name.
+
+    A name is a seat, a team, the stem of counted seats, or ``all``. Whoever has no list in a verb reaches nobody.
+    """
+
+    read: dict[str, tuple[str, ...]] = Field(
+        {"all": ("all",)}, description="Whose artifacts, reports and findings each may read, as NAME: [NAMES]."
+    )
+    tell: dict[str, tuple[str, ...]] = Field(
+        {"all": ("all",)}, description="To whom each may speak and send messages, as NAME: [NAMES]."
+    )
+    ask: dict[str, tuple[str, ...]] = Field(
+        {"all": ("all",)}, description="Whom each may ask for more work or a redo, as NAME: [NAMES]."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_or_none(cls, data: Any) -> Any:
+        return dict.fromkeys(cls.model_fields, data) if isinstance(data, str) else data
+
+    @field_validator("read", "tell", "ask", mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in ("all", "none"):
+                raise ValueError(f"'{value}' is not all, none or lists of names such as {{ana: [ben]}}")
+            return {"all": ("all",)} if value == "all" else {}
+        if isinstance(value, Mapping):
+            return {who: (whom,) if isinstance(whom, str) else whom for who, whom in value.items()}
+        return value
+
+    def lists(self) -> Iterator[tuple[Verb, str, tuple[str, ...]]]:
+        """Verb, name and names of each list."""
+        verbs: tuple[Verb, ...] = get_args(Verb)
+        return ((verb, who, whom) for verb in verbs for who, whom in getattr(self, verb).items())
+
+
+class Tokens(Part):
+    """Tokens of the step in which an artifact is written once."""
+
+    input: int = Field(12_000, ge=0, description="Tokens read.")
+    output: int = Field(3_000, ge=0, description="Tokens written.")
+
+
+class Team(Part):
+    """A team: its seats, the first of which leads, its tools and what it hands over."""
+
+    name: str = Field("", exclude=True)
+    seats: dict[Name, Seat] = Field(
+        min_length=1, max_length=16, description="The agents by name; the first leads. count: N makes several."
+    )
+    artifact: Name = Field(description="The artifact that the lead writes.")
+    sections: tuple[str, ...] = Field((), description="Sections of the artifact, each 'Title: content'.")
+    tokens: Tokens = Field(Tokens(), description="What it takes to write the artifact; what a reserve sets aside.")
+    also: dict[Name, tuple[str, ...]] = Field(
+        {}, description="Further artifacts that only this team writes while it works, each with its sections."
+    )
+    without: tuple[str, ...] = Field((), description=f"Tools that its agents don't have, of {', '.join(TOOLS)}.")
+    own_tools: tuple[str, ...] = Field(
+        (),
+        description="Tools of other packages (entry points labmates.tools) and of MCP servers (SERVER or SERVER.TOOL) "
+        "that its agents also have.",
+    )
+    memory: Literal["step", "phase", "conversation"] = Field(
+        "step",
+        description="What an agent remembers beside its orders: nothing (step), its work when it writes (phase), or "
+        "all that it was told and did (conversation).",
+    )
+    turns: int = Field(1, ge=1, le=100, description="Most replies in a step of work, in multiples of max_turns.")
+
+    @field_validator("without")
+    @classmethod
+    def _known_tools(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in TOOLS:
+                raise ValueError(f"there is no tool '{name}'{did_you_mean(name, TOOLS)} (tools: {', '.join(TOOLS)})")
+        return names
+
+    @property
+    def members(self) -> tuple[Seat, ...]:
+        """The seats, the lead's first."""
+        return tuple(self.seats.values())
+
+    @property
+    def lead(self) -> Seat:
+        """The seat that plans and writes the artifact."""
+        return self.members[0]
+
+    @property
+    def has_code(self) -> bool:
+        """Whether its agents run code."""
+        return "run_code" not in self.without
+
+    def tools(self, *, states: bool = False) -> list[str]:
+        """Names of the tools of a member at work, with that which states findings if it does."""
+        held = [name for name in TOOLS if name not in self.without and (states or name != STATE)]
+        return [*held, *self.own_tools]
+
+    def owns(self, name: str) -> bool:
+        """Whether an artifact of this name belongs to the team."""
+        return name == self.artifact or name in self.also
+
+    def handed(self) -> dict[str, tuple[str, ...]]:
+        """The artifacts of a fixed form that the team hands over, with their sections."""
+        own = {**self.also, self.artifact: self.sections}
+        return {name: sections for name, sections in own.items() if sections}
+
+    def of_size(self, size: int) -> Team:
+        """The team with its first `size` seats."""
+        return self.model_copy(update={"seats": dict(list(self.seats.items())[:size])})

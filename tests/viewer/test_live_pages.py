@@ -1,0 +1,147 @@
+"""A running run in a real browser: replies under way, and a question that a person answers by keyboard alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from labmates.models.watching import LISTENER
+from labmates.process_ids import this_worker
+from labmates.records.claims import Claims
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
+from labmates.studies.runs import new_runs
+from labmates.studies.settings import RunSettings
+from labmates.workflows.approval import Answer, Question
+from labmates.workflows.live import Live, live_run
+from labmates.workflows.science.condition import ScienceCondition
+from tests.support.approving import LAB
+from tests.support.browser import page_of
+from tests.support.site import Site, served
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"></pre><script>alert(1)</script>\u202e"
+
+
+class RunningRun:
+    """A run that a thread of this process executes: it does what a test says."""
+
+    def __init__(self, run: RunRecord) -> None:
+        self.run = run
+        self.loop = asyncio.new_event_loop()
+        self.live: Live | None = None
+        self.answer: Future[Answer] = Future()
+        self._begun, self._ended = threading.Event(), asyncio.Event()
+        self._thread = threading.Thread(target=lambda: self.loop.run_until_complete(self._execute()))
+
+    async def _execute(self) -> None:
+        async with live_run(self.run.id) as self.live:
+            self._begun.set()
+            await self._ended.wait()
+
+    def __enter__(self) -> RunningRun:
+        self._thread.start()
+        self._begun.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+        self.loop.close()
+
+    def reply(self, text: str, until: threading.Event) -> Future[None]:
+        async def replying() -> None:
+            assert self.live is not None
+            with self.live.reply("group/0/ana/work/0", "ana"):
+                listener = LISTENER.get()
+                assert listener is not None
+                listener(None)
+                listener(text)
+                await asyncio.to_thread(until.wait)
+
+        return asyncio.run_coroutine_threadsafe(replying(), self.loop)
+
+    def ask(self, question: Question) -> Future[Answer]:
+        assert self.live is not None
+        return asyncio.run_coroutine_threadsafe(self.live.ask(question), self.loop)
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Site, RunningRun]]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    condition = ScienceCondition.model_validate({"task": "anomaly", "model": "scripted:hasty", "organisation": LAB})
+    [planned] = new_runs(condition, seed=0, replicates=1, settings=RunSettings())
+    run = Claims(store, this_worker()).new(planned)
+    with served(store) as site, RunningRun(run) as running:
+        yield site, running
+    store.close()
+
+
+def test_a_reply_under_way_is_shown_as_text_and_goes_when_it_has_ended(
+    running: tuple[Site, RunningRun], browser: Browser
+) -> None:
+    site, run = running
+    over = threading.Event()
+    with page_of(browser, site.url) as (page, seen):
+        page.goto(f"{site.url}/runs/{run.run.id}")
+        while run.live is None or not run.live.is_followed:
+            page.wait_for_timeout(20)
+        replying = run.reply(HOSTILE, over)
+        shown = page.locator(".reply pre")
+        expect(shown).to_have_text(HOSTILE.replace("\u202e", "\N{REPLACEMENT CHARACTER}"))
+        assert shown.locator("*").count() == 0
+        assert "owned" not in page.title()
+        over.set()
+        expect(page.locator(".reply")).to_have_count(0)
+        replying.result(30)
+        assert not seen.errors
+
+
+def test_a_question_is_answered_by_keyboard_and_another_one_follows(
+    running: tuple[Site, RunningRun], browser: Browser
+) -> None:
+    site, run = running
+    question = Question(run.run.id, "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", HOSTILE)
+    first = run.ask(question)
+    with page_of(browser, site.url) as (page, seen):
+        page.goto(f"{site.url}/runs/{run.run.id}")
+        link = page.get_by_role("alert").get_by_role("link")
+        expect(link).to_have_text("ben waits for your answer: plan authors")
+        link.focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="ben (authors) plans for the team authors")).to_be_visible()
+        assert page.locator("section pre").locator("*").count() == 0
+        page.get_by_label("Reason of a no").focus()
+        page.keyboard.type("use the <b>median</b>")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert first.result(30) == Answer(approved=False, reason="use the <b>median</b>")
+        page.wait_for_url(f"{site.url}/runs/{run.run.id}")
+
+        page.goto(f"{site.url}/runs/{run.run.id}/approval")
+        expect(page.locator(".empty")).to_contain_text("No question waits")
+        second = run.ask(replace(question, step="authors/0/ben/plan/1"))
+        page.get_by_role("button", name="Yes, approve").press("Enter")
+        assert second.result(30) == Answer(approved=True)
+        assert not seen.errors
+
+
+def test_an_answer_that_comes_too_late_is_told_so(running: tuple[Site, RunningRun], browser: Browser) -> None:
+    site, run = running
+    question = Question(run.run.id, "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "A plan.")
+    asked = run.ask(question)
+    with page_of(browser, site.url) as (page, _):
+        page.goto(f"{site.url}/runs/{run.run.id}/approval")
+        asked.cancel()
+        page.get_by_role("button", name="Yes, approve").click()
+        expect(page.get_by_role("alert")).to_have_text("This question does not wait for an answer any more.")

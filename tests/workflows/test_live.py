@@ -1,0 +1,106 @@
+"""The link between a run and its pages: questions and answers, replies under way, and who may listen."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labmates.models.watching import LISTENER
+from labmates.workflows.approval import Answer, Question
+from labmates.workflows.live import ask_run, follow_run, live_run, socket_of
+
+QUESTION = Question("r1", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")
+YES = {"do": "answer", "step": QUESTION.step, "approved": True}
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "labmates"
+
+
+async def waiting(run_id: str) -> dict[str, Any]:
+    """The question of a run, as soon as it waits."""
+    async for message in follow_run(run_id, {"do": "follow"}):
+        if message["type"] == "question" and message["question"]:
+            return dict(message["question"])
+    raise AssertionError("the run has ended")
+
+
+async def test_a_question_is_answered_once_and_by_its_own_step_alone() -> None:
+    async with live_run("r1") as live:
+        asking = asyncio.create_task(live.ask(QUESTION))
+        assert (await waiting("r1"))["text"] == QUESTION.text
+        assert await ask_run("r1", {**YES, "step": "another"}) == {"type": "answered", "accepted": False}
+        refusal = {"do": "answer", "step": QUESTION.step, "approved": "yes", "reason": "too long"}
+        assert await ask_run("r1", refusal) == {"type": "answered", "accepted": True}
+        assert await asking == Answer(approved=False, reason="too long")
+        assert await ask_run("r1", YES) == {"type": "answered", "accepted": False}
+        assert await ask_run("r1", {"do": "question"}) == {"type": "question", "question": None}
+    assert await ask_run("r1", {"do": "question"}) is None
+    assert not socket_of("r1").exists()
+
+
+async def test_a_reply_is_listened_to_only_while_somebody_follows() -> None:
+    async with live_run("r2") as live:
+        with live.reply("a/0", "ana"):
+            assert LISTENER.get() is None
+        following = follow_run("r2", {"do": "follow"})
+        await anext(following)
+        with live.reply("a/1", "ana"):
+            listener = LISTENER.get()
+            assert listener is not None
+            listener(None)
+            listener("Hel")
+            listener("lo")
+            listener(None)
+            listener("Good")
+            listener("bye")
+        messages = [await anext(following) for _ in range(4)]
+        texts = [(message.get("text"), message.get("begins")) for message in messages]
+        assert texts == [("", True), ("", True), ("Goodbye", False), (None, None)]
+        assert {message["step"] for message in messages} == {"a/1"}
+        await following.aclose()
+    assert LISTENER.get() is None
+
+
+async def test_a_client_that_comes_late_gets_the_text_so_far() -> None:
+    async with live_run("r3") as live:
+        first, second = (follow_run("r3", {"do": "follow"}) for _ in range(2))
+        await anext(first)
+        with live.reply("a/0", "ana"):
+            listener = LISTENER.get()
+            assert listener is not None
+            listener("so far")
+            assert (await anext(first))["text"] == "so far"
+            await anext(second)
+            assert await anext(second) == {
+                "type": "reply", "step": "a/0", "agent": "ana", "text": "so far", "begins": True
+            }  # fmt: skip
+
+
+async def test_a_run_whose_folder_others_can_enter_is_followed_by_nobody(runtime: Path) -> None:
+    await asyncio.to_thread(runtime.mkdir, mode=0o755)
+    async with live_run("r4") as live:
+        assert not socket_of("r4").exists()
+        with live.reply("a/0", "ana"):
+            assert LISTENER.get() is None
+
+
+@pytest.mark.parametrize("line", [b"\n", b"[1]\n", b"nonsense\n", b"x" * (2 << 20)])
+async def test_a_client_that_sends_nonsense_harms_nothing(line: bytes) -> None:
+    async with live_run("r5") as live:
+        reader, writer = await asyncio.open_unix_connection(socket_of("r5"))
+        writer.write(line)
+        writer.write_eof()
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        asking = asyncio.create_task(live.ask(QUESTION))
+        await waiting("r5")
+        assert (await ask_run("r5", YES) or {})["accepted"]
+        assert (await asking).approved
