@@ -106,7 +106,8 @@ def check_gvisor(client: DockerClient) -> None:
     if not offers_gvisor(client):
         raise EngineError(
             f"the Docker engine has no runtime '{GVISOR}'; install gVisor "
-            "(https://gvisor.dev/docs/user_guide/install/) and add the runtime with: sudo runsc install -- --host-uds=open; sudo systemctl restart docker"
+            "(https://gvisor.dev/docs/user_guide/install/) and add the runtime with: "
+            f"sudo {GVISOR} install -- --host-uds=open; sudo systemctl restart docker"
         )
 
 
