@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -20,6 +20,12 @@ from labmates.errors import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from mcp import Client
+
+
+def paths_beside(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
+    """A command, with arguments that name a file in `folder` as paths of that file."""
+    paths = ((part, (folder / part).absolute()) for part in command)
+    return tuple(str(path) if path.is_file() else part for part, path in paths)
 
 
 class McpServer(BaseModel):
@@ -47,8 +53,7 @@ class McpServer(BaseModel):
 
     def beside(self, folder: Path) -> McpServer:
         """The same server, with arguments that name a file in `folder` as paths of that file."""
-        paths = ((part, folder / part) for part in self.command)
-        return self.model_copy(update={"command": tuple(str(p) if p.is_file() else part for part, p in paths)})
+        return self.model_copy(update={"command": paths_beside(folder, self.command)})
 
     def check(self, name: str) -> None:
         """Check that the server's program can be given what it needs.

@@ -6,6 +6,7 @@ An organisation is a YAML file with prompt files beside it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,14 +15,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
 
 from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import GRAPH, Team
 from labmates.bounded_yaml import Source, read_source
 from labmates.errors import UsageError, unknown_name
 from labmates.registry import Registry
 
 BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")
-GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-"""How a function of one's own is named."""
-
 ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
     "organisation", "labmates.organisations", {name: f"labmates.agents.organisations:{name}" for name in BUILT_IN}
 )
@@ -122,7 +121,16 @@ def read_organisation(path: Traversable) -> Organisation:
         raise source.error((fault["loc"], _told(fault)) for fault in error.errors()) from error
     if not isinstance(path, Path):
         return made
-    return made.model_copy(update={"mcp": {name: server.beside(path.parent) for name, server in made.mcp.items()}})
+    servers = {name: server.beside(path.parent) for name, server in made.mcp.items()}
+    return made.model_copy(update={"mcp": servers, "teams": _beside(made.teams, path.parent)})
+
+
+def _beside(teams: Mapping[str, Team], folder: Path) -> dict[str, Team]:
+    """The teams, with the files that their seats name as paths."""
+    return {
+        name: team.model_copy(update={"seats": {id_: seat.beside(folder) for id_, seat in team.seats.items()}})
+        for name, team in teams.items()
+    }
 
 
 def _module(graph: str) -> str:

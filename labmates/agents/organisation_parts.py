@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from labmates.agents.mcp_servers import paths_beside
 from labmates.agents.tools import STATE, TOOLS
 from labmates.errors import did_you_mean
 
@@ -18,6 +21,9 @@ WRITES: Final = ("write", "report")
 """Steps that make the team's artifact."""
 Verb = Literal["read", "tell", "ask"]
 Approval = Literal["plan", "request", "write"]
+
+GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""How a function of one's own is named."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
@@ -74,6 +80,46 @@ class Seat(Part):
     model: str = Field(
         "", description="Its model, provider:name; by default that of the run. --model-for goes before it."
     )
+    python: str = Field(
+        "",
+        description="An agent of your own: a function that takes the seat, module:function or file.py:function.",
+        exclude_if=lambda place: not place,  # the keys of organisations without such seats stay as they are
+    )
+    command: tuple[str, ...] = Field(
+        (),
+        description="A program as the agent: [PROGRAM, ARGUMENTS], run in bubblewrap; {order} stands for its order, "
+        "which else comes on standard input.",
+        exclude_if=lambda command: not command,
+    )
+    seconds: float = Field(
+        600,
+        gt=0,
+        le=86_400,
+        description="Time limit of one reply of an agent of your own.",
+        exclude_if=lambda seconds: seconds == 600,
+    )
+
+    @model_validator(mode="after")
+    def _has_one_agent(self) -> Seat:
+        given = [name for name in ("python", "command") if getattr(self, name)]
+        if len(given) > 1:
+            raise ValueError(f"it has both {given[0]} and {given[1]}; a seat has one agent")
+        if self.python and not GRAPH.fullmatch(self.python):
+            raise ValueError(f"python: '{self.python}' is not module:function or file.py:function")
+        if self.command and not self.command[0].strip():
+            raise ValueError("command: its first word is empty; name a program")
+        return self
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether its agent comes from outside, with a loop of its own."""
+        return bool(self.python or self.command)
+
+    def beside(self, folder: Path) -> Seat:
+        """The same seat, with files of `folder` that it names as paths of these."""
+        place, colon, name = self.python.rpartition(":")
+        python = f"{folder / place}{colon}{name}" if place.endswith(".py") else self.python
+        return self.model_copy(update={"python": python, "command": paths_beside(folder, self.command)})
 
 
 class Channels(Part):

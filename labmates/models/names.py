@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 SCRIPTED = "scripted"
 """The provider of our own baselines: chat models that follow a script, offline."""
 
+SEAT = "seat"
+"""In records, in place of a provider: an agent from outside on a seat, which may ask a model of its own."""
+
 GIVEN = "object"
 """The provider of chat models that a program hands over as objects."""
 
@@ -82,6 +85,11 @@ class ModelName:
     def scripted(self) -> bool:
         """Whether it is one of our offline baselines (or a plug-in's)."""
         return self.provider == SCRIPTED
+
+
+def is_outside(text: str) -> bool:
+    """Whether a name is not that of a model but of an agent from outside on a seat."""
+    return text.partition(":")[0] == SEAT
 
 
 def parse_model(text: str) -> ModelName:

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -84,6 +84,30 @@ def bubblewrap_works() -> str | None:
         None if it works, else why it does not.
     """
     return _probe()[1]
+
+
+def enclosed_program(
+    command: Sequence[str], files: Mapping[Path, Path], folder: Path, limits: Limits | None = None
+) -> tuple[list[str], dict[str, str]]:
+    """The command and the whole environment that run a program in bubblewrap, without a network.
+
+    Parameters
+    ----------
+    files
+        Files and folders that the program may read, from their paths outside to those inside.
+    folder
+        A private folder for what bubblewrap needs.
+
+    Raises
+    ------
+    UsageError
+        If bubblewrap does not work on this machine.
+    """
+    way, why = _probe()
+    if way is None:
+        raise UsageError(f"bubblewrap does not work here: {why}")
+    enclosure = _enclosure(way, limits or Limits(), dict(files), folder)
+    return [*enclosure, *command], local_environment(_HOME, _TMP, Warmup())
 
 
 class BubblewrapLauncher:

@@ -5,27 +5,29 @@ Agents, players and judges make their calls here, so that each is charged, count
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, message_to_data, shorten, with_limit
 from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
 from labmates.budgets.meter import CallMeter, Money
-from labmates.budgets.prices import Price, PriceList
+from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages, most_tokens
 from labmates.budgets.usage import Usage
 from labmates.models.asking import Exchange
 from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
-from labmates.models.names import parse_model
+from labmates.models.names import is_outside, parse_model
 from labmates.models.normalise import NO_TEXT
 from labmates.models.orders import with_orders
 from labmates.models.reply import Reply, ToolCall
@@ -44,7 +46,7 @@ CONTEXT_TOKENS = 131_072
 """What a model's context is taken to hold where nothing else is said: that of most models in use."""
 _LIMIT_LINE_TOKENS = 32
 """No line that states a limit on a reply has more."""
-_TOO_LONG, _LOST = "/too_long", "/lost/"
+_TOO_LONG, _LOST, _INNER = "/too_long", "/lost/", "/model/"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,19 @@ class Speaker:
     team: str
     agent: str
     model: str
+
+
+class Outsider(Protocol):
+    """Who answers calls in place of a model: a person, or an agent with a loop of its own."""
+
+    async def reply(self, call: Call) -> Reply:
+        """The next reply; waiting for it is given up when the run is to stop."""
+
+
+def no_outsider(model: str) -> Outsider | None:
+    """Nobody answers in place of a model."""
+    del model
+    return None
 
 
 class CallOptions(TypedDict, total=False):
@@ -162,6 +177,11 @@ class Caller:
         before the call; the limit on the reply is lowered to what the transcript leaves of a context that is known.
     live
         The link to the pages that show the run, which may listen to replies; None for none.
+
+    Attributes
+    ----------
+    outsiders
+        Finds who answers in place of a model, by the model's name; such replies cost nothing.
     """
 
     def __init__(
@@ -192,6 +212,7 @@ class Caller:
         self._insist = insist
         self._bound = bound
         self._live = live
+        self.outsiders: Callable[[str], Outsider | None] = no_outsider
         self._terms: dict[str, Terms] = {}
 
     async def call(
@@ -229,7 +250,7 @@ class Caller:
         StoppedError
             If the run is to stop.
         """
-        for charge in self._uncertain(step):
+        for charge in (*self._uncertain(step), *self._inner(step)):
             purse.note(charge.amount)
         if (told := self._told(step, messages, purse)) is not None:
             return told
@@ -240,6 +261,8 @@ class Caller:
         asked = self._compacted(asked)
         while True:
             try:
+                if is_outside(speaker.model):
+                    return await self._paid(self._affordable(asked))
                 async with self.steps.step():
                     return await self._paid(self._affordable(asked))
             except ContextOverflowError:
@@ -275,18 +298,26 @@ class Caller:
 
     def _terms_of(self, model: str) -> Terms:
         if model not in self._terms:
-            settings = parse_model(model).settings
-            known = self.hub.context(model)
-            given = settings.context_tokens or self._context_tokens
-            billed, listed = self.hub.price(model), self._prices.of(model)
-            self._terms[model] = Terms(
-                price=listed if self._lowers_limit or billed is None else billed,
-                billed=billed,
-                output=settings.max_output_tokens or self.max_output_tokens,
-                window=given or known,
-                context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
-            )
+            self._terms[model] = self._outside if is_outside(model) else self._model_terms(model)
         return self._terms[model]
+
+    @property
+    def _outside(self) -> Terms:
+        """The terms of those who answer in place of a model: nothing is paid, and nothing is too long."""
+        return Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
+
+    def _model_terms(self, model: str) -> Terms:
+        settings = parse_model(model).settings
+        known = self.hub.context(model)
+        given = settings.context_tokens or self._context_tokens
+        billed, listed = self.hub.price(model), self._prices.of(model)
+        return Terms(
+            price=listed if self._lowers_limit or billed is None else billed,
+            billed=billed,
+            output=settings.max_output_tokens or self.max_output_tokens,
+            window=given or known,
+            context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
+        )
 
     def _affordable(self, call: Call) -> Call:
         """The call with the output limit that its purse pays, stated where it has to be.
@@ -339,6 +370,11 @@ class Caller:
 
     async def _reply(self, call: Call, meter: CallMeter) -> Reply:
         speaker = call.speaker
+        if (outsider := self.outsiders(speaker.model)) is not None:
+            started = time.monotonic()
+            reply = await self.steps.waiting(partial(outsider.reply, call))
+            meter.begin()
+            return replace(reply, seconds=time.monotonic() - started)
         with nullcontext() if self._live is None else self._live.reply(call.step, speaker.agent):
             return await self.hub.call(
                 speaker.model,
@@ -411,6 +447,12 @@ class Caller:
             )
         )
 
+    def _inner(self, step: str) -> list[ChargeEvent]:
+        """The charges of the model calls that an agent from outside made for its reply."""
+        numbered = (self.recorder.done("charge", inner_step(step, number)) for number in count())
+        charges = cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, numbered)))
+        return charges + [lost for charge in charges for lost in self._uncertain(charge.step)]
+
     def _uncertain(self, step: str) -> list[ChargeEvent]:
         """The charges of attempts of a call that brought no reply."""
         charges = (self.recorder.done("charge", _lost(step, number)) for number in count())
@@ -454,6 +496,30 @@ class Caller:
         text = f"{call.step}: the model's context overflowed; {said}"
         self.recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
         return shorter
+
+
+class RecordedOutsider:
+    """Answers from the record that a rerun follows: a person, or an agent whose model calls are made again from it."""
+
+    def __init__(self, caller: Caller, past: Recorder) -> None:
+        self._caller, self._past = caller, past
+
+    async def reply(self, call: Call) -> Reply:
+        """The recorded reply.
+
+        Raises
+        ------
+        NewStepError
+            If the record holds none.
+        """
+        numbered = (self._past.done("llm_call", inner_step(call.step, number)) for number in count())
+        for event in cast(Iterator[LLMCallEvent], takewhile(lambda event: event is not None, numbered)):
+            sent = [message_from_data(self._past.bodies[number]) for number in event.messages]
+            speaker = replace(call.speaker, model=event.model)
+            limit = event.output_limit or 0
+            await self._caller.call(event.step, speaker, sent, call.purse, name=event.step, limit=limit)
+        event = cast(LLMCallEvent, self._past.recorded("llm_call", call.step))
+        return replace(recorded_reply(event, self._past.bodies), bill=0)
 
 
 def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCallEvent:
@@ -535,6 +601,16 @@ def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
 def charged_call(charge: ChargeEvent) -> str:
     """The step of the call that a charge is for, also where the charge is for an attempt that brought no reply."""
     return charge.step.rpartition(_LOST)[0] if charge.uncertain else charge.step
+
+
+def inner_step(step: str, number: int) -> str:
+    """The step of a model call that an agent from outside makes for its reply in `step`."""
+    return f"{step}{_INNER}{number}"
+
+
+def outer_step(step: str) -> str:
+    """The step for which an agent from outside made a model call; empty for any other call."""
+    return step.rpartition(_INNER)[0]
 
 
 def _lost(step: str, number: int) -> str:

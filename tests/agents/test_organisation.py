@@ -86,11 +86,46 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ("teams:", "shares: {ana: 0.5}\nteams:", "pair.yaml:6: shares: the seat ben has no share; give it one"),
         ("teams:", 'shares: {"ana(": 0.5}\nteams:', "pair.yaml:6: shares.ana(: there is no seat or team 'ana('."),
         ("teams:", "shares: {bea: 0.5, all: 0.1}\nteams:", "pair.yaml:6: shares.bea: there is no seat or team 'bea'."),
+        (
+            "{title: analyst, ",
+            "{command: [ls], python: a:b, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: it has both python and command; a seat has one agent",
+        ),
+        (
+            "{title: analyst, ",
+            "{python: agent, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: python: 'agent' is not module:function or file.py:function",
+        ),
+        (
+            "{title: analyst, ",
+            "{command: agent.py, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana.command: Input should be a valid tuple",
+        ),
+        (
+            "{title: analyst, ",
+            "{command: [''], title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: command: its first word is empty; name a program",
+        ),
+        (
+            "{title: analyst, ",
+            "{seconds: 0, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana.seconds: Input should be greater than 0",
+        ),
         ("name: pair", "- pair", "pair.yaml:2: this is no YAML"),
     ],
 )
 def test_a_fault_is_told_with_its_line_and_the_remedy(file: Path, old: str, new: str, told: str) -> None:
     assert told in changed(file, old, new)
+
+
+def test_files_that_a_seat_names_stand_beside_the_file_and_in_its_key(file: Path) -> None:
+    (file.parent / "agent.py").write_text("async def work(seat): ...")
+    file.write_text(PAIR.replace("{title: analyst, ", "{python: agent.py:work, title: analyst, "))
+    [ana, ben] = find_organisation(str(file)).teams["pair"].members
+    assert ana.python == f"{file.parent / 'agent.py'}:work"
+    assert (ana.is_outside, ben.is_outside) == (True, False)
+    assert "python" in ana.model_dump()
+    assert not {"python", "command", "seconds"} & set(ben.model_dump())
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,7 @@ class ScienceCondition(Condition):
         from labmates.models.names import parse_model
         from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
+        from labmates.workflows.science.seats.adapters import check_seats
 
         task = get_task(self.task)
         if self.evidence != SHARED:
@@ -291,6 +292,7 @@ class ScienceCondition(Condition):
             server.check(name)
         for model in self.models():
             parse_model(model)
+        check_seats(self.crew)
         if self.organisation.graph:
             from labmates.workflows.science.own_graph import load_function
 

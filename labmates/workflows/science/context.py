@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -17,6 +17,7 @@ from labmates.agents.tools import ARGUMENTS, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
+from labmates.models.names import SEAT
 from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.evidence import Part
@@ -29,6 +30,9 @@ from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState, first_state
 from labmates.workflows.services import Services
+
+if TYPE_CHECKING:
+    from labmates.workflows.science.seats.adapters import SeatAgents
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class LabContext:
     services: Services
     mcp: McpTools
     approvals: Approvals
+    agents: SeatAgents
 
     @property
     def organisation(self) -> Organisation:
@@ -80,7 +85,8 @@ class LabContext:
 
     def speaker(self, team: Team, seat: Seat) -> Speaker:
         """The agent on a seat, as one who makes calls."""
-        return Speaker(team.name, seat.id, self.condition.model_of(seat.id))
+        model = f"{SEAT}:{seat.id}" if seat.is_outside else self.condition.model_of(seat.id)
+        return Speaker(team.name, seat.id, model)
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
         """Return the purse of a step of `team` that starts in this state of the lab; the agents' shares bound it."""

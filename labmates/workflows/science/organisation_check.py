@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from labmates.budgets.money import show_dollars
-from labmates.records.events import ArtifactEvent, ChargeEvent, Event, FindingsEvent, ToolCallEvent, told_whole
+from labmates.records.events import (
+    ArtifactEvent,
+    ChargeEvent,
+    Event,
+    FindingsEvent,
+    ToolCallEvent,
+    WarningEvent,
+    told_whole,
+)
 from labmates.records.recorder import Recorder
 from labmates.workflows.experiment import EXPERIMENTS, Outcome
 from labmates.workflows.science.condition import ScienceCondition
@@ -31,8 +39,9 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
     Parameters
     ----------
     condition
-        Its models should be scripted ones: nothing is kept of the runs.
+        Its models should be scripted ones: nothing is kept of the runs. Agents from outside work as in any run.
     """
+    condition.check()
     first, recorder = await _run(condition, seed)
     second, again = await _run(condition, seed)
     spent = recorder.spent()
@@ -46,6 +55,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("valid", "the run may be used", first.invalid or ""),
         Rule("pays", "it spends no more than its pool", over),
         Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
+        Rule("agents", "agents from outside do nothing but their work", next(_misdeeds(condition, recorder), "")),
         Rule("private", "nobody reads what it may not", next(_peeks(condition, recorder), "")),
         Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
@@ -70,6 +80,14 @@ def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]
     for seat, share in condition.crew.share_of_seats().items():
         if spent[seat] > share * condition.pool:
             yield f"{seat}: {show_dollars(spent[seat])} of {show_dollars(int(share * condition.pool))}"
+
+
+def _misdeeds(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
+    """Yield what the record tells of agents from outside that failed, or did what they may not."""
+    outside = {name for name, (_, seat) in condition.organisation.seats.items() if seat.is_outside}
+    for event in recorder.events:
+        if isinstance(event, WarningEvent) and event.agent in outside:
+            yield f"{event.agent}: {event.text}"
 
 
 def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import isawaitable
 from itertools import count
 from typing import Any, cast
@@ -25,7 +25,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from pydantic import ConfigDict
 
 from labmates.agents.organisation_parts import REPORT
 from labmates.agents.own_tools import OWN_TOOLS, own_tool
@@ -35,7 +34,7 @@ from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
 from labmates.errors import UsageError, unknown_name
 from labmates.models.orders import Order
-from labmates.models.reply import ToolCall
+from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import PhaseEvent
 from labmates.sandboxes.base import CodeResult
 from labmates.tasks.reference import import_place
@@ -86,7 +85,7 @@ class Lab:
 
     def model(self, seat: str = "researcher") -> BaseChatModel:
         """The chat model of a seat, whose calls draw on the pool; ``--model-for SEAT=MODEL`` chooses it."""
-        return SeatModel(lab=self, seat=seat)
+        return SeatModel(seat=seat, ask=partial(self.call, seat))
 
     def tools(self, seat: str = "researcher", names: Sequence[str] = TOOLS) -> list[BaseTool]:
         """The tools of a seat, and those of other packages (entry points ``labmates.tools``) and MCP servers by name.
@@ -139,11 +138,7 @@ class Lab:
         made = await self._ctx.caller.call(
             step, place.speaker, messages, place.purse, name=f"{seat}: {step}", tools=tools
         )
-        usage = made.reply.usage
-        total = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-        return made.reply.message.model_copy(
-            update={"usage_metadata": {**total, "total_tokens": usage.input_tokens + usage.output_tokens}}
-        )
+        return message_of(made.reply)
 
     def _tool(self, seat: str, name: str) -> BaseTool:
         async def use(**arguments: Any) -> str:
@@ -197,12 +192,20 @@ class Lab:
         return self._places[seat]
 
 
+def message_of(reply: Reply) -> AIMessage:
+    """A reply as a message that carries its usage."""
+    usage = reply.usage
+    total = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return reply.message.model_copy(
+        update={"usage_metadata": {**total, "total_tokens": usage.input_tokens + usage.output_tokens}}
+    )
+
+
 class SeatModel(BaseChatModel):
     """The chat model of a seat, under the budget of the run; it answers asynchronous calls alone."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-    lab: Lab
     seat: str
+    ask: Callable[[list[BaseMessage], Sequence[dict[str, Any]]], Awaitable[AIMessage]]
 
     @property
     def _llm_type(self) -> str:
@@ -231,7 +234,7 @@ class SeatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        message = await self.lab.call(self.seat, messages, kwargs.get("tools") or ())
+        message = await self.ask(messages, kwargs.get("tools") or ())
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 

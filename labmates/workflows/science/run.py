@@ -49,6 +49,7 @@ from labmates.workflows.science.evidence import Materials, held_part, prepare
 from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.scores import judged_metrics
+from labmates.workflows.science.seats.adapters import SeatAgents
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.validity import invalid_work
 from labmates.workflows.services import VIEWER, Services
@@ -87,12 +88,14 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     # Nobody follows a rerun: the page of its run shows the record.
     following = live_run(services.run_id) if services.past is None else nullcontext(None)
     mcp = McpTools(condition.crew.mcp, services.recorder, services.past, condition.code_timeout)
+    agents: SeatAgents | None = None
     try:
         findings, form = findings_fields_text(task), findings_form(task)
         dataset, parts = await preparing
         await mcp.open(condition.crew.tools)
         async with following as live:
             caller = _caller(condition, services, live)
+            agents = SeatAgents(condition, caller, services.past)
             yield LabContext(
                 condition,
                 task,
@@ -107,9 +110,11 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
                 services,
                 mcp,
                 _approvals(condition, services, caller.steps, live),
+                agents,
             )
     finally:
-        await asyncio.shield(asyncio.gather(mcp.close(), sandboxes.close()))
+        closing = (mcp.close(), sandboxes.close(), *([agents.close()] if agents else []))
+        await asyncio.shield(asyncio.gather(*closing))
 
 
 def _caller(condition: ScienceCondition, services: Services, live: Live | None) -> Caller:

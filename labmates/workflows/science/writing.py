@@ -98,6 +98,12 @@ class Author:
         EndpointError
             As `Caller.call` does.
         """
+        try:
+            await self._write(messages)
+        finally:
+            await self._ctx.agents.leave(self._seat.id)
+
+    async def _write(self, messages: list[BaseMessage]) -> None:
         order, reads, repairs, pieces, most = messages, 0, 0, 0, self._ctx.condition.repair_turns
         talk = self._conversation(messages)
         while True:

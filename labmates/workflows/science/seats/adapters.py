@@ -1,0 +1,156 @@
+"""The agents of an organisation's seats that come from outside, by the way in which each is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from inspect import isawaitable
+from typing import Any, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool, StructuredTool
+
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import Seat
+from labmates.errors import MissingExtraError, UsageError
+from labmates.models.names import SEAT
+from labmates.records.recorder import Recorder
+from labmates.workflows.calls import Call, Caller, Outsider, RecordedOutsider, Speaker
+from labmates.workflows.science.condition import ScienceCondition
+from labmates.workflows.science.own_graph import SeatModel, load_function, message_of
+from labmates.workflows.science.seats.programs import check_command, run_command
+from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSession, SeatTerms
+
+
+class SeatAgents:
+    """The agents from outside in one run.
+
+    Parameters
+    ----------
+    past
+        The record that a rerun follows, in which agents are not asked again; None for any other run.
+    """
+
+    def __init__(self, condition: ScienceCondition, caller: Caller, past: Recorder | None) -> None:
+        self._agents: dict[str, SeatAgent] = {}
+        caller.outsiders = self.of
+        self._recorded = None if past is None else RecordedOutsider(caller, past)
+        for name, (team, seat) in condition.crew.seats.items():
+            if (agent := agent_of(seat)) is not None:
+                speaker = Speaker(team, name, condition.model_of(name))
+
+                def budget(call: Call) -> str:
+                    return call.purse.status(condition.visibility)
+
+                self._agents[name] = SeatAgent(caller, SeatTerms(agent, speaker, seat.seconds, budget))
+
+    def of(self, model: str) -> Outsider | None:
+        """The agent behind a name of the record; None for a model."""
+        provider, _, seat = model.partition(":")
+        if provider != SEAT:
+            return None
+        return self._recorded or self._agents[seat]
+
+    async def leave(self, seat: str) -> None:
+        """End the step of a seat, if its agent comes from outside."""
+        if seat in self._agents:
+            await self._agents[seat].leave()
+
+    async def close(self) -> None:
+        """End all agents."""
+        for agent in self._agents.values():
+            await agent.leave()
+
+
+def agent_of(seat: Seat) -> Agent | None:
+    """The agent from outside of a seat; None if a model or a person sits there."""
+    if seat.python:
+        return partial(_run_python, place=seat.python)
+    if seat.command:
+        return partial(run_command, command=seat.command)
+    return None
+
+
+def check_seats(organisation: Organisation) -> None:
+    """Check that the agents from outside can be started.
+
+    Raises
+    ------
+    MissingExtraError
+        If a package that they need is not installed.
+    UsageError
+        If a function or a program is missing.
+    """
+    for name, (_, seat) in organisation.seats.items():
+        if seat.python:
+            try:
+                load_function(seat.python)
+            except UsageError as error:
+                raise UsageError(f"the seat {name}: {error}") from error
+        if seat.command:
+            _check_mcp(f"the seat {name}, a command")
+            check_command(name, seat.command)
+
+
+def _check_mcp(what: str) -> None:
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(what, "mcp") from error
+
+
+class PythonSeat:
+    """A seat as a function of one's own sees it.
+
+    Attributes
+    ----------
+    messages
+        What the agent is told: who it is, and its order.
+    name
+        The seat.
+    """
+
+    def __init__(self, session: SeatSession) -> None:
+        self.messages: list[BaseMessage] = list(session.opening)
+        self.name = session.speaker.agent
+        self._session = session
+
+    @property
+    def model(self) -> BaseChatModel:
+        """The chat model of the seat, whose calls draw on the pool."""
+        return SeatModel(seat=self.name, ask=self._ask)
+
+    @property
+    def tools(self) -> list[BaseTool]:
+        """The tools of this step."""
+        return [self._tool(tool["function"]) for tool in self._session.tools]
+
+    def budget(self) -> str:
+        """What the seat may know of the pool."""
+        return self._session.budget()
+
+    async def _ask(self, messages: list[BaseMessage], tools: Any) -> AIMessage:
+        return message_of(await self._session.ask(messages, tools, None))
+
+    def _tool(self, function: Mapping[str, Any]) -> BaseTool:
+        name = function["name"]
+
+        async def use(**arguments: Any) -> str:
+            return await self._session.use(name, arguments)
+
+        description = function.get("description", "")
+        return StructuredTool(name=name, description=description, args_schema=function["parameters"], coroutine=use)
+
+
+async def _run_python(session: SeatSession, place: str) -> str:
+    """Run a function as the agent of a session; a LangGraph graph that it returns is invoked."""
+    made: Any = load_function(place)(cast(Any, PythonSeat(session)))
+    if isawaitable(made):
+        made = await cast(Awaitable[object], made)
+    if isinstance(made, Runnable):
+        ended = await made.ainvoke({"messages": list(session.opening)})
+        messages = ended.get("messages", []) if isinstance(ended, Mapping) else [ended]
+        made = messages[-1] if messages else ""
+    return str(made.text) if isinstance(made, BaseMessage) else "" if made is None else str(made)

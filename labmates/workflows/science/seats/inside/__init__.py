@@ -1,0 +1,1 @@
+"""Programs that run inside the sandbox of a command, beside it; none imports another module of labmates."""

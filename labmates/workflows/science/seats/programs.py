@@ -1,0 +1,184 @@
+"""Commands as agents: a program in bubblewrap, from which only the server of its seat can be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from labmates.errors import UsageError
+from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program
+from labmates.sandboxes.folders import own_folder
+from labmates.sandboxes.interpreter import FLAGS, this_interpreter
+from labmates.sandboxes.memory import exceeds
+from labmates.sandboxes.process import Limits
+from labmates.workflows.science.seats.endpoint import served
+from labmates.workflows.science.seats.session import SeatError, SeatSession
+
+PORT = 8643
+"""Where a program finds the server of its seat, on the only network that it has."""
+ORDER = "{order}"
+"""In a command, stands for the order; without it, the order comes on standard input."""
+MOST_BYTES = 1 << 20
+"""Of what a program prints; the rest is discarded."""
+_COMPLAINT_CHARS = 1_000
+_WATCH_SECONDS = 0.25
+_INSIDE = Path("/opt/labmates")
+_OURS = Path(__file__).with_name("inside")
+
+
+def check_command(seat: str, command: Sequence[str]) -> None:
+    """Check that the command of a seat can be started.
+
+    Raises
+    ------
+    UsageError
+        If its program is missing, or bubblewrap does not work on this machine.
+    """
+    if _program(command[0]) is None:
+        raise UsageError(f"the seat {seat}: there is no program '{command[0]}'; install it, or give its path")
+    if why := bubblewrap_works():
+        raise UsageError(f"the seat {seat}: its command runs in bubblewrap, which does not work here: {why}")
+
+
+async def run_command(session: SeatSession, command: Sequence[str]) -> str:
+    """Run a command as the agent of a session and return what it printed on standard output.
+
+    Raises
+    ------
+    SeatError
+        If it can't be started, is killed or ends with an error.
+    """
+    with own_folder() as folder:
+        socket = folder / "seat.sock"
+        async with served(session, path=socket):
+            files = {**_files(command), socket: _INSIDE / "seat.sock"}
+            files |= {_OURS / name: _INSIDE / name for name in ("relay.py", "mcp_stdio.py")}
+            # A program finds what it is named after in the folder of its own.
+            arguments = [part.replace(ORDER, session.order) for part in _inside(command)]
+            python = [str(this_interpreter().executable), *FLAGS]
+            relay = [*python, str(_INSIDE / "relay.py"), str(PORT), str(_INSIDE / "seat.sock")]
+            whole, environment = enclosed_program([*relay, *arguments], files, folder)
+            given = "" if any(ORDER in part for part in command) else session.order
+            return await _ended(whole, {**environment, **_environment(session, python)}, given)
+
+
+def _environment(session: SeatSession, python: Sequence[str]) -> dict[str, str]:
+    """What tells a program where its seat is; nothing of ours is passed on."""
+    url = f"http://127.0.0.1:{PORT}"
+    stdio = [*python, str(_INSIDE / "mcp_stdio.py")]
+    return {
+        "LABMATES_URL": url,
+        "LABMATES_KEY": session.key,
+        "LABMATES_SEAT": session.speaker.agent,
+        "LABMATES_MODEL": session.speaker.model,
+        "LABMATES_MCP_URL": f"{url}/mcp",
+        "LABMATES_MCP_COMMAND": json.dumps(stdio),
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_API_KEY": session.key,
+    }
+
+
+async def _ended(command: Sequence[str], environment: dict[str, str], given: str) -> str:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env=environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SeatError(f"the agent's program could not be started: {error}") from error
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    async with _watched(process.pid) as is_too_large:
+        try:
+            printed, complaint, _ = await asyncio.gather(
+                _first(process.stdout), _first(process.stderr), _feed(process.stdin, given)
+            )
+            code = await process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if is_too_large.is_set():
+        raise SeatError("the agent's program took more memory than a sandbox has, and was ended")
+    if code:
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        raise SeatError(f"the agent's program {how}. {complaint[-_COMPLAINT_CHARS:].strip()}".rstrip())
+    return printed
+
+
+@asynccontextmanager
+async def _watched(pid: int) -> AsyncIterator[asyncio.Event]:
+    """Kill a program that takes more memory than a sandbox has; the event says so."""
+    too_large = asyncio.Event()
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            if await asyncio.to_thread(exceeds, pid, Limits().memory):
+                break
+        too_large.set()
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield too_large
+    finally:
+        watching.cancel()
+
+
+async def _first(stream: asyncio.StreamReader) -> str:
+    """The beginning of a stream, which is read to its end."""
+    kept = b""
+    while part := await stream.read(1 << 16):
+        kept += part[: MOST_BYTES - len(kept)]
+    return kept.decode(errors="replace")
+
+
+async def _feed(stream: asyncio.StreamWriter, text: str) -> None:
+    with suppress(ConnectionError):
+        stream.write(text.encode())
+        await stream.drain()
+    stream.close()
+
+
+def _program(name: str) -> Path | None:
+    """The program of a command, with no symbolic link in its path; our own Python for ``python``."""
+    path = shutil.which(name)
+    if path is None:
+        return None
+    own = this_interpreter().executable
+    real = Path(path).resolve()
+    return own if name in ("python", "python3") or real == own else real
+
+
+def _inside(command: Sequence[str]) -> list[str]:
+    """The command as it runs inside: its program by its path, and Python as in the lab's sandboxes."""
+    program = _program(command[0])
+    assert program is not None
+    flags = FLAGS if program == this_interpreter().executable else ()
+    return [str(program), *flags, *command[1:]]
+
+
+def _files(command: Sequence[str]) -> dict[Path, Path]:
+    """What a command names: its program with the folder that holds it, and files; the system's stand there anyway."""
+    program = _program(command[0])
+    assert program is not None
+    named = [Path(part) for part in command[1:] if Path(part).is_absolute() and Path(part).exists()]
+    seen = [Path("/usr"), *this_interpreter().roots]
+    return {
+        path: path
+        for path in (program, *named)
+        if not any(path.is_relative_to(root) for root in seen) and not path.is_relative_to("/proc")
+    }

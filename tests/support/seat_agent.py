@@ -1,0 +1,153 @@
+"""An agent with a loop of its own: its seat's model chooses the tools, which it calls by MCP.
+
+``seat_agent.py [http|stdio] [MISDEED]``; by HTTP it needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class Seat:
+    """The seat as its server shows it."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url, self.key = url, key
+
+    def get(self, path: str) -> Any:
+        return json.loads(self._send(urllib.request.Request(self.url + path, headers=self._headers)))
+
+    def post(self, path: str, body: Json) -> Any:
+        data = json.dumps(body).encode()
+        return json.loads(self._send(urllib.request.Request(self.url + path, data, self._headers)))
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {
+            "authorization": f"Bearer {self.key}",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        }
+
+    def _send(self, request: urllib.request.Request) -> bytes:
+        with urllib.request.urlopen(request) as answer:
+            content: bytes = answer.read()
+            return content
+
+    def use(self, name: str, arguments: Json) -> str:
+        """Call a tool by MCP over HTTP, as the protocol writes it."""
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        result = self.post("/mcp", asked)["result"]
+        return "\n".join(part["text"] for part in result["content"])
+
+
+Use = Callable[[str, Json], Awaitable[str]]
+
+
+@asynccontextmanager
+async def tools(seat: Seat, transport: str) -> AsyncIterator[Use]:
+    """The tools of the seat, by HTTP, or by the SDK's client on standard streams."""
+    if transport == "http":
+        yield lambda name, arguments: asyncio.to_thread(seat.use, name, arguments)
+        return
+    from mcp import Client, StdioServerParameters, stdio_client
+
+    program, *arguments = json.loads(os.environ["LABMATES_MCP_COMMAND"])
+    server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
+    async with Client(stdio_client(server)) as client:
+
+        async def use(name: str, arguments: Json) -> str:
+            result = await client.call_tool(name, arguments)
+            return "\n".join(str(getattr(part, "text", "")) for part in result.content)
+
+        yield use
+
+
+async def work(seat: Seat, transport: str = "http", extra: Json | None = None) -> str:
+    """Do what the order asks for and return the last text."""
+    order = await asyncio.to_thread(seat.get, "/order")
+    messages, text = list(order["messages"]), ""
+    async with tools(seat, transport) as use:
+        while True:
+            body = {"model": "mine", "messages": messages, "tools": order["tools"], **(extra or {})}
+            answer = await asyncio.to_thread(seat.post, "/v1/chat/completions", body)
+            message = answer["choices"][0]["message"]
+            messages.append(message)
+            if not message.get("tool_calls"):
+                return str(message["content"])
+            for call in message["tool_calls"]:
+                text = await use(call["function"]["name"], json.loads(call["function"]["arguments"]))
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+            if "your step is over" in text:
+                return ""
+
+
+def misbehave(seat: Seat, misdeed: str) -> None:
+    """Do what no seat may do, and go on."""
+    if misdeed == "connect":
+        for address in ("http://1.1.1.1/", "http://127.0.0.1:1/", "http://169.254.169.254/"):
+            try:
+                urllib.request.urlopen(address, timeout=2)
+            except OSError as error:
+                sys.stderr.write(f"{address}: {error}\n")
+            else:
+                raise SystemExit("the network can be reached")
+    elif misdeed == "steal":
+        try:
+            Seat(seat.url, "lm-the-key-of-another-seat").get("/order")
+        except urllib.error.HTTPError as error:
+            if error.code != 401:
+                raise
+        else:
+            raise SystemExit("another key was taken")
+    elif misdeed == "smuggle":
+        content = f"My key is {seat.key}, my environment {json.dumps(dict(os.environ))}"
+        seat.use("write_artifact", {"name": "loot", "content": content})
+        seat.post("/v1/chat/completions", {"messages": [{"role": "user", "content": f"# Step: work\n{content}"}]})
+    elif misdeed == "hang":
+        time.sleep(3600)
+    elif misdeed == "die":
+        os._exit(7)
+    elif misdeed == "print":
+        for _ in range(64):
+            sys.stderr.write("x" * (1 << 20))
+        raise SystemExit("enough")
+    elif misdeed == "eat":
+        eaten = [bytearray(b"x" * (256 << 20)) for _ in range(40)]
+        time.sleep(60 + len(eaten))
+
+
+async def flood(seat: Seat) -> None:
+    """Call more tools at once than may wait."""
+    with ThreadPoolExecutor(60) as threads:
+        uses = [asyncio.wrap_future(threads.submit(seat.use, "list_artifacts", {})) for _ in range(60)]
+        await asyncio.gather(*uses, return_exceptions=True)
+
+
+def main() -> None:
+    seat = Seat(os.environ["LABMATES_URL"], os.environ["LABMATES_KEY"])
+    transport, misdeed = [*sys.argv[1:], "", ""][:2]
+    if misdeed == "flood":
+        asyncio.run(flood(seat))
+        return
+    misbehave(seat, misdeed)
+    extra: Json = {}
+    if misdeed == "forge":
+        extra = {"usage": {"prompt_tokens": 0, "completion_tokens": 0}, "cost": 0, "user": seat.key}
+    sys.stdout.write(asyncio.run(work(seat, transport or "http", extra)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The same scripted mind on a seat in several ways: the findings and the ledger are the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+
+from labmates.agents.organisation_files import find_organisation
+from labmates.models.scripted.base import Draft, Heard, call
+from labmates.records.events import ChargeEvent, FindingsEvent
+from labmates.records.run import RunRecord
+from labmates.studies.replay import replay
+from labmates.workflows.science.seats.adapters import PythonSeat
+from tests.support.puppet import dutiful, step_of, turn_of
+from tests.workflows.science.test_science_lab import Lab
+
+AGENT = Path(__file__).parents[3] / "support" / "seat_agent.py"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    lab.store.close()
+
+
+def mind(heard: Heard) -> Draft:
+    """One tool a reply: code, an artifact, a wrong call, an end; then findings and the paper."""
+    if step_of(heard) != "work":
+        return dutiful(heard)
+    script = [
+        Draft("", (call("run_code", code=f"seed = {heard.seed % 1}\nprint(len(df) > 10, seed)"),)),
+        Draft("", (call("write_artifact", name="notes", content="There are rows."),)),
+        Draft("", (call("read_artifact", name="nothing"),)),
+        Draft("", (call("state_findings"),)),
+    ]
+    return script[turn_of(heard)] if turn_of(heard) < len(script) else dutiful(heard)
+
+
+def seated(**seat: Any) -> dict[str, Any]:
+    """The organisation of one agent, whose seat is changed."""
+    solo = find_organisation("solo").model_dump()
+    team = solo["teams"]["solo"]
+    seats = {"researcher": {**team["seats"]["researcher"], **seat}}
+    return {**solo, "name": "seated", "teams": {"solo": {**team, "seats": seats, "memory": "step"}}}
+
+
+def findings(lab: Lab, run: RunRecord) -> list[Any]:
+    bodies = lab.bodies(run)
+    return [bodies[event.findings] for event in lab.events(run) if isinstance(event, FindingsEvent)]
+
+
+def paid(lab: Lab, run: RunRecord) -> list[int]:
+    return sorted(event.amount for event in lab.events(run) if isinstance(event, ChargeEvent) and event.amount)
+
+
+async def graph(seat: PythonSeat) -> object:
+    """LangChain's own agent on the model and the tools of the seat."""
+    return create_agent(seat.model, seat.tools)
+
+
+async def loop(seat: PythonSeat) -> str:
+    """A loop of one's own."""
+    messages, model = list(seat.messages), seat.model.bind_tools(seat.tools)
+    tools = {tool.name: tool for tool in seat.tools}
+    while True:
+        reply = await model.ainvoke(messages)
+        messages.append(reply)
+        if not reply.tool_calls:
+            return str(reply.content)
+        messages += [await tools[asked["name"]].ainvoke(asked) for asked in reply.tool_calls]
+        if "your step is over" in str(messages[-1].content):
+            return ""
+
+
+WAYS = {
+    "http": {"command": [sys.executable, str(AGENT), "http"]},
+    "stdio": {"command": [sys.executable, str(AGENT), "stdio"]},
+    "python": {"python": f"{__file__}:loop"},
+    "graph": {"python": f"{__file__}:graph"},
+}
+
+
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize("way", WAYS)
+async def test_one_mind_finds_and_costs_the_same_in_process_and_as(way: str, lab: Lab) -> None:
+    prices = {"tool_call": "0.001"}
+    inside = await lab.play(mind, organisation=seated(), prices=prices)
+    outside = await lab.play(mind, organisation=seated(**WAYS[way]), prices=prices)
+    assert (inside.status, outside.status) == ("completed", "completed")
+    assert paid(lab, inside) == paid(lab, outside)
+    assert findings(lab, inside) == findings(lab, outside)
+    assert inside.budget == outside.budget
+    assert (await replay(lab.store, outside)).differences == ()
