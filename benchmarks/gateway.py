@@ -18,11 +18,12 @@ from statistics import median
 import httpx2
 
 from labmates.budgets.prices import Price
-from labmates.gateway.exchanges import Record
+from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.gateway.seats import Seats
 from labmates.gateway.server import Gateway, make_server
 from labmates.gateway.upstream import Upstream
 from labmates.loopback import open_socket
+from labmates.records.store import Store
 from tests.support.openai_server import Answer, OpenAIServer
 
 AT_ONCE = 32
@@ -59,8 +60,10 @@ def _serve(port: int, folder: str, pipe: Connection) -> None:
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
     pipe.send((listening.getsockname()[1], seats.by_name["alice"].key))
     upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE)
-    with Record(Path(folder) / "exchanges.jsonl") as record:
-        make_server(Gateway(seats, [upstream], record=record.add)).run(sockets=[listening])
+    condition = GatewayCondition(budget=10**12, seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
+    with Store(f"sqlite:///{folder}/runs.db") as store:
+        gateway = Gateway(seats, [upstream], record=RunOfGateway(store, condition))
+        make_server(gateway).run(sockets=[listening])
 
 
 async def _rate(url: str, key: str, calls: int, *, stream: bool) -> float:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import verbose_option
+from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import err, out
 from labmates.cli.options import models_file_option
 from labmates.errors import UsageError
@@ -42,12 +40,9 @@ USUAL_PORT = 8643
 @click.option("--port", type=click.IntRange(0, 65535), help=f"[default: {USUAL_PORT}, or a free one if that is taken]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Which of this machine's own addresses.")
 @click.option(
-    "--record",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where exchanges are recorded, one JSON object a line; what it holds already counts as spent. "
-    "[default: gateway-TIME.jsonl]",
+    "--resume", metavar="RUN", help="Record into the run of a gateway that was stopped; what it holds counts as spent."
 )
+@store_option
 @click.option("--json", "as_json", is_flag=True, help="Print the address and the keys as one JSON object.")
 @verbose_option
 def gateway(
@@ -58,35 +53,47 @@ def gateway(
     max_output_tokens: int,
     port: int | None,
     host: str,
-    record: Path | None,
+    resume: str | None,
+    store: str | None,
     as_json: bool,
 ) -> int:
     """Share one budget among programs that speak the protocol of OpenAI or Anthropic, until Ctrl-C.
 
-    Each seat has its own key; the providers' keys stay here. GET /budget reports the spending.
+    Each seat has its own key; the providers' keys stay here. GET /budget reports the spending. Exchanges are recorded
+    as a run of the store.
     """
     from labmates.budgets.prices import read_prices
-    from labmates.gateway.exchanges import Record
+    from labmates.gateway.recording import GatewayCondition, RunOfGateway
     from labmates.gateway.seats import Seats
     from labmates.gateway.server import Gateway, make_server
     from labmates.gateway.upstream import read_upstreams
     from labmates.loopback import address_of, open_socket
+    from labmates.records.store import Store
 
     for name, values in (("--seat", seats), ("--upstream", upstreams)):
         if not values:
             raise UsageError(f"{name} is missing: name at least one")
     price_list = read_prices(prices) if prices and prices != "bill" else None
     models = read_upstreams(upstreams, price_list, os.environ)
-    shared = Seats(_dollars("--budget", budget), _seats(seats))
-    with Record(record or Path(time.strftime("gateway-%Y%m%d-%H%M%S.jsonl"))) as exchanges:
-        for seat, cost in exchanges.spent.items():
+    pool, limits = _dollars("--budget", budget), _seats(seats)
+    condition = GatewayCondition(
+        budget=pool,
+        seats=limits,
+        upstreams=[upstream.name for upstream in models],
+        prices=prices or "bill",
+        max_output_tokens=max_output_tokens,
+    )
+    shared = Seats(pool, limits)
+    listening = open_socket(host, port, what="gateway", usual=USUAL_PORT)
+    with listening, Store(store) as opened:
+        record = RunOfGateway(opened, condition, resume)
+        for seat, cost in record.spent.items():
             shared.restore(seat, cost)
-        listening = open_socket(host, port, what="gateway", usual=USUAL_PORT)
-        served = Gateway(shared, models, record=exchanges.add, max_output_tokens=max_output_tokens)
-        _tell(address_of(listening), shared, exchanges.path, as_json=as_json)
+        served = Gateway(shared, models, record=record, max_output_tokens=max_output_tokens)
+        _tell(address_of(listening), shared, record.run.id, as_json=as_json)
         with suppress(KeyboardInterrupt):  # the server has ended by then, and reports the signal
             make_server(served).run(sockets=[listening])
-        err().print(f"{shared}", markup=False)
+        err().print(f"{shared} Run: {record.run.id}", markup=False, soft_wrap=True)
     return 0
 
 
@@ -109,13 +116,13 @@ def _dollars(option: str, text: str) -> int:
         raise UsageError(f"{option}: {error}") from None
 
 
-def _tell(url: str, seats: Seats, record: Path, *, as_json: bool) -> None:
+def _tell(url: str, seats: Seats, run: str, *, as_json: bool) -> None:
     keys = {seat.name: seat.key for seat in seats.by_name.values()}
     if as_json:
         click.echo(json.dumps({"url": url, "keys": keys}))
         return
     shown = out()
-    shown.print(f"{seats}\nRecord: {record}\n", markup=False, soft_wrap=True)
+    shown.print(f"{seats}\nRun: {run} (resume it with --resume {run})\n", markup=False, soft_wrap=True)
     shown.print("Start each program with one of these (Ctrl-C stops the gateway):", markup=False)
     for name, key in keys.items():
         shown.print(f"{name}: OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}", markup=False, soft_wrap=True)

@@ -55,7 +55,7 @@ async def paid_by_pool(call: Call, prompt: Prompt) -> Reply:
         else:
             payment.free(getattr(error, "status", None) or 502, call.gateway.redact(str(error)))
         raise
-    payment.settle(reply.usage, reply.message.model_dump(mode="json"), "; ".join(reply.notes))
+    payment.settle(reply.usage, call.protocol.reply(reply, call.upstream.name), "; ".join(reply.notes))
     return reply
 
 

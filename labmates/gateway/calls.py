@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,6 +25,17 @@ MOST_BYTES = 32_000_000
 """Longest request."""
 LEFT = 499
 """Status of an exchange whose program left before its end."""
+
+
+class Charged(TypedDict, total=False):
+    """The part of an `Exchange` that tells its charge."""
+
+    cost: int
+    uncovered: int
+    usage: Usage
+    price: Price
+    limit: int
+    is_lost: bool
 
 
 class Call:
@@ -86,40 +97,27 @@ class Call:
 
     def refused(self, status: int, message: str) -> Response:
         """Answer a request that was not passed on."""
-        self.note(status, self.protocol.error(status, message), note=message)
+        self.note(status, self.protocol.error(status, message), message)
         return self.error(status, message)
 
     def prompt_tokens(self) -> int:
         """The estimated tokens of the prompt."""
         return estimate_tokens(json.dumps(self.body, ensure_ascii=False))
 
-    def note(
-        self,
-        status: int,
-        reply: object,
-        *,
-        cost: int = 0,
-        uncovered: int = 0,
-        usage: Usage | None = None,
-        note: str = "",
-    ) -> None:
+    def note(self, status: int, reply: object, note: str, **charged: Unpack[Charged]) -> None:
         """Record how the exchange ended."""
-        names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
-        tokens = {name: getattr(usage, name) for name in names} if usage else {}
-        self.gateway.record(
+        self.gateway.record.add(
             Exchange(
                 at=self._began,
                 seconds=round(time.time() - self._began, 6),
                 seat=self.seat.name,
-                protocol=self.protocol.name,
+                protocol=self.protocol,
                 model=self._model,
                 status=status,
-                cost=cost,
-                uncovered=uncovered,
-                usage=tokens,
-                note=note,
                 request=self.body,
                 reply=reply,
+                note=note,
+                **charged,
             )
         )
 
@@ -143,21 +141,33 @@ class Payment:
         """Give the money back: the provider bills nothing."""
         self._hold.release("not billed")
         self._pool.wake()
-        self._call.note(status, reply, note="not billed")
+        self._call.note(status, reply, "not billed")
 
     def lost(self, status: int, reason: str, reply: object = None) -> None:
         """Charge the estimated prompt and the whole limit: nobody knows what the provider bills."""
         usage = Usage(self._call.prompt_tokens(), self.most, estimated=True)
-        self._charge(status, self._price.dearest, usage, reply, f"may be billed ({reason})")
+        self._charge(status, self._price.dearest, usage, reply, f"may be billed ({reason})", is_lost=True)
 
     def settle(self, usage: Usage, reply: object, note: str = "") -> None:
         """Charge what the reply used."""
         self._charge(200, self._price, usage, reply, note)
 
-    def _charge(self, status: int, price: Price, usage: Usage, reply: object, note: str) -> None:
+    def _charge(
+        self, status: int, price: Price, usage: Usage, reply: object, note: str, *, is_lost: bool = False
+    ) -> None:
         line = self._hold.charge(usage.cost(price), usage, note)
         self._pool.wake()
-        self._call.note(status, reply, cost=-line.amount, uncovered=line.uncovered, usage=usage, note=note)
+        self._call.note(
+            status,
+            reply,
+            note,
+            cost=-line.amount,
+            uncovered=line.uncovered,
+            usage=usage,
+            price=price,
+            limit=self.limit,
+            is_lost=is_lost,
+        )
 
 
 def parsed(content: bytes) -> Json | None:

@@ -1,16 +1,17 @@
-"""The record of the gateway: one line of JSON for each exchange, from which a restarted gateway restores its pool."""
+"""Exchanges of programs with models, and what keeps them."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections import Counter
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from labmates.errors import UsageError
+from labmates.budgets.prices import FREE, Price
+from labmates.budgets.usage import Usage
+
+if TYPE_CHECKING:
+    from labmates.gateway.protocols.base import Json, Protocol
 
 
 @dataclass(frozen=True)
@@ -25,87 +26,59 @@ class Exchange:
         Who asked what.
     status
         HTTP status of the answer; 499 where the program left before its end.
-    cost, uncovered
-        What the seat was charged, and what of the cost the pool could not pay, in micro-dollars.
-    usage
-        Tokens: ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cache_write_tokens``, ``reasoning_tokens``.
-    note
-        Why a charge is an estimate; empty otherwise.
     request
         What the program sent.
     reply
         What it got: JSON, or the text of a stream.
+    note
+        Why there was no charge, or why it is an estimate; empty otherwise.
+    cost, uncovered
+        What the seat was charged, and what of the cost the pool could not pay, in micro-dollars.
+    usage, price
+        What was charged; None if nothing was.
+    limit
+        The limit on each reply, in tokens.
+    is_lost
+        It may be billed, though it brought no whole reply.
     """
 
     at: float
     seconds: float
     seat: str
-    protocol: str
+    protocol: Protocol
     model: str
     status: int
-    cost: int
-    uncovered: int
-    usage: dict[str, int]
-    note: str
-    request: Any
+    request: Json
     reply: Any
+    note: str = ""
+    cost: int = 0
+    uncovered: int = 0
+    usage: Usage | None = None
+    price: Price = FREE
+    limit: int = 0
+    is_lost: bool = False
 
 
 class Record:
-    """A file of exchanges, to which each is appended as it ends; a context manager.
+    """Keeps exchanges in memory.
 
-    Parameters
+    Attributes
     ----------
-    path
-        The file. Lines that are there already count as spent.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read or written, or is not such a record.
+    exchanges
+        The exchanges that have ended.
+    fault
+        Why no more can be kept, so that no call may start; empty otherwise.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.spent = _spent(path)
-        try:
-            # Only its owner can read it, since it holds what programs sent.
-            descriptor = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
-        except OSError as error:
-            raise UsageError(f"--record: can't write '{path}': {error.strerror}") from error
-        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+        self.fault = ""
 
     def add(self, exchange: Exchange) -> None:
-        """Append an exchange."""
-        self._file.write(json.dumps(asdict(exchange), ensure_ascii=False, default=str) + "\n")
-        self._file.flush()
+        """Keep an exchange."""
+        self.exchanges.append(exchange)
 
-
-def _spent(path: Path) -> Counter[str]:
-    """What each seat has spent by a record, in micro-dollars; a last line that was cut off is removed."""
-    spent: Counter[str] = Counter()
-    if not path.exists():
-        return spent
-    whole = 0
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    exchange = json.loads(line)
-                    spent[exchange["seat"]] += exchange["cost"]
-                    whole += len(line)
-    except OSError as error:
-        raise UsageError(f"--record: can't read '{path}': {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"--record: '{path}' is not a record of a gateway") from error
-    if whole < path.stat().st_size:
-        os.truncate(path, whole)
-    return spent
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """The time for which a gateway is served."""
+        yield

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from labmates.budgets.money import format_dollars
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import Call
-from labmates.gateway.exchanges import Exchange
+from labmates.gateway.exchanges import Record
 from labmates.gateway.passing import pass_on
 from labmates.gateway.protocols import PROTOCOLS
 from labmates.gateway.protocols.base import Json, Protocol, RefusedRequestError
@@ -39,7 +39,7 @@ class Gateway:
     upstreams
         The models.
     record
-        Called with each exchange that has ended.
+        Keeps the exchanges that have ended.
     timeout
         Seconds without a byte from a provider after which a call is given up.
     max_output_tokens
@@ -51,7 +51,7 @@ class Gateway:
         seats: Seats,
         upstreams: Sequence[Upstream],
         *,
-        record: Callable[[Exchange], None],
+        record: Record,
         timeout: float = 600.0,
         max_output_tokens: int = 4096,
     ) -> None:
@@ -96,7 +96,7 @@ def make_app(gateway: Gateway) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with gateway.client, gateway.hub:
+        async with gateway.record.opened(), gateway.client, gateway.hub:
             yield
 
     routes = [Route(protocol.path, _handler(gateway, protocol), methods=["POST"]) for protocol in PROTOCOLS]
@@ -128,6 +128,8 @@ def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaita
         if seat is None:
             message = "the key is not that of a seat of this gateway"
             return JSONResponse(protocol.error(401, message), 401)
+        if gateway.record.fault:
+            return JSONResponse(protocol.error(503, gateway.record.fault), 503)
         call = Call(gateway, protocol, seat)
         try:
             await call.read(request)

@@ -54,6 +54,8 @@ class LLMCallEvent(EventBase):
     the attempts before it that were given up and may be billed: each has an uncertain charge. `notes` tell how the
     server broke the rules: a reply longer than its limit, token counts that can't be.
 
+    `settings` is the number of the body with the settings and tools of a request that a program sent to the gateway.
+
     A judge's call is no part of what the teams used, and has no charge of its own. `judge` and `version` tell who made
     it, `cost` what it cost in micro-dollars (the bill; by the run's price list where no price is known; 0 for a
     `cached` reply), `uncertain` what of the cost is for attempts that brought no reply and may be billed, and `excess`
@@ -79,6 +81,7 @@ class LLMCallEvent(EventBase):
     cached: bool = False
     output_limit: int | None = None
     cut_call: int | None = None
+    settings: int | None = None
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     uncertain_attempts: int = 0
@@ -348,7 +351,7 @@ Event = Annotated[
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 _EVERY_EVENT_HAS = {"type", "at", "step", "team", "agent"}
-_OF_CALLS = ("messages", "reply", "reasoning", "cut_call")
+_OF_CALLS = ("messages", "reply", "reasoning", "cut_call", "settings")
 _BODIES: dict[str, tuple[str, ...]] = {
     "llm_call": _OF_CALLS,
     "judge_call": _OF_CALLS,

@@ -43,11 +43,11 @@ def ask(url: str, path: str, body: Any = None, key: str = "") -> dict[str, Any]:
     return found
 
 
-def test_the_gateway_serves_until_ctrl_c_and_a_restart_resumes_its_record(labmates: Labmates) -> None:
+def test_the_gateway_serves_until_ctrl_c_and_resumes_its_run(labmates: Labmates) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 100, "total_tokens": 110}
     with OpenAIServer(Answer(text="money", usage=usage)) as server:
         upstream = f"openai:m?base_url={server.base_url}"
-        options = ("--upstream", upstream, "--prices", "input=1,output=10", "--record", "spent.jsonl", "--json")
+        options = ("--upstream", upstream, "--prices", "input=1,output=10", "--json")
         with started(labmates.folder, *BUDGET, *options) as first:
             assert first.stdout is not None
             said = json.loads(first.stdout.readline())
@@ -59,18 +59,20 @@ def test_the_gateway_serves_until_ctrl_c_and_a_restart_resumes_its_record(labmat
             first.send_signal(signal.SIGINT)
             _, err = first.communicate(timeout=60)
             assert first.returncode == 0
-            assert "Budget: $0.0010 of $0.0500 spent" in err
-        with (labmates.folder / "spent.jsonl").open("a") as record:
-            record.write('{"seat": "alice", "co')  # as a process leaves it that was killed
-        with started(labmates.folder, *BUDGET, *options) as second:
+        [text, run] = err.strip().split(" Run: ")
+        assert "Budget: $0.0010 of $0.0500 spent" in text
+        with started(labmates.folder, *BUDGET, *options, "--resume", run) as second:
             assert second.stdout is not None
             again = json.loads(second.stdout.readline())
             budget = ask(again["url"], "/budget")
+            wrong = labmates(*BUDGET, *options, "--resume", run)
     assert again["keys"]["alice"] != said["keys"]["alice"]
     assert (budget["spent"], budget["seats"]["alice"]["spent"]) == ("0.00101", "0.00101")
-    [line] = (labmates.folder / "spent.jsonl").read_text().splitlines()
-    assert (labmates.folder / "spent.jsonl").stat().st_mode & 0o777 == 0o600
-    assert json.loads(line)["reply"]["choices"]
+    assert wrong.code == 2
+    assert "goes on" in wrong.err
+    shown = labmates("show", run)
+    assert "money" in shown.out
+    assert said["keys"]["alice"] not in (labmates.folder / "labmates.db").read_bytes().decode("latin-1")
 
 
 def test_people_are_told_what_to_set_for_each_seat(labmates: Labmates) -> None:
@@ -82,7 +84,7 @@ def test_people_are_told_what_to_set_for_each_seat(labmates: Labmates) -> None:
     assert "Budget: $0.0000 of $0.0500 spent" in text
     assert "alice: OPENAI_BASE_URL=http://127.0.0.1:" in text
     assert "bob: ANTHROPIC_BASE_URL=http://127.0.0.1:" in text
-    assert [path.suffix for path in labmates.folder.glob("gateway-*")] == [".jsonl"]
+    assert "--resume" in text
 
 
 MODEL = ("--upstream", "openai:gpt-5.4-mini")
@@ -104,14 +106,13 @@ MODEL = ("--upstream", "openai:gpt-5.4-mini")
         (("--budget", "1", "--seat", "a", *MODEL, *MODEL), "two models are called 'gpt-5.4-mini'"),
         (("--budget", "1", "--seat", "a", *MODEL, "--prices", "input"), "can't read the price list 'input'"),
         (("--budget", "1", "--seat", "a", *MODEL, "--host", "0.0.0.0"), "the gateway listens on this machine alone"),
-        (("--budget", "1", "--seat", "a", *MODEL, "--record", "no/such/folder"), "--record: can't write"),
-        (("--budget", "1", "--seat", "a", *MODEL, "--record", "other.txt"), "'other.txt' is not a record"),
+        (("--budget", "1", "--seat", "a", *MODEL, "--store", "sqlite:///no/such/folder/x.db"), "no/such/folder"),
+        (("--budget", "1", "--seat", "a", *MODEL, "--resume", "nothing"), "there is no run 'nothing'"),
     ],
 )
 def test_wrong_options_are_told_before_anything_listens(
     labmates: Labmates, arguments: tuple[str, ...], message: str
 ) -> None:
-    (labmates.folder / "other.txt").write_text("something else\n")
     done = labmates("gateway", *arguments, OPENAI_API_KEY="sk-test")
     assert done.code == 2
     assert message in done.err.replace("\n", " ")

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from labmates.budgets.prices import Price
-from labmates.gateway.exchanges import Exchange
+from labmates.gateway.exchanges import Exchange, Record
 from labmates.gateway.seats import Seats
 from labmates.gateway.server import Gateway, make_server
 from labmates.gateway.upstream import Upstream
@@ -26,7 +26,11 @@ class Served:
 
     port: int
     seats: Seats
-    exchanges: list[Exchange] = field(default_factory=list)
+    record: Record
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        return self.record.exchanges
 
     @property
     def url(self) -> str:
@@ -39,12 +43,17 @@ class Served:
         self, path: str, body: Any = None, *, key: str | None = None, method: str = "POST"
     ) -> tuple[int, dict[str, Any]]:
         """Send a request as any program would, and return the status and the JSON."""
+        status, content = self.ask_raw(path, body, key=key, method=method)
+        return status, json.loads(content)
+
+    def ask_raw(self, path: str, body: Any, *, key: str | None = None, method: str = "POST") -> tuple[int, bytes]:
+        """Send a request, and return the status and what came."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.key() if key is None else key}", "content-type": "application/json"}
         connection.request(method, path, content if method == "POST" else None, headers)
         reply = connection.getresponse()
-        found = reply.status, json.loads(reply.read())
+        found = reply.status, reply.read()
         connection.close()
         return found
 
@@ -72,12 +81,13 @@ def served(
     seats: Mapping[str, int | None] | None = None,
     patience: float = 30.0,
     timeout: float = 30.0,
+    record: Record | None = None,
 ) -> Iterator[Served]:
     """Serve a gateway for the time of a test."""
     at_pool = Seats(total, seats or {"alice": None, "bob": None}, patience=patience)
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
-    found = Served(listening.getsockname()[1], at_pool)
-    server = make_server(Gateway(at_pool, upstreams, record=found.exchanges.append, timeout=timeout))
+    found = Served(listening.getsockname()[1], at_pool, record or Record())
+    server = make_server(Gateway(at_pool, upstreams, record=found.record, timeout=timeout))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:

@@ -63,7 +63,8 @@ def test_a_chat_completion_is_passed_on_and_charged_at_its_true_usage() -> None:
     assert sent.headers["authorization"] == f"Bearer {KEY}"
     assert sent.body == {**ASKED, "temperature": 0.3}
     assert (exchange.seat, exchange.cost, exchange.status) == ("alice", COST, 200)
-    assert exchange.usage["cached_tokens"] == 600
+    assert exchange.usage is not None
+    assert exchange.usage.cached_tokens == 600
     assert exchange.request["messages"] == ASKED["messages"]
     assert budget["spent"] == "0.00246"
     assert budget["remaining"] == "0.99754"
@@ -293,8 +294,9 @@ def test_what_may_have_been_billed_is_charged_in_full(answer: Answer, stream: bo
         connection.close()
         [exchange] = gateway.settled()
     assert exchange.note.startswith("may be billed")
-    assert exchange.usage["output_tokens"] == 500
-    assert exchange.cost == PRICE.dearest.cost(exchange.usage["input_tokens"], 500)
+    assert exchange.usage is not None
+    assert exchange.usage.output_tokens == 500
+    assert exchange.cost == PRICE.dearest.cost(exchange.usage.input_tokens, 500)
 
 
 def test_a_program_that_leaves_its_stream_ends_the_call_and_pays_for_it() -> None:

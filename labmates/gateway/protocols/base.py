@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -180,6 +180,10 @@ class Protocol(ABC):
     @abstractmethod
     def events(self, reply: Json, body: Json) -> Iterator[bytes]:
         """The stream of a whole reply."""
+
+    @abstractmethod
+    def said(self, parts: Sequence[Json]) -> Json:
+        """The message of a reply as chat completions have it, from its body or from the events of its stream."""
 
     @abstractmethod
     def usage(self, part: Json) -> Json | None:

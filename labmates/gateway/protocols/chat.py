@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
 from labmates.gateway.protocols.base import Json, Protocol, event, list_of, openai_usage, report
@@ -31,6 +31,15 @@ class Chat(Protocol):
     def response_format(self, body: Json) -> Json | None:
         """The format as it is."""
         return body.get("response_format")
+
+    def said(self, parts: Sequence[Json]) -> Json:
+        """The message of the first choice."""
+        message: Json = {"role": "assistant", "content": "", "tool_calls": []}
+        for part in parts:
+            for choice in part["choices"]:
+                if choice.get("index", 0) == 0:
+                    _take(message, choice.get("delta") or choice.get("message") or {})
+        return message
 
     def reply(self, reply: Reply, model: str) -> Json:
         """A completion with one choice."""
@@ -67,6 +76,16 @@ class Chat(Protocol):
         if not self.hides_usage(body):
             yield event({**head, "choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
+
+
+def _take(message: Json, delta: Json) -> None:
+    """Add a piece of a message to it."""
+    message["content"] += delta.get("content") or ""
+    calls = message["tool_calls"]
+    for call in delta.get("tool_calls") or ():
+        if call.get("index", len(calls)) >= len(calls):
+            calls.append({"id": call["id"], "function": {"name": call["function"]["name"], "arguments": ""}})
+        calls[-1]["function"]["arguments"] += call["function"].get("arguments") or ""
 
 
 CHAT = Chat("chat", "/v1/chat/completions", "openai", ("max_completion_tokens", "max_tokens"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -56,6 +56,23 @@ class Messages(Protocol):
         """The JSON schema of the output."""
         form = (body.get("output_config") or {}).get("format")
         return {"type": "json_schema", "json_schema": {"name": "reply", "schema": form["schema"]}} if form else None
+
+    def said(self, parts: Sequence[Json]) -> Json:
+        """The text and the calls of the message."""
+        blocks: list[Json] = [dict(block) for block in parts[0].get("content", ())]
+        for part in parts:
+            if part["type"] == "content_block_start":
+                blocks.append({**part["content_block"], "json": ""})
+            elif part["type"] == "content_block_delta":
+                delta, block = part["delta"], blocks[part["index"]]
+                block["text"] = block.get("text", "") + delta.get("text", "")
+                block["json"] += delta.get("partial_json", "")
+        blocks = [block for block in blocks if block["type"] in ("text", "tool_use")]
+        for block in blocks:
+            if written := block.pop("json", ""):
+                block["input"] = json.loads(written)
+        [message] = list(_said("assistant", blocks)) or [{"role": "assistant", "content": ""}]
+        return message
 
     def reply(self, reply: Reply, model: str) -> Json:
         """A message."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -50,6 +50,18 @@ class Responses(Protocol):
         form = dict((body.get("text") or {}).get("format") or {"type": "text"})
         kind = form.pop("type")
         return None if kind == "text" else {"type": kind} | ({kind: form} if form else {})
+
+    def said(self, parts: Sequence[Json]) -> Json:
+        """The text and the calls of the response; of a stream that broke off, the text that came."""
+        whole = parts[-1].get("response", parts[-1])
+        if "output" in whole:
+            items = [item for item in whole["output"] if item["type"] in ("message", "function_call")]
+            texts = [block.get("text", "") for item in items for block in item.get("content", ())]
+            calls = [_call(item) for item in items if item["type"] == "function_call"]
+        else:
+            texts = [part["delta"] for part in parts if part["type"] == "response.output_text.delta"]
+            calls = []
+        return {"role": "assistant", "content": "".join(texts), "tool_calls": calls}
 
     def reply(self, reply: Reply, model: str) -> Json:
         """A response."""

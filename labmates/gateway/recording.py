@@ -1,0 +1,242 @@
+"""A gateway's exchanges as a run of a store: each is a call of a model and its charge, by the name of the seat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from labmates._version import __version__
+from labmates.budgets.tokens import text_of
+from labmates.budgets.usage import Usage
+from labmates.errors import UsageError
+from labmates.gateway.exchanges import Exchange, Record
+from labmates.gateway.protocols.base import Json, RefusedRequestError
+from labmates.process_ids import this_worker
+from labmates.records.claims import BEAT_SECONDS, Claims
+from labmates.records.database import StoreError
+from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
+from labmates.records.recorder import Recorder
+from labmates.records.run import RunRecord, new_run_id
+from labmates.records.store import Store
+from labmates.records.writer import Writer
+from labmates.studies.cancellation import to_its_end
+from labmates.studies.runs import accounted
+from labmates.workflows.experiment import Condition
+
+_log = logging.getLogger(__name__)
+_MOST_CHARS = 500
+
+
+class GatewayCondition(Condition):
+    """The options of a gateway."""
+
+    kind: ClassVar[str] = "gateway"
+
+    budget: int = Field(description="The pool, in micro-dollars.")
+    seats: dict[str, int | None] = Field(description="The most that each seat may spend, in micro-dollars.")
+    upstreams: list[str] = Field(description="The models that seats may ask.")
+    prices: str = Field("bill", description="What calls are charged.")
+    max_output_tokens: int = Field(description="Limit on the reply to a request that has none.")
+
+    @property
+    def pool(self) -> int:
+        """The pool, in micro-dollars."""
+        return self.budget
+
+    def models(self) -> list[str]:
+        """The upstreams."""
+        return self.upstreams
+
+
+class RunOfGateway(Record):
+    """The run of a store in which a gateway records its exchanges.
+
+    Parameters
+    ----------
+    resume
+        The run that goes on; a new one by default.
+
+    Raises
+    ------
+    UsageError
+        If `resume` is not a gateway's run, has ended, or is held by another process.
+    """
+
+    def __init__(self, store: Store, condition: GatewayCondition, resume: str | None = None) -> None:
+        super().__init__()
+        self._condition = condition
+        self._claims = Claims(store, this_worker())
+        self._database = store.database
+        self.run = self._claimed(store, resume)
+        events, bodies = (store.events(self.run.id), store.bodies(self.run.id)) if resume else ([], [])
+        self._past = (events, bodies)
+        self.spent = Counter[str]()
+        for event in events:
+            if isinstance(event, ChargeEvent):
+                self.spent[event.team] += event.amount
+        self._new = asyncio.Event()
+        self._is_empty = False
+
+    def _claimed(self, store: Store, resume: str | None) -> RunRecord:
+        if resume is not None:
+            kind = store.run(resume).kind
+            if kind != GatewayCondition.kind:
+                raise UsageError(f"--resume: the run '{resume}' is of the kind '{kind}', not a gateway's")
+            return self._claims.take(resume)
+        condition = self._condition
+        values = condition.model_dump(mode="json")
+        new = RunRecord(new_run_id(), condition.kind, condition.key, 0, 0, values, condition.models())
+        return self._claims.new(replace(new, version=__version__))
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Write exchanges while the gateway is served, and the end of the run after it."""
+        began, writer = time.monotonic(), Writer(self._database)
+        events, bodies = self._past
+        self._recorder = Recorder(writer, self.run, events=events, bodies=bodies)
+        tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._renew())]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            ended = replace(
+                accounted(self.run, self._condition, self._recorder),
+                status="exhausted" if self._is_empty else "interrupted",
+                seconds=round(self.run.seconds + time.monotonic() - began, 3),
+            )
+            if not self.fault:
+                await to_its_end(self._recorder.finish(ended))
+            await writer.close()
+
+    def add(self, exchange: Exchange) -> None:
+        """Record an exchange."""
+        self._is_empty |= exchange.status == 402
+        if exchange.usage is None:
+            reply = "" if exchange.note in str(exchange.reply) else f": {exchange.reply}"
+            text = f"{exchange.protocol.path} {exchange.model}: {exchange.status} {exchange.note}{reply}"
+            self._recorder.emit(WarningEvent(at=exchange.at, team=exchange.seat, text=text[:_MOST_CHARS]))
+        else:
+            self._add_charged(exchange, exchange.usage)
+        self._new.set()
+
+    def _add_charged(self, exchange: Exchange, usage: Usage) -> None:
+        keep, request = self._recorder.bodies.keep, exchange.request
+        where: Any = {"at": exchange.at, "step": f"{len(self._recorder.events)}", "team": exchange.seat}
+        reply = _reply(exchange)
+        self._recorder.emit(
+            LLMCallEvent(
+                **where,
+                model=exchange.model,
+                messages=[keep(message) for message in _messages(exchange)],
+                reply=keep(reply),
+                settings=keep({name: request[name] for name in request.keys() - {"messages", "input", "system"}}),
+                finish="unknown" if exchange.is_lost else "tool_calls" if reply.get("tool_calls") else "stop",
+                output_limit=exchange.limit,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                cached_tokens=usage.cached_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                estimated=usage.estimated,
+                seconds=exchange.seconds,
+                seed=0,
+                notes=[exchange.note] if exchange.note else [],
+            ),
+            ChargeEvent(
+                **where,
+                amount=exchange.cost,
+                uncovered=exchange.uncovered,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                input_price=exchange.price.input,
+                output_price=exchange.price.output,
+                estimated=usage.estimated,
+                uncertain=exchange.is_lost,
+                reason=exchange.note if exchange.is_lost else "",
+                bill=exchange.cost if self._condition.prices == "bill" else None,
+            ),
+        )
+
+    async def _write(self) -> None:
+        """Write what is new, exchanges that end meanwhile together."""
+        while True:
+            await self._new.wait()
+            self._new.clear()
+            try:
+                await self._recorder.flush()
+            except StoreError as error:
+                self._stop(str(error))
+
+    async def _renew(self) -> None:
+        """Keep the run claimed."""
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            try:
+                lost = await asyncio.to_thread(self._claims.renew, [self.run])
+            except StoreError as error:
+                _log.warning("the lease could not be renewed: %s", error)
+            else:
+                if lost:
+                    self._stop("another process has taken the run over")
+
+    def _stop(self, reason: str) -> None:
+        self.fault = self.fault or f"exchanges can't be recorded any more: {reason}"
+        _log.error("%s", self.fault)
+
+
+def _messages(exchange: Exchange) -> list[Json]:
+    """The transcript of a request as runs keep it; as it is where it can't be read."""
+    try:
+        return [_kept(message) for message in exchange.protocol.messages(exchange.request)]
+    except (ValueError, TypeError, KeyError, AttributeError, RefusedRequestError):
+        return [{"role": "user", "content": json.dumps(exchange.request, ensure_ascii=False)}]
+
+
+def _reply(exchange: Exchange) -> Json:
+    """What a model said as runs keep it; as it is where it can't be read."""
+    reply = exchange.reply
+    try:
+        parts = [reply] if isinstance(reply, dict) else _parts(reply)
+        return _kept(exchange.protocol.said(parts))
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        return {"role": "assistant", "content": "" if reply is None else str(reply)}
+
+
+def _parts(stream: str) -> list[Json]:
+    """The data of a stream's events."""
+    lines = (line[5:].strip() for line in stream.split("\n") if line.startswith("data:"))
+    return [part for line in lines if line != "[DONE]" and isinstance(part := json.loads(line), dict)]
+
+
+def _kept(message: Json) -> Json:
+    """A message of chat completions as runs keep it."""
+    role = {"developer": "system", "function": "tool"}.get(message["role"], message["role"])
+    kept: Json = {"role": role, "content": text_of(message.get("content"))}
+    if calls := message.get("tool_calls"):
+        kept["tool_calls"] = [
+            {"id": call["id"], "name": call["function"]["name"], "args": _arguments(call["function"]["arguments"])}
+            for call in calls
+        ]
+    if role == "tool":
+        kept["tool_call_id"] = message.get("tool_call_id", "")
+    return kept
+
+
+def _arguments(text: str) -> Json:
+    """The arguments of a call; those that are no JSON object stand as they are under an empty name."""
+    try:
+        arguments = json.loads(text or "{}")
+    except ValueError:
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"": text}

@@ -1,0 +1,76 @@
+"""A gateway's run: every exchange can be read there, whatever its protocol and however it ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from labmates.budgets.usage import Usage
+from labmates.gateway.protocols import PROTOCOLS
+from labmates.gateway.protocols.base import Json
+from labmates.gateway.protocols.chat import CHAT
+from labmates.gateway.recording import GatewayCondition, RunOfGateway
+from labmates.models.reply import Reply, ToolCall
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
+from labmates.records.store import Store
+from tests.gateway.conftest import KEY, openai_upstream, served
+from tests.support.openai_server import Answer, OpenAIServer, fault
+
+USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
+CONDITION = GatewayCondition(budget=1_000_000, seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("calls", [(), (ToolCall("c1", "look", {"where": "x"}), ToolCall("c2", "look", {}))])
+def test_what_a_model_said_is_read_from_replies_and_streams(protocol: Any, calls: tuple[ToolCall, ...]) -> None:
+    reply = Reply("Let me\u2028see.", calls, (), AIMessage(""), "stop", Usage(1, 1))
+    body = protocol.reply(reply, "m")
+    events = b"".join(protocol.events(body, {"stream": True})).decode().split("\n")
+    data = [line[6:] for line in events if line.startswith("data: ")]
+    parts = [json.loads(line) for line in data if line != "[DONE]"]
+    for said in (protocol.said([body]), protocol.said(parts)):
+        assert said["content"] == "Let me\u2028see."
+        named = [call["function"] for call in said.get("tool_calls", ())]
+        assert [(each["name"], json.loads(each["arguments"])) for each in named] == [
+            (call.name, call.arguments) for call in calls
+        ]
+
+
+def test_the_words_of_a_responses_stream_that_broke_off_are_read() -> None:
+    responses = PROTOCOLS[1]
+    parts: list[Json] = [{"type": "response.output_text.delta", "delta": text} for text in ("It ", "is")]
+    assert responses.said(parts)["content"] == "It is"
+
+
+def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        answers = [Answer(text="money", usage=USAGE), Answer(text="a long text", cut="within"), fault(500)]
+        with OpenAIServer(answers) as server, served(openai_upstream(server.base_url), record=record) as gateway:
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            assert gateway.ask(CHAT.path, {**asked, "temperature": 0.5})[0] == 200
+            gateway.ask_raw(CHAT.path, {**asked, "stream": True})
+            assert gateway.ask(CHAT.path, asked)[0] == 500
+            assert gateway.ask(CHAT.path, {**asked, "n": 0})[0] == 400
+        run = store.run(record.run.id)
+        events, bodies = store.events(run.id), Bodies(store.bodies(run.id))
+    calls = [event for event in events if isinstance(event, LLMCallEvent)]
+    assert [bodies[call.messages[0]] for call in calls] == [{"role": "user", "content": "Hi"}] * 2
+    assert bodies[calls[0].reply] == {"role": "assistant", "content": "money"}
+    assert "a lon" in bodies[calls[1].reply]["content"]
+    assert calls[0].settings is not None
+    assert bodies[calls[0].settings] == {"model": "m", "max_tokens": 300, "temperature": 0.5}
+    charges = [event for event in events if isinstance(event, ChargeEvent)]
+    assert [(charge.team, charge.uncertain) for charge in charges] == [("alice", False), ("alice", True)]
+    warnings = [event.text for event in events if isinstance(event, WarningEvent)]
+    assert warnings[0].startswith("/v1/chat/completions openai:m: 500 not billed")
+    assert "400 'n' must be a number" in warnings[1]
+    assert (run.kind, run.status, run.usage.llm_calls) == ("gateway", "interrupted", 2)
+    assert run.budget is not None
+    assert run.budget["spent"] == f"{sum(charge.amount for charge in charges) / 1e6:f}".rstrip("0")
+    assert KEY.encode() not in (tmp_path / "runs.db").read_bytes()
