@@ -14,7 +14,7 @@ from labmates.cli.console import err
 if TYPE_CHECKING:
     from labmates.stats.figures import Drawing
 
-_FORMATS = ("png", "svg", "pdf")
+_FORMATS = ("png", "svg", "pdf", "pgf")
 
 
 def figure_options(function: F) -> F:
@@ -44,7 +44,7 @@ def figure_options(function: F) -> F:
             type=file,
             callback=check,
             metavar="FILE",
-            help="Draw the first figure to a file: png, svg or pdf.",
+            help="Draw the first figure to a file: png, svg, pdf or pgf (LaTeX).",
         ),
     ):
         function = option(function)

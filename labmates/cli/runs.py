@@ -16,13 +16,14 @@ from labmates.cli.tables import print_grid
 
 if TYPE_CHECKING:
     from labmates.records.listing import ListedRun
+    from labmates.records.store import Store
 
 _NUMBERS = ("seed", "seconds", "bill")
 
 
 @click.group(
     invoke_without_command=True,
-    epilog="Examples: labmates runs --status failed; labmates runs --sort spent --limit 5",
+    epilog="Examples: labmates runs --status failed; labmates runs --search '\"random forest\" -leak'",
 )
 @store_option
 @click.option("--study", metavar="NAME", default="", help="Runs of this study.")
@@ -30,6 +31,12 @@ _NUMBERS = ("seed", "seconds", "bill")
 @click.option("--status", metavar="STATUS", default="", help="Runs with this status.")
 @click.option("--model", metavar="TEXT", default="", help="Runs with a model whose name contains this text.")
 @click.option("--text", metavar="TEXT", default="", help="Runs whose id, condition or error contains this text.")
+@click.option(
+    "--search",
+    metavar="TEXT",
+    default="",
+    help='Runs with a message, code, output or artifact that matches: words, "a phrase", begin*, -without, OR.',
+)
 @click.option("--sort", metavar="COLUMN", default="started", show_default=True, help="Largest or newest first.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Rows to print.")
 @json_option("per run")
@@ -41,10 +48,14 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
     if click.get_current_context().invoked_subcommand is not None:
         return
     from labmates.records.listing import Chosen, run_page
+    from labmates.records.search import parse_query
     from labmates.records.store import Store
     from labmates.records.view import run_json
 
     with Store(store, must_exist=True) as database:
+        if filters["search"]:
+            parse_query(filters["search"])
+            _index(database)
         page = run_page(database.database, Chosen(**filters), sort=sort, size=limit)
         if as_json:
             for listed in page.rows:
@@ -67,6 +78,21 @@ def delete(**values: Any) -> None:
     --study alone deletes the study and its plan too. Runs in progress are refused.
     """
     delete_runs(**values)
+
+
+def _index(store: Store) -> None:
+    """Bring the index of full-text search up to date."""
+    from rich.progress import Progress
+
+    from labmates.records.search import index_texts, unindexed
+
+    with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
+        indexing = progress.add_task("runs indexed", total=None)
+        index_texts(store.database, watch=lambda done, total: progress.update(indexing, completed=done, total=total))
+    if store.database.is_read_only and (left := unindexed(store.database)):
+        err().print(
+            f"{left} runs are not searched: the store can't be written, so they can't be indexed.", markup=False
+        )
 
 
 def _cells(listed: ListedRun) -> list[str]:

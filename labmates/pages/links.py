@@ -69,9 +69,25 @@ class Links:
         """The address of the replies under way in a run."""
         return f"{self.run(run_id)}/replies"
 
-    def compare(self, one: str = "", other: str = "") -> str:
-        """The address of two runs beside each other."""
-        return _with_query("/compare", {"a": one, "b": other})
+    def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
+        """The address of a page of the transcript of agents."""
+        return _with_query(f"{self.run(run_id)}/transcript", {"page": page if page > 1 else "", **query})
+
+    def analysis_figure(self, **query: Any) -> str:
+        """The address of a figure of an analysis as a file."""
+        return _with_query("/analyses/figure", query)
+
+    def search(self, **query: Any) -> str:
+        """The address of a full-text search."""
+        return _with_query("/search", query)
+
+    def study_live(self, study: str) -> str:
+        """The address that tells whether a study has moved on."""
+        return _with_query("/studies/live", {"study": study})
+
+    def compare(self, *runs: str) -> str:
+        """The address of runs beside each other."""
+        return _with_query("/compare", {"run": runs})
 
     def asset(self, name: str) -> str:
         """The address of a file of the viewer itself."""
@@ -153,7 +169,7 @@ class FileLinks(Links):
         """Nothing: an exported run does not execute."""
         return ""
 
-    def compare(self, one: str = "", other: str = "") -> str:
+    def compare(self, *runs: str) -> str:
         """Nothing: there is no page for it."""
         return ""
 
@@ -172,5 +188,5 @@ def _plain_name(name: str) -> str:
 
 
 def _with_query(path: str, query: dict[str, Any]) -> str:
-    kept = {name: value for name, value in query.items() if value not in ("", None)}
+    kept = {name: value for name, value in query.items() if value not in ("", None, ())}
     return f"{path}?{urlencode(kept, doseq=True)}" if kept else path

@@ -8,9 +8,12 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from labmates.pages.rendering import plain
+from labmates.stats.intervals import Estimate
 
 COLOURS: Final = 7
 """The number of colours in the style sheet: classes ``c0`` and so on."""
+_MOST_POINTS: Final = 200
+"""Points of a drawing that have titles of their own."""
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Markup:
@@ -94,16 +97,31 @@ class Plot:
         return self._bottom - (value - low) / (high - low) * (self._bottom - self._top)
 
     def axes(
-        self, x_label: str, y_label: str, *, x_format: str = "{:g}", y_format: str = "{:g}", counts: bool = False
+        self,
+        x_label: str,
+        y_label: str,
+        *,
+        x_format: str = "{:g}",
+        y_format: str = "{:g}",
+        counts: bool = False,
+        up: bool = True,
     ) -> Markup:
-        """Axes with grid lines and labels; with `counts`, the x axis has whole numbers."""
+        """Axes with grid lines and labels; with `counts`, the horizontal one has whole numbers.
+
+        Without `up`, there is no vertical axis, and grid lines stand on the horizontal one.
+        """
         left, right = _short(self._left), _short(self._right)
-        up = [(value, self.y(value)) for value in ticks(*self._y, about=4)]
+        upright = [(value, self.y(value)) for value in ticks(*self._y, about=4)] if up else []
         across = [(value, self.x(value)) for value in ticks(*self._x, about=6, whole=counts)]
         low = self._bottom + 15
         parts = [
-            *(tag("path", d=f"M{left} {_short(at)}H{right}", class_="grid") for _, at in up),
-            *(tag("text", y_format.format(one), x=self._left - 6, y=at + 4, class_="tick end") for one, at in up),
+            *(tag("path", d=f"M{left} {_short(at)}H{right}", class_="grid") for _, at in upright),
+            *(tag("text", y_format.format(one), x=self._left - 6, y=at + 4, class_="tick end") for one, at in upright),
+            *(
+                tag("path", d=f"M{_short(at)} {_short(self._top)}V{_short(self._bottom)}", class_="grid")
+                for _, at in across
+                if not up
+            ),
             *(tag("text", x_format.format(one), x=at, y=low, class_="tick middle") for one, at in across),
             tag("text", x_label, x=self._right, y=self.height - 3, class_="tick end"),
         ]
@@ -111,16 +129,35 @@ class Plot:
             parts.append(tag("text", y_label, x=2, y=self._top + 1, class_="tick"))
         return Markup("").join(parts)
 
-    def line(self, points: Sequence[tuple[float, float]], place: int) -> Markup:
+    def line(self, points: Sequence[tuple[float, float]], place: int, name: str = "") -> Markup:
         """A line in the colour and with the dashes of a place in the legend."""
         d = "".join(f"{'L' if at else 'M'}{_short(self.x(x))} {_short(self.y(y))}" for at, (x, y) in enumerate(points))
-        return tag("path", d=d or "M0 0", class_=f"line c{place % COLOURS} d{place // COLOURS % 3}")
+        title = [tag("title", name)] if name else []
+        return tag("path", *title, d=d or "M0 0", class_=f"line c{place % COLOURS} d{place // COLOURS % 3}")
 
-    def area(self, lower: Sequence[tuple[float, float]], upper: Sequence[tuple[float, float]], place: int) -> Markup:
+    def points(self, points: Sequence[tuple[float, float]], name: str) -> Markup:
+        """The points of a line, invisible, each with its values as a title."""
+        said = ((x, y, f"{name}: {y:g} at {x:g}") for x, y in points)
+        circles = (
+            tag("circle", tag("title", text), cx=self.x(x), cy=self.y(y), r=5, class_="hover") for x, y, text in said
+        )
+        return Markup("").join(circles)
+
+    def area(
+        self, lower: Sequence[tuple[float, float]], upper: Sequence[tuple[float, float]], place: int, name: str = ""
+    ) -> Markup:
         """The band between two lines, with a name to show."""
         there = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in upper]
         back = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in reversed(lower)]
-        return tag("path", d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")
+        title = [tag("title", name)] if name else []
+        return tag("path", *title, d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")
+
+    def dot(self, estimate: Estimate, y: float, place: int, said: str) -> Markup:
+        """A mean with its interval at a height of the drawing, in the colour of a place in the legend."""
+        low, high = map(self.x, estimate.ends())
+        bar = tag("path", d=f"M{_short(low)} {_short(y)}H{_short(high)}", class_=f"line c{place % COLOURS}")
+        point = tag("circle", cx=self.x(estimate.value), cy=y, r=4, class_=f"area c{place % COLOURS}")
+        return tag("g", tag("title", said), bar, point)
 
     def drawn(self, title: str, *inside: object) -> Markup:
         """The whole drawing."""
@@ -139,8 +176,29 @@ def line_plot(
     xs, ys = [x for x, _ in points], [y for _, y in points]
     low, high = y_range or (min(ys), max(ys))
     plot = Plot((min(xs), max(xs)), (low, high))
-    lines = [plot.line(line, place) for place, line in enumerate(series.values())]
+    lines = [plot.line(line, place, name) for place, (name, line) in enumerate(series.items())]
+    if len(points) <= _MOST_POINTS:
+        lines += [plot.points(line, name) for name, line in series.items()]
     return plot.drawn(title, plot.axes(x_label, "", counts=True), *lines)
+
+
+def dot_plot(
+    rows: Mapping[str, Sequence[Estimate | None]],
+    columns: Sequence[str],
+    title: str,
+    x_range: tuple[float, float],
+) -> Markup:
+    """Means with intervals, a line for each column below the name of its row; each has its figures as a title."""
+    band = 22 + 9 * len(columns)
+    plot = Plot(x_range, (0, 1), width=340, height=30 + band * len(rows), left=14, right=14, bottom=26, top=4)
+    parts = [plot.axes("", "", up=False)]
+    for at, (row, estimates) in enumerate(rows.items()):
+        parts.append(tag("text", tag("title", row), row if len(row) <= 52 else f"{row[:51]}…", x=2, y=band * at + 14))
+        for place, (column, estimate) in enumerate(zip(columns, estimates, strict=True)):
+            if estimate is not None:
+                said = f"{row}{f', {column}' if column else ''}: {_shown(estimate)}, {estimate.n} runs"
+                parts.append(plot.dot(estimate, band * at + 24 + 9 * place, place, said))
+    return plot.drawn(title, *parts)
 
 
 def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], title: str, *, x_label: str) -> Markup:
@@ -148,9 +206,9 @@ def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], 
     plot = Plot((min(steps), max(steps)), (0, 1))
     base = [0.0] * len(steps)
     areas = []
-    for place, values in enumerate(shares.values()):
+    for place, (name, values) in enumerate(shares.items()):
         top = [below + value for below, value in zip(base, values, strict=True)]
-        areas.append(plot.area(list(zip(steps, base, strict=True)), list(zip(steps, top, strict=True)), place))
+        areas.append(plot.area(list(zip(steps, base, strict=True)), list(zip(steps, top, strict=True)), place, name))
         base = top
     return plot.drawn(title, *areas, plot.axes(x_label, "", y_format="{:.0%}", counts=True))
 
@@ -160,6 +218,11 @@ def thinned(values: Sequence[object], most: int = 240) -> list[int]:
     if len(values) <= most:
         return list(range(len(values)))
     return sorted({round(at * (len(values) - 1) / (most - 1)) for at in range(most)})
+
+
+def _shown(estimate: Estimate) -> str:
+    interval = "" if estimate.low is None else f" [{estimate.low:.3g}, {estimate.high:.3g}]"
+    return f"{estimate.value:.3g}{interval}"
 
 
 def _short(value: object) -> str:

@@ -131,6 +131,11 @@ class Database:
         """Whether this is SQLite: one machine, one writer at a time."""
         return self.engine.dialect.name == "sqlite"
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written."""
+        return self._read_only
+
     def _is_unwritable(self) -> bool:
         path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
         return self.is_sqlite and path.exists() and not _is_writable(path)
@@ -265,6 +270,7 @@ class Database:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             schema.metadata.create_all(connection)
+            schema.create_search_index(connection)
             self.insert_new(connection, schema.version, [{"version_num": schema.VERSION}])
         elif found != schema.VERSION and not any_version:
             way = f"labmates store upgrade --store {self.shown_url}"

@@ -14,6 +14,7 @@ from labmates.records import schema
 from labmates.records.database import Database
 from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import RunRecord, RunStatus
+from labmates.records.search import matching_runs, parse_query
 
 _RUNS = schema.runs
 
@@ -40,6 +41,8 @@ class Chosen:
         Stands in the run's id, its condition or its error.
     key
         Of the conditions.
+    search
+        Matches a text of the run; see `labmates.records.search.parse_query`.
     """
 
     study: str = ""
@@ -48,6 +51,7 @@ class Chosen:
     model: str = ""
     text: str = ""
     key: tuple[str, ...] = ()
+    search: str = ""
 
     @property
     def is_all(self) -> bool:
@@ -113,7 +117,7 @@ def run_page(
     Raises
     ------
     UsageError
-        If a status, an order or a place is none.
+        If a status, an order, a place or a search is invalid.
     """
     if sort not in SORTS:
         raise unknown_name("order", sort, SORTS)
@@ -121,7 +125,7 @@ def run_page(
         raise unknown_name("status", chosen.status, STATUSES)
     column: sa.ColumnElement[Any] = _STUDY if sort == "study" else _RUNS.c[sort]
     backwards = bool(before)
-    query = sa.select(_RUNS.c.id).where(*_conditions(chosen))
+    query = sa.select(_RUNS.c.id).where(*conditions(chosen, is_sqlite=database.is_sqlite))
     if place := after or before:
         value, run_id = _place(place, sort)
         here, there = sa.tuple_(column, _RUNS.c.id), sa.tuple_(sa.literal(value), sa.literal(run_id))
@@ -175,7 +179,8 @@ def near_ids(database: Database, run_id: str) -> list[str]:
     return []
 
 
-def _conditions(chosen: Chosen) -> Iterable[sa.ColumnElement[bool]]:
+def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[bool]]:
+    """Yield the conditions that the rows of chosen runs meet."""
     for name in ("study", "kind", "status"):
         if value := getattr(chosen, name):
             yield _RUNS.c[name] == value
@@ -190,6 +195,8 @@ def _conditions(chosen: Chosen) -> Iterable[sa.ColumnElement[bool]]:
             _RUNS.c.error.contains(said, autoescape=True),
             sa.cast(_RUNS.c.condition, sa.Text).contains(_as_json(said), autoescape=True),
         )
+    if chosen.search:
+        yield _RUNS.c.id.in_(matching_runs(parse_query(chosen.search), is_sqlite=is_sqlite))
 
 
 def _as_json(text: str) -> str:

@@ -15,11 +15,13 @@ from labmates.records.claims import is_lost
 from labmates.records.database import Database
 from labmates.records.listing import STATUSES
 from labmates.records.run import ENDED
+from labmates.records.search import clear_index
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 _OF_RUNS = [table for table in schema.metadata.sorted_tables if "run" in table.c]
 _CHECKPOINTS: Final = ("writes", "checkpoint_writes", "checkpoint_blobs", "checkpoints")
 """LangGraph's tables, in SQLite and in PostgreSQL; a thread is a run."""
+_SEARCH: Final = ("search_runs", "search_texts", "search_words")
 _BATCH = 200
 
 Watch = Callable[[int, int], None]
@@ -137,7 +139,8 @@ def prune(
 def vacuum(database: Database) -> tuple[int, int]:
     """Give the space that nothing uses back, and return the bytes that the store took before and takes after.
 
-    In PostgreSQL the tables are locked meanwhile; in SQLite nobody else may write.
+    The index of full-text search is emptied; the next search makes it anew. In PostgreSQL the tables are locked
+    meanwhile; in SQLite nobody else may write.
 
     Raises
     ------
@@ -145,7 +148,8 @@ def vacuum(database: Database) -> tuple[int, int]:
         If it fails, or others have the store locked.
     """
     before = size(database)
-    tables = ", ".join(table.name for table in schema.metadata.sorted_tables)
+    database.write(clear_index)
+    tables = ", ".join([table.name for table in schema.metadata.sorted_tables] + list(_SEARCH))
     statements = ["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"]
     if not database.is_sqlite:
         statements = ["SET lock_timeout = '10s'", f"VACUUM (FULL, ANALYZE) {tables}", "RESET lock_timeout"]

@@ -81,6 +81,24 @@ def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_oth
     return store.database.read(lambda connection: list(connection.execute(query).all()))
 
 
+_SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
+"""The fields of events that name one body each."""
+
+
+def events_of_bodies(store: Store, run_id: str, numbers: Iterable[int]) -> dict[int, int]:
+    """The number of the event that shows each of these bodies of a run, or of the first call that sent it."""
+    wanted = set(numbers)
+    fields = [_EVENTS.c.data[name].as_integer() for name in _SHOWN_BY]
+    mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq.desc())
+    query = mine.where(sa.or_(*(field.in_(wanted) for field in fields)))
+    rows = store.database.read(lambda connection: connection.execute(query).all())
+    found = {body: seq for seq, *bodies in rows for body in bodies if body in wanted}
+    if missing := wanted - set(found):
+        for row in reversed(event_rows(store, run_id, "llm_call", "judge_call")):
+            found |= dict.fromkeys(missing.intersection(row.data.get("messages", ())), row.seq)
+    return found
+
+
 def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
     """The number of events each agent has in a run, by type, team and agent, in order of the first."""
     by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)

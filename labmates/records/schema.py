@@ -12,6 +12,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -23,7 +24,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0007"
+VERSION = "0008"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
@@ -153,3 +154,42 @@ batches = Table(
     Column("at", Float, nullable=False),
 )
 """Which batch of a provider holds which request, until its reply is recorded; see `records.batches`."""
+
+search_index = MetaData()
+"""The tables of full-text search. They follow from the bodies, so they are never copied; see `records.search`."""
+
+search_runs = Table(
+    "search_runs",
+    search_index,
+    Column("run", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
+    # Its chain when all of its texts were indexed; empty before.
+    Column("chain", Text, nullable=False),
+    Column("bodies", Integer, nullable=False),
+)
+
+search_texts = Table(
+    "search_texts",
+    search_index,
+    # Never used again for another text: SQLite's index keeps the words of deleted texts until it is cleared.
+    Column("id", Integer, primary_key=True),
+    Column("run", ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False, index=True),
+    Column("number", Integer, nullable=False),
+    sqlite_autoincrement=True,
+)
+"""Parts of bodies that were indexed: the words of each stand in ``search_words`` under its id."""
+
+
+def create_search_index(connection: Connection) -> None:
+    """Create the tables of full-text search; a SQLite without FTS5 gets no words, and can't search."""
+    search_index.create_all(connection)
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(
+            "CREATE TABLE IF NOT EXISTS search_words "
+            "(id integer PRIMARY KEY REFERENCES search_texts ON DELETE CASCADE, words tsvector NOT NULL)"
+        )
+        connection.exec_driver_sql("CREATE INDEX IF NOT EXISTS search_words_index ON search_words USING gin (words)")
+    elif connection.exec_driver_sql("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").first():
+        connection.exec_driver_sql(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS search_words "
+            "USING fts5(words, content='', tokenize='unicode61 remove_diacritics 0')"
+        )

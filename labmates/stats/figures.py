@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from labmates.errors import MissingExtraError, UsageError
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from labmates.stats.intervals import Estimate
 
-FORMATS = (".png", ".svg", ".pdf")
+FORMATS = (".png", ".svg", ".pdf", ".pgf")
+_LATEX = ("xelatex", "lualatex", "pdflatex")
+"""The programs by one of which matplotlib measures the texts of a ``.pgf`` figure."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Distinct for the colour-blind too (Okabe and Ito, 2008)."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -102,7 +105,7 @@ def check_figure(path: Path) -> None:
     Raises
     ------
     UsageError
-        If the file's ending is none of `FORMATS`, its folder can't be made, or matplotlib is not installed.
+        If the file's ending is none of `FORMATS`, its folder can't be made, or matplotlib or LaTeX is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"a figure's file ends in {', '.join(FORMATS)}, not '{path.name}'")
@@ -110,6 +113,7 @@ def check_figure(path: Path) -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("a figure", "plots") from error
+    _check_latex(path.suffix.lower())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -144,13 +148,35 @@ def has_figures() -> bool:
 
 def svg_text(figure: Figure) -> str:
     """A figure as SVG; the same figure always gives the same text."""
+    return figure_file(figure, ".svg").decode()
+
+
+def figure_file(figure: Figure, ending: str) -> bytes:
+    """A figure as a file with one of the endings of `FORMATS`; the same figure always gives the same file.
+
+    Raises
+    ------
+    UsageError
+        If a ``.pgf`` file is asked for, and LaTeX is not installed.
+    """
     import matplotlib
 
-    file = io.StringIO()
+    program = _check_latex(ending)
     _without_formulas(figure)
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    style = {**_STYLE, **({"pgf.texsystem": program} if program else {})}
+    kept: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
+    file = io.BytesIO()
+    with matplotlib.rc_context(style):
+        figure.savefig(file, format=ending[1:], dpi=_DPI, metadata=kept)
     return file.getvalue()
+
+
+def _check_latex(ending: str) -> str:
+    """The program that measures the texts of a ``.pgf`` figure; empty for the other endings."""
+    program = next(filter(which, _LATEX), "") if ending == ".pgf" else ""
+    if ending == ".pgf" and not program:
+        raise UsageError(f"a .pgf figure needs LaTeX ({', '.join(_LATEX)}); a .pdf figure needs nothing more")
+    return program
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -161,14 +187,9 @@ def save_figure(figure: Figure, path: Path) -> None:
     UsageError
         If it can't be written.
     """
-    import matplotlib
-
     check_figure(path)
-    _without_formulas(figure)
-    kept: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
     try:
-        with matplotlib.rc_context(_STYLE):
-            figure.savefig(path, dpi=_DPI, metadata=kept)
+        path.write_bytes(figure_file(figure, path.suffix.lower()))
     except OSError as error:
         raise UsageError(f"can't write a figure to '{path}': {error.strerror}") from error
 

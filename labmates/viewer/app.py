@@ -30,12 +30,16 @@ from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import plain, render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.records.studies import study_counts
 from labmates.viewer.files import NoFileError, figure, file_of
-from labmates.viewer.pages.analyses import Computed, analyses_page
-from labmates.viewer.pages.compare import compare_page
+from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
+from labmates.viewer.pages.compare import MOST_COLUMNS, Compared, compare_page
 from labmates.viewer.pages.run import approval_page, event_page, overview, story, story_since
-from labmates.viewer.pages.runs import runs_page, studies_page
+from labmates.viewer.pages.runs import runs_page, studies_page, study_news
+from labmates.viewer.pages.search import Indexer, search_page
+from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
 from labmates.workflows.live import ask_run, follow_run
 
@@ -91,16 +95,21 @@ class _Viewer:
         self._readers = Readers(store)
         self._computed = Computed()
         self._form_token = secrets.token_urlsafe(32)
+        self._indexer = Indexer(store)
 
     def application(self) -> Starlette:
         """Return the application without its gate."""
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._runs,
             "/studies": self._studies,
+            "/studies/live": self._study_live,
             "/analyses": self._analyses,
+            "/search": self._search,
+            "/analyses/figure": self._analysis_figure,
             "/compare": self._compare,
             "/runs/{run}": self._run,
             "/runs/{run}/story": self._story,
+            "/runs/{run}/transcript": self._transcript,
             "/runs/{run}/live": self._live,
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
@@ -134,23 +143,46 @@ class _Viewer:
             raise NoRunError(error, run_id) from error
 
     def _runs(self, request: Request) -> Response:
-        return HTMLResponse(runs_page(self._store, request.query_params, _LINKS))
+        query = request.query_params
+        left = self._indexer.catch_up() if query.get("search") else 0
+        return HTMLResponse(runs_page(self._store, query, _LINKS, unindexed=left))
+
+    def _search(self, request: Request) -> Response:
+        status, page = search_page(self._readers, self._indexer, request.query_params, _LINKS)
+        return HTMLResponse(page, status)
 
     def _studies(self, request: Request) -> Response:
         return HTMLResponse(studies_page(self._store, _LINKS))
 
     def _analyses(self, request: Request) -> Response:
-        study, name = request.query_params.get("study", ""), request.query_params.get("analysis", "")
+        study, runs = self._study(request)
+        name = request.query_params.get("analysis", "")
+        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed, request.query_params))
+
+    def _study(self, request: Request) -> tuple[str, list[RunRecord]]:
+        """The study that a request names, and its runs."""
+        study = request.query_params.get("study", "")
         if study not in (known := facets(self._store.database).studies):
             raise unknown_name("study", study[:100], known)
-        runs = list(self._store.runs(study=study))
-        return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed, request.query_params))
+        return study, list(self._store.runs(study=study))
+
+    def _analysis_figure(self, request: Request) -> Response:
+        _, runs = self._study(request)
+        return _saved(*analysis_figure(self._store, runs, request.query_params, self._computed))
+
+    def _study_live(self, request: Request) -> Response:
+        """Answer how far a study is."""
+        news = study_news(study_counts(self._store.database, request.query_params.get("study", "")))
+        return JSONResponse({"last": news["stamp"], "more": False, "ended": not news["is_live"]})
 
     def _run(self, request: Request) -> Response:
         return HTMLResponse(overview(self._reader(request), _LINKS))
 
     def _story(self, request: Request) -> Response:
         return HTMLResponse(story(self._reader(request), request.query_params, _LINKS))
+
+    def _transcript(self, request: Request) -> Response:
+        return HTMLResponse(transcript(self._reader(request), request.query_params, _LINKS))
 
     def _event(self, request: Request) -> Response:
         reader = self._reader(request)
@@ -161,16 +193,22 @@ class _Viewer:
 
     def _compare(self, request: Request) -> Response:
         query = request.query_params
-        if marked := query.getlist("run"):
-            if len(marked) != 2:
-                raise UsageError(f"two runs can be compared; {len(marked)} were marked")
-            return RedirectResponse(_LINKS.compare(*marked), 303)
-        one, other = query.get("a", "").strip(), query.get("b", "").strip()
-        if one and other:
-            return HTMLResponse(compare_page(self._open(one), self._open(other), _LINKS))
-        kind = self._open(one).run.kind if one else ""
-        recent = run_page(self._store.database, Chosen(kind=kind)).rows
-        return HTMLResponse(render("compare.html", links=_LINKS, runs=[], one=one, recent=recent))
+        named = [query.get("a", ""), query.get("b", ""), *query.getlist("run")]
+        marked = [name.strip() for name in named if name.strip()]
+        if len(marked) > MOST_COLUMNS:
+            raise UsageError(f"{MOST_COLUMNS} runs can stand beside each other; {len(marked)} were marked")
+        if len(marked) < 2:
+            one = marked[0] if marked else ""
+            kind = self._open(one).run.kind if one else ""
+            recent = run_page(self._store.database, Chosen(kind=kind)).rows
+            return HTMLResponse(render("compare.html", links=_LINKS, columns=[], one=one, recent=recent))
+        by_condition = query.get("by") == "condition"
+        columns = {}
+        for place, reader in enumerate(map(self._open, marked)):
+            run = reader.run
+            of_study = list(self._store.runs(study=run.study, keys=[run.key])) if by_condition else []
+            columns[(run.study, run.key) if by_condition else place] = Compared(reader, of_study or [run])
+        return HTMLResponse(compare_page(list(columns.values()), _LINKS, by_condition=by_condition))
 
     def _live(self, request: Request) -> Response:
         """Answer what is new in a run since an event."""
@@ -217,8 +255,7 @@ class _Viewer:
 
     def _file(self, request: Request) -> Response:
         found = file_of(self._reader(request), _number(request, "event"), _number(request, "place"))
-        headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}"}
-        return Response(found.content, media_type=found.media, headers=headers)
+        return _saved(found.name, found.content, found.media)
 
     def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -261,6 +298,12 @@ async def _form(request: Request) -> dict[str, str]:
             raise UsageError(f"the form has more than {LONGEST_FORM:,} bytes; give a shorter reason")
     fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
     return {name: values[-1] for name, values in fields.items()}
+
+
+def _saved(name: str, content: bytes, media: str = "application/octet-stream") -> Response:
+    """A file that a browser saves and never shows."""
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+    return Response(content, media_type=media, headers=headers)
 
 
 def _number(request: Request, name: str) -> int:

@@ -62,7 +62,7 @@ def burning(reader: RunReader) -> Burning:
         path.append((event.at - start, [sums[team][3] for team in teams]))
     found = tuple(Spending(team, *sums[team]) for team in teams)
     pool = _pool(reader.run)
-    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool)
+    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, teams)
     return Burning(pool, found, shown)
 
 
@@ -74,7 +74,7 @@ def _pool(run: RunRecord) -> int | None:
         return None
 
 
-def _drawn(path: list[tuple[float, list[int]]], pool: int) -> Markup:
+def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> Markup:
     kept = [path[place] for place in thinned([at for at, _ in path])]
     spent = sum(path[-1][1])
     # A pool of which little was used would be a flat line at the top.
@@ -84,7 +84,7 @@ def _drawn(path: list[tuple[float, list[int]]], pool: int) -> Markup:
     areas = []
     for place in range(len(kept[0][1])):
         lower = [(at, (pool - sum(sums[: place + 1])) / 1e6) for at, sums in kept]
-        areas.append(plot.area(lower, upper, place))
+        areas.append(plot.area(lower, upper, place, teams[place]))
         upper = lower
     title = f"The pool of ${pool / 1e6:.2f} burning down, by team"
     return plot.drawn(title, *areas, plot.axes("seconds since the first charge", "left", y_format="${:g}"))

@@ -132,7 +132,7 @@ def _item(
         tone=_tone(event),
         seconds=max(0.0, event.at - start),
         cost=event.cost if event.type == "judge_call" else cost,
-        texts=tuple(_cut(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
+        texts=tuple(beginning(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
         figures=figures,
         files=tuple(files),
         url=links.event(run_id, number),
@@ -243,6 +243,7 @@ def _tone(event: Event) -> str:
             return ""
 
 
-def _cut(text: Text, most: int) -> Text:
+def beginning(text: Text, most: int) -> Text:
+    """A text cut to so many characters."""
     left = len(text.body) - most
     return text if left <= 0 else Text(text.label, text.look, text.body[:most], left)

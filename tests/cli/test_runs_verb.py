@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from labmates.records.bodies import Bodies
+from labmates.records.events import MessageEvent
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
-from tests.support.recorded import a_record
+from tests.support.recorded import a_record, add
 
 
 @pytest.fixture
@@ -33,6 +35,16 @@ def test_runs_are_listed_newest_first_and_filtered(labmates: Labmates, store: St
     done = labmates("runs", "--limit", "1")
     assert "newest" in done.out
     assert "The first 1 runs; --limit shows more." in done.out
+
+
+def test_runs_are_found_by_their_texts(labmates: Labmates, store: Store) -> None:
+    bodies = Bodies()
+    said = MessageEvent(to="model", text=bodies.keep("The random forest leaks."))
+    add(store, "science", [said], bodies, id="talker", key="fifth", study="pilot", started=4_000.0)
+    assert listed(labmates, "--search", '"random forest" -noon', "--study", "pilot") == ["talker"]
+    assert listed(labmates, "--search", "leaks -forest") == []
+    done = labmates("runs", "--search", '"random forest')
+    assert (done.code, "quotation mark is missing" in done.err) == (2, True)
 
 
 def test_a_list_without_runs_says_why(labmates: Labmates, store: Store) -> None:

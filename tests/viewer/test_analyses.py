@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -71,6 +72,27 @@ def test_a_study_offers_the_analyses_of_its_experiments(store: Store) -> None:
             assert said in refused.text
 
 
+def test_a_figure_is_saved_in_the_formats_of_journals(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawing = Drawing("means", "Means", "what it shows", lambda: new_figure(2, 1)[0])
+    register(monkeypatch, Result([], figures=[drawing]))
+    with served(store) as site:
+        assert "figure=means&amp;format=pdf" in site.get("/analyses?study=pilot&analysis=scores").text
+        address = "/analyses/figure?study=pilot&analysis=scores&figure=means&format="
+        for ending, start in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+            file = site.get(address + ending)
+            assert file.body.startswith(start)
+            assert file.headers["content-disposition"] == f"attachment; filename*=UTF-8''means.{ending}"
+        if not any(map(which, ("xelatex", "lualatex", "pdflatex"))):
+            assert "a .pgf figure needs LaTeX" in site.get(address + "pgf").text
+        for wrong, said in (
+            (address + "gif", "unknown format"),
+            (address.replace("means", "nope") + "png", "unknown figure"),
+            (address.replace("scores", "nope") + "png", "unknown analysis"),
+        ):
+            refused = site.get(wrong)
+            assert (refused.status, said in refused.text) == (400, True)
+
+
 def test_an_analysis_without_a_result_says_why(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "all seats are taken by one model" in page(store, "teams")
     for error in (UsageError(f"too odd {HOSTILE}"), KeyError(HOSTILE)):
@@ -117,7 +139,7 @@ def test_an_analysis_is_computed_again_only_where_a_run_has_another_digest(store
         (unknown, 4),
         (unknown, 5),
     ):
-        assert computed.sections(store, analysis, asked)
+        assert computed.result(store, analysis, asked).sections
         assert len(computations) == times
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,12 +89,12 @@ def test_two_runs_are_marked_and_compared(browser: Browser, site: Site, recorded
     one, other = recorded.ids["contract"], recorded.ids["repetition"]
     with page_of(browser, site.url) as (page, _):
         page.goto(f"{site.url}/?kind=dilemma")
-        button = page.get_by_role("button", name="Compare the two")
+        button = page.get_by_role("button", name="Compare the marked")
         expect(button).to_be_disabled()
         page.get_by_label(f"Compare {one}").check()
         page.get_by_label(f"Compare {other}").check()
         button.click()
-        page.wait_for_url("**/compare?a=*")
+        page.wait_for_url("**/compare?run=*")
         expect(page.get_by_role("heading", name="What differs")).to_be_visible()
 
 
@@ -125,6 +126,21 @@ def test_what_is_new_comes_by_itself_until_the_run_ends(browser: Browser, tmp_pa
         assert page.locator("#e1").count() == 1
         assert seen.errors == []
     store.close()
+
+
+def test_the_page_of_a_study_follows_its_runs(browser: Browser, tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        store.create(a_record(study="pilot", metrics={"accuracy": 0.25}))
+        run = a_record(study="pilot", key="other", status="running", attempt=1, worker="w")
+        store.create(run, lease=60)
+        with served(store) as site, page_of(browser, site.url) as (page, seen):
+            page.goto(f"{site.url}/analyses?study=pilot&metric=accuracy")
+            expect(page.locator("#standing .live")).to_be_visible()
+            store.finish(replace(run, status="completed", metrics={"accuracy": 0.75}), [], [])
+            expect(page.locator("#matrices")).to_contain_text("0.500", timeout=30_000)
+            expect(page.locator("#standing .live")).to_be_hidden()
+            assert page.locator("#results .copy").count() == 1
+            assert seen.errors == []
 
 
 def test_an_export_opens_from_files_with_all_that_belongs_to_it(

@@ -11,7 +11,16 @@ import pytest
 
 from labmates.api import arun
 from labmates.records.bodies import Bodies
-from labmates.records.events import ArtifactEvent, ErrorEvent, Event, PayoffEvent, PhaseEvent, ScoreEvent, WarningEvent
+from labmates.records.events import (
+    ArtifactEvent,
+    ErrorEvent,
+    Event,
+    LLMCallEvent,
+    PayoffEvent,
+    PhaseEvent,
+    ScoreEvent,
+    WarningEvent,
+)
 from labmates.records.store import Store
 from tests.support.recorded import Recorded, a_record, add, long_run
 from tests.support.site import Site, served
@@ -99,7 +108,7 @@ def test_the_list_is_filtered_sorted_and_shared_by_its_address(site: Site, recor
         assert (run in page) == (name in ("contract", "repetition"))
     assert ">normalised<" in page  # the metrics of the kind
     assert 'aria-sort="ascending"' in site.get("/?sort=kind").text
-    assert "No run is like that" in site.get("/?text=zzzz").text
+    assert "No runs match these filters" in site.get("/?text=zzzz").text
     assert recorded.ids["tournament"] in site.get("/?model=random&kind=tournament").text
 
 
@@ -152,7 +161,8 @@ def test_an_unknown_run_is_told_with_those_that_are_near(site: Site, recorded: R
     assert page.status == 404
     assert f'href="/runs/{run}"' in page.text
     assert site.get("/compare?a=zz&b=zz").status == 404
-    assert site.get("/compare?run=a").status == 400
+    assert site.get("/compare?run=a").status == 404
+    assert site.get("/compare?" + "&".join(["run=a"] * 7)).status == 400
 
 
 def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> None:
@@ -161,7 +171,34 @@ def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> Non
     for part in ("What differs in their conditions", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
         assert part in page
     assert one in site.get(f"/compare?a={other}").text  # to choose from
-    assert "Nothing: these are two runs of one condition" in site.get(f"/compare?a={one}&b={one}").text
+    assert "Nothing: these are runs of one condition" in site.get(f"/compare?a={one}&b={one}").text
+
+
+def test_runs_are_compared_by_their_prompts_and_artifacts(store: Store) -> None:
+    runs = []
+    for name, end in (("first", "same"), ("second", "<b>other</b>"), ("third", "same")):
+        bodies = Bodies()
+        notes, prompt = bodies.keep(f"line\n{end}"), bodies.keep({"role": "system", "content": "Be brief."})
+        reply = bodies.keep({"role": "assistant", "content": name})
+        call = LLMCallEvent(
+            agent="ada",
+            model="m",
+            messages=[prompt],
+            reply=reply,
+            finish="stop",
+            input_tokens=1,
+            output_tokens=1,
+            seed=1,
+        )
+        runs.append(
+            add(store, "science", [call, ArtifactEvent(team=name, name="notes", version=1, content=notes)], bodies)
+        )
+    with served(store) as site:
+        page = site.get("/compare?" + "&".join(f"run={run}" for run in runs)).text
+    assert page.count("<details><summary>notes") == 1
+    assert '<span class="del">-same' in page
+    assert '<span class="add">+&lt;b&gt;other&lt;/b&gt;' in page
+    assert "1 is equal in all." in page
 
 
 def test_files_are_for_saving_and_pictures_are_pictures(site: Site, recorded: Recorded) -> None:

@@ -98,6 +98,67 @@ def test_the_metric_stands_against_money_with_the_pareto_front(store: Store) -> 
     assert _front(points, None) == []
 
 
+def test_small_drawings_show_each_metric_or_each_value_of_a_parameter(store: Store) -> None:
+    shown = results(store, metric="own", rows="task", columns="models", each="budget").multiples()
+    assert [title for title, _ in shown] == ["budget 1", "budget 2"]
+    assert all(drawing.count("<circle") == 4 for _, drawing in shown)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;, openai:b: 1" in shown[0][1]
+    assert HOSTILE not in shown[0][1]
+    assert results(store, metric="own").multiples() == []  # tables show one of these metrics
+    assert results(store, metric="own", rows="task", columns="models").kind == "science"
+
+
+def test_failed_runs_are_shown_and_counted_beside_the_others(store: Store) -> None:
+    for run in [run for run in store.runs(study="pilot") if run.id.startswith(("run7", "run6"))]:
+        failed = replace(run, id=f"{run.id}x", replicate=run.replicate + 5, status="failed", metrics={})
+        store.create(replace(failed, models=["openai:c"]))
+    shown = results(store, metric="accuracy", rows="task", columns="models")
+    [matrix] = shown.matrices()
+    assert matrix.columns == ("openai:a", "openai:b", "openai:c")
+    assert matrix.failed[HOSTILE, "openai:c"] == 4
+    assert (HOSTILE, "openai:c") not in matrix.cells
+    [shares] = results(store, metric="failed runs", rows="models", columns="").matrices()
+    assert [shares.cells[model, ""].estimate.value for model in matrix.columns] == [0.0, 0.0, 1.0]
+    [invalid] = results(store, metric="invalid runs", rows="models", columns="").matrices()
+    assert invalid.cells["openai:a", ""].estimate.value == 0.0
+    with served(store) as site:
+        page = site.get("/analyses?study=pilot&metric=accuracy&rows=task&columns=models").text
+        assert '<span class="bad">4 failed</span>' in page
+
+
+def test_conditions_are_compared_by_the_means_of_their_runs(store: Store) -> None:
+    with served(store) as site:
+        page = site.get("/compare?run=run00&run=run10&run=run70&by=condition").text
+        assert "3 conditions beside each other" in page
+        assert page.count("2 runs</span>") == 3
+        assert "0.705 [" in page  # the mean of 0.70 and 0.71
+        assert "&lt;script&gt;" in page
+        assert HOSTILE not in page
+        same = site.get("/compare?run=run00&run=run01&by=condition").text
+        assert "these are the same condition" in same
+
+
+def test_a_list_names_the_parameters_in_which_its_runs_differ(store: Store) -> None:
+    with served(store) as site:
+        page = site.get("/?study=pilot").text
+        assert '<span class="quiet">budget</span> 2</span>' in page
+        assert page.count('<span class="quiet">budget</span>') == 16
+        assert "16 of 16 runs in" in page
+
+
+def test_a_study_says_how_far_it_is_and_whether_it_moves(store: Store) -> None:
+    with served(store) as site:
+        ended = site.get("/studies/live?study=pilot").data
+        assert ended["ended"] is True
+        assert "data-live" not in site.get("/analyses?study=pilot").text
+        run = next(iter(store.runs(study="pilot")))
+        store.create(replace(run, id="next", replicate=9, status="running", metrics={}))
+        news = site.get("/studies/live?study=pilot").data
+        assert news["ended"] is False
+        assert news["last"] != ended["last"]
+        assert f'data-last="{news["last"]}"' in site.get("/analyses?study=pilot").text
+
+
 def test_a_study_without_ended_runs_has_no_results(store: Store) -> None:
     runs = [replace(run, status="failed") for run in store.runs(study="pilot")]
     assert results_section(store, "pilot", runs, {}, Links()) == ""

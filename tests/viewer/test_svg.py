@@ -43,6 +43,15 @@ def test_no_text_leaves_its_place(text: str) -> None:
     assert drawn.count('"') == 2
 
 
+def test_lines_areas_and_points_say_what_they_are() -> None:
+    drawn = line_plot({"a<b": [(1.0, 2.0), (2.0, 2.5)]}, "two points", x_label="x")
+    assert "<title>a&lt;b</title>" in drawn
+    assert "<title>a&lt;b: 2.5 at 2</title>" in drawn
+    many = line_plot({"a": [(float(at), 1.0) for at in range(1_000)]}, "many", x_label="x")
+    assert "<circle" not in many
+    assert "<title>share</title>" in stacked_plot({"share": [1.0]}, [0], "one step", x_label="x")
+
+
 def test_plots_of_little_are_drawn() -> None:
     assert "svg" in line_plot({}, "nothing", x_label="x")
     assert "svg" in line_plot({"a": [(0.0, 1.0)]}, "one point", x_label="x")

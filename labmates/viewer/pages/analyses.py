@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from inspect import getdoc
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,7 +20,9 @@ from labmates.pages.section import Body, Section
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
+from labmates.stats.figures import FORMATS, Drawing, figure_file
 from labmates.viewer.pages.results import results_section
+from labmates.viewer.pages.runs import standing
 from labmates.workflows.analysis import ANALYSES, Analysis, Result, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
@@ -60,10 +62,11 @@ def analyses_page(
         raise unknown_name("analysis of this study", name, offered)
     kinds = offered.get(name, ())
     chosen = [run for run in ended if run.kind in kinds]
-    sections = (computed or Computed()).sections(store, offered[name][0], chosen) if name else []
+    sections = (computed or Computed()).result(store, offered[name][0], chosen).sections if name else []
     return render(
         "analyses.html",
         study=study,
+        standing=standing(store, study),
         ended=len(ended),
         analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
         chosen=name,
@@ -82,17 +85,25 @@ def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
     return offered
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A result as sections of a page, and its figures by name."""
+
+    sections: Sequence[Section]
+    figures: Mapping[str, Drawing] = field(default_factory=dict)
+
+
 class Computed:
-    """The results of analyses as sections of a page, for runs whose digests stay the same; the last ones are kept."""
+    """The results of analyses for runs whose digests stay the same; the last ones are kept."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], list[Section]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Shown] = OrderedDict()
         self._lock = threading.Lock()
 
-    def sections(self, store: Store, analysis: Analysis[Any], runs: Sequence[RunRecord]) -> list[Section]:
+    def result(self, store: Store, analysis: Analysis[Any], runs: Sequence[RunRecord]) -> Shown:
         """The result of an analysis; where it can't be computed, the reason, which is not kept."""
         if not runs:
-            return [Section("reason", "No result yet", "No run of this study has ended.")]
+            return _reason("No result yet", "No run of this study has ended.")
         digests = [run.digest for run in runs if run.digest is not None]
         key = analysis.name, digest_of_all(digests)
         with self._lock:
@@ -101,19 +112,49 @@ class Computed:
                 return self._kept[key]
         try:
             # Figures are drawn here, where a fault can be told.
-            sections = [replace(section, body=section.html) for section in _of_result(analysis.shown(store, runs))]
+            result = analysis.shown(store, runs)
+            sections = [replace(section, body=section.html) for section in _of_result(result)]
         except TooFewRunsError as error:
-            return [Section("reason", "These runs have no result", str(error))]
+            return _reason("These runs have no result", str(error))
         except Exception as error:
             if not isinstance(error, LabmatesError):
                 _log.warning("the analysis %s failed", analysis.name, exc_info=True)
-            return [Section("reason", "It can't be computed", f"{type(error).__name__}: {str(error)[:2000]}")]
+            return _reason("It can't be computed", f"{type(error).__name__}: {str(error)[:2000]}")
+        shown = Shown(sections, {drawing.name: drawing for drawing in result.figures})
         if len(digests) == len(runs):
             with self._lock:
-                self._kept[key] = sections
+                self._kept[key] = shown
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
-        return sections
+        return shown
+
+
+def analysis_figure(
+    store: Store, runs: Sequence[RunRecord], query: Mapping[str, str], computed: Computed
+) -> tuple[str, bytes]:
+    """The name and the content of a figure of an analysis as a file, as a query asks for it.
+
+    Raises
+    ------
+    UsageError
+        If the study has no such analysis, the analysis no such figure, or the format is unknown or needs LaTeX.
+    """
+    offered, name, ending = analyses_of(runs), query.get("analysis", ""), f".{query.get('format', 'png')}"
+    if name not in offered:
+        raise unknown_name("analysis of this study", name[:100], offered)
+    if ending not in FORMATS:
+        raise unknown_name("format", ending[1:20], [each[1:] for each in FORMATS])
+    analysis, *kinds = offered[name]
+    chosen = [run for run in runs if run.status in ENDED and run.kind in kinds]
+    figures, wanted = computed.result(store, analysis, chosen).figures, query.get("figure", "")
+    drawn = figures[wanted].draw() if wanted in figures else None
+    if drawn is None:
+        raise unknown_name("figure of this analysis", wanted[:100], figures)
+    return f"{wanted}{ending}", figure_file(drawn, ending)
+
+
+def _reason(title: str, text: str) -> Shown:
+    return Shown([Section("reason", title, text)])
 
 
 def _of_result(result: Result) -> Iterator[Section]:

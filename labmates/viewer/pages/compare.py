@@ -1,43 +1,90 @@
-"""Two runs beside each other: what differs in their conditions, their numbers, and their first pages."""
+"""Runs or conditions beside each other: their parameters, their numbers, and the texts in which they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from markupsafe import Markup
 
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
-from labmates.pages.rendering import as_text, render
-from labmates.records.run import RunRecord
+from labmates.pages.rendering import as_text, number, render
+from labmates.records.event_text import artifact_text
+from labmates.records.run import ENDED, RunRecord
+from labmates.reports.results import domain_of
+from labmates.stats.intervals import means, unknown
+from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline
+from labmates.workflows.experiment import EXPERIMENTS
 
+MOST_COLUMNS: Final = 6
+"""Runs or conditions that stand beside each other."""
 _TOLD_ABOVE = ("record",)
+_MOST_LINES: Final = 2_000
+"""Lines of a text that are compared."""
+_MOST_AGENTS: Final = 30
 
 
-def compare_page(one: RunReader, other: RunReader, links: Links) -> Markup:
-    """Return two runs beside each other."""
-    readers = (one, other)
-    columns = [
-        {part.anchor: part for part in sections(reader, links) if part.anchor not in _TOLD_ABOVE} for reader in readers
+@dataclass(frozen=True)
+class Compared:
+    """A column: a run, or all runs of its condition in its study.
+
+    Attributes
+    ----------
+    reader
+        Of the run; for a condition, of the run that was chosen.
+    runs
+        The runs of the condition; the run alone without one.
+    """
+
+    reader: RunReader
+    runs: Sequence[RunRecord]
+
+    @property
+    def run(self) -> RunRecord:
+        """The run, or that of the condition that was chosen."""
+        return self.reader.run
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A text that differs from that of the first column: its name, the column's place, and its lines."""
+
+    name: str
+    place: int
+    lines: Sequence[tuple[str, str]]
+
+
+def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: bool = False) -> Markup:
+    """Runs beside each other; with `by_condition`, the conditions of the runs, with means over all of their runs."""
+    readers = [column.reader for column in columns]
+    beside = readers if len(readers) == 2 and not by_condition else []
+    parts = [
+        {part.anchor: part for part in sections(reader, links) if part.anchor not in _TOLD_ABOVE} for reader in beside
     ]
-    order = list(dict.fromkeys(anchor for column in columns for anchor in column))
+    flat = [_flat(_settings(column.run, by_condition=by_condition)) for column in columns]
+    numbers = [_means(column.runs) if by_condition else _numbers(column.reader) for column in columns]
+    differences, equal = _texts_that_differ(readers)
     return render(
         "compare.html",
         links=links,
-        runs=[reader.run for reader in readers],
-        differences=_pairs(*(_flat(_settings(reader.run)) for reader in readers), only_different=True),
-        numbers=_pairs(*(_numbers(reader) for reader in readers)),
-        order=order,
         columns=columns,
+        by_condition=by_condition,
+        settings=[(name, values) for name, values, _ in _rows(flat) if any(value != values[0] for value in values)],
+        numbers=_rows(numbers),
+        differences=differences,
+        equal=equal,
+        order=list(dict.fromkeys(anchor for column in parts for anchor in column)),
+        parts=parts,
     )
 
 
-def _settings(run: RunRecord) -> dict[str, Any]:
-    return {"kind": run.kind, "study": run.study, "seed": run.seed, **run.condition, "version": run.version}
+def _settings(run: RunRecord, *, by_condition: bool) -> dict[str, Any]:
+    own = {} if by_condition else {"seed": run.seed, "version": run.version}
+    return {"kind": run.kind, "study": run.study, **own, **run.condition}
 
 
 def _numbers(reader: RunReader) -> dict[str, Any]:
@@ -48,16 +95,73 @@ def _numbers(reader: RunReader) -> dict[str, Any]:
     return {**first, **run.metrics, **scores, **usage, "seconds": run.seconds}
 
 
-def _pairs(one: Mapping[str, Any], other: Mapping[str, Any], *, only_different: bool = False) -> list[tuple[Any, ...]]:
-    """Return name, both values, and their difference where both are numbers."""
+def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
+    """The means of metrics over the ended runs of a condition, in words, and the number of runs."""
+    ended = [run for run in runs if run.status in ENDED]
+    failed = sum(run.status == "failed" for run in runs)
+    found: dict[str, Any] = {"ended runs": len(ended), "failed runs": failed}
+    if not ended:
+        return found
+    kind = ended[0].kind
+    domains = EXPERIMENTS.get(kind).domains if kind in EXPERIMENTS else unknown
+    for name in dict.fromkeys([*headline(kind), *(name for run in ended for name in run.metrics)]):
+        if values := [run.metrics[name] for run in ended if name in run.metrics]:
+            [estimate] = means([values], domain_of(ended, name, domains))
+            interval = "" if estimate.low is None else f" [{number(estimate.low)}, {number(estimate.high)}]"
+            found[name] = f"{number(estimate.value)}{interval} n {estimate.n}"
+    return found
+
+
+def _rows(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any], float | None]]:
+    """Name, values, and the difference of two numbers; None where there is none."""
     rows = []
-    for name in dict.fromkeys([*one, *other]):
-        a, b = one.get(name), other.get(name)
-        if only_different and a == b:
-            continue
-        is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (a, b))
-        rows.append((name, a, b, b - a if is_number and b is not None and a is not None else None))
+    for name in dict.fromkeys(name for column in columns for name in column):
+        values = [column.get(name) for column in columns]
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        rows.append((name, values, numbers[1] - numbers[0] if len(numbers) == len(values) == 2 else None))
     return rows
+
+
+def _texts_that_differ(readers: Sequence[RunReader]) -> tuple[list[Difference], int]:
+    """The prompts and artifacts that differ from those of the first run, and how many are equal in all runs."""
+    texts = [_texts(reader) for reader in readers]
+    found, equal = [], 0
+    for name in dict.fromkeys(name for each in texts for name in each):
+        first = texts[0].get(name, "")
+        others = [each.get(name, "") for each in texts[1:]]
+        equal += all(other == first for other in others)
+        found += [
+            Difference(name, place, changes(_start(first), _start(other)))
+            for place, other in enumerate(others, start=1)
+            if other != first
+        ]
+    return found, equal
+
+
+def _texts(reader: RunReader) -> dict[str, str]:
+    """The first prompt of each agent, and the newest version of each artifact, by name."""
+    first: dict[str, list[int]] = {}
+    for row in reader.rows("llm_call"):
+        if row.data.get("by") != "judge" and len(first) < _MOST_AGENTS:
+            first.setdefault(f"prompt of {row.agent or row.team or 'the run'}", row.data["messages"])
+    artifacts = reader.all("artifact")
+    teams = {
+        name: {event.team for event in artifacts if event.name == name} for name in {one.name for one in artifacts}
+    }
+    newest = {
+        event.name if len(teams[event.name]) == 1 else f"{event.team} {event.name}": event.content
+        for event in artifacts
+    }
+    bodies = reader.values([*newest.values(), *(number for numbers in first.values() for number in numbers)])
+    texts = {name: artifact_text(bodies[number]) for name, number in newest.items() if number in bodies}
+    for name, numbers in first.items():
+        said = [text.body for number in numbers for text in message_texts(bodies.get(number))]
+        texts[name] = "\n".join(said)
+    return texts
+
+
+def _start(text: str) -> str:
+    return "\n".join(text.splitlines()[:_MOST_LINES])
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""The results of a study: a metric by two parameters of its conditions, and against the money that runs took."""
+"""The results of a study: metrics by two parameters of its conditions, and one against the money that runs took."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +13,7 @@ from markupsafe import Markup
 from labmates.errors import unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import brief, render
-from labmates.pages.svg import COLOURS, Plot, tag
+from labmates.pages.svg import COLOURS, Plot, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.results import domain_of, parameters, shown_name, varying
@@ -25,9 +27,14 @@ _MOST_KEYS: Final = 100
 """Conditions that the address of a list of runs names."""
 
 
+_MOST_PANELS: Final = 12
+_MOST_DOTS: Final = 60
+"""Cells of a matrix that a small drawing can show."""
 _SPENT: Final = "dollars spent"
 _OF_USE: Final = (_SPENT, "tokens", "seconds")
-"""Numbers that every run has beside its metrics."""
+_FAILED, _INVALID = "failed runs", "invalid runs"
+_SHARES: Final = (_FAILED, _INVALID)
+"""Shares of runs: of all that are over, and of those that have ended."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +58,23 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Means of a metric by the values of two parameters, for one value of a third."""
+    """Means of a metric by the values of two parameters, for one value of a third.
+
+    Attributes
+    ----------
+    failed
+        The number of failed runs by row and column.
+    """
 
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Crossing]
+    failed: Mapping[tuple[str, str], int]
 
 
 class Results:
-    """The ended runs of one kind in a study, and what the page was asked to show of them.
+    """The ended and failed runs of one kind in a study, and what the page was asked to show of them.
 
     Parameters
     ----------
@@ -79,10 +93,9 @@ class Results:
 
     def __init__(self, runs: Sequence[RunRecord], costs: Mapping[str, int], query: Mapping[str, str]) -> None:
         self._costs = costs
-        ended = [run for run in runs if run.status in ENDED]
-        self.kinds = list(dict.fromkeys(run.kind for run in ended))
+        self.kinds = list(dict.fromkeys(run.kind for run in runs if run.status in ENDED))
         self.kind = _chosen("kind", query, self.kinds)
-        self.runs = [run for run in ended if run.kind == self.kind]
+        self.runs = [run for run in runs if run.kind == self.kind and run.status in (*ENDED, "failed")]
         self.metrics = self._metrics()
         self.metric = _chosen("metric", query, self.metrics)
         names = varying(self.runs)
@@ -103,12 +116,16 @@ class Results:
     def matrices(self) -> list[Matrix]:
         """The metric by rows and columns: one matrix, or one for each value of the third parameter."""
         groups: dict[tuple[str, str, str], list[RunRecord]] = {}
+        failed: Counter[tuple[str, str, str]] = Counter()
         for run in self.runs:
+            values = {"": "", **self._values[run.id]}
+            place = values[self.each], values[self.rows], values[self.columns]
+            group = groups.setdefault(place, [])
             if self._value(run) is not None:
-                values = {"": "", **self._values[run.id]}
-                place = values[self.each], values[self.rows], values[self.columns]
-                groups.setdefault(place, []).append(run)
-        estimates = self._estimates(list(groups.values()))
+                group.append(run)
+            failed[place] += run.status == "failed"
+        filled = {place: group for place, group in groups.items() if group}
+        estimates = self._estimates(list(filled.values()))
         low, high = self._scale(estimates)
         cells = {
             place: Crossing(
@@ -116,18 +133,46 @@ class Results:
                 min(1.0, max(0.0, (estimate.value - low) / (high - low))) if high > low else 1.0,
                 keys if len(keys := tuple(dict.fromkeys(run.key for run in group))) <= _MOST_KEYS else (),
             )
-            for (place, group), estimate in zip(groups.items(), estimates, strict=True)
+            for (place, group), estimate in zip(filled.items(), estimates, strict=True)
         }
-        orders = [tuple(dict.fromkeys(place[axis] for place in cells)) for axis in range(3)]
+        orders = [tuple(dict.fromkeys(place[axis] for place in groups)) for axis in range(3)]
         return [
             Matrix(
                 f"{shown_name(self.each)} {value}" if self.each else "",
                 orders[1],
                 orders[2],
                 {(row, column): cell for (each, row, column), cell in cells.items() if each == value},
+                {(row, column): count for (each, row, column), count in failed.items() if each == value},
             )
             for value in orders[0]
         ]
+
+    def multiples(self) -> list[tuple[str, Markup]]:
+        """Small drawings with common rows and columns, each with a heading.
+
+        They show the metric for each value of the third parameter; without one, each metric of tables.
+        """
+        if self.each:
+            panels = [(matrix.title, self, matrix) for matrix in self.matrices()]
+        else:
+            shown = [self._of(name) for name in self.metrics if name in self._headline()]
+            panels = [(results.metric.replace("_", " "), results, results.matrices()[0]) for results in shown]
+        if len(panels) < 2 or max(len(matrix.rows) * len(matrix.columns) for *_, matrix in panels) > _MOST_DOTS:
+            return []
+        return [(title, results._dots(matrix, title)) for title, results, matrix in panels[:_MOST_PANELS]]
+
+    def _of(self, metric: str) -> Results:
+        other = copy(self)
+        other.metric = metric
+        return other
+
+    def _dots(self, matrix: Matrix, title: str) -> Markup:
+        estimates = [cell.estimate for cell in matrix.cells.values()]
+        rows = {
+            row: [cell.estimate if (cell := matrix.cells.get((row, column))) else None for column in matrix.columns]
+            for row in matrix.rows
+        }
+        return dot_plot(rows, matrix.columns, title, self._range(estimates))
 
     def against_money(self, links: Links, study: str) -> Markup:
         """The metric against money, a point for each condition; empty where conditions cost the same."""
@@ -179,10 +224,20 @@ class Results:
     def _metrics(self) -> list[str]:
         """Metrics that some run has, those of tables first."""
         there = dict.fromkeys(name for run in self.runs for name in run.metrics)
-        first = EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
-        return [*(name for name in first if name in there), *(name for name in there if name not in first), *_OF_USE]
+        first = self._headline()
+        metrics = [*(name for name in first if name in there), *(name for name in there if name not in first)]
+        return [*metrics, *_OF_USE, *_SHARES]
+
+    def _headline(self) -> tuple[str, ...]:
+        return EXPERIMENTS.get(self.kind).headline if self.kind in EXPERIMENTS else ()
 
     def _value(self, run: RunRecord) -> float | None:
+        if self.metric == _FAILED:
+            return float(run.status == "failed")
+        if run.status == "failed":
+            return None
+        if self.metric == _INVALID:
+            return float(run.invalid is not None)
         if self.metric == _SPENT:
             return self._spent(run)
         if self.metric == "tokens":
@@ -194,12 +249,16 @@ class Results:
 
     @property
     def _better(self) -> str | None:
+        if self.metric in _SHARES:
+            return "lower"
         metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()
         return next((metric.better for metric in metrics if metric.name == self.metric), None)
 
     def _domain(self, runs: Sequence[RunRecord]) -> Domain:
         if self.metric in _OF_USE:
             return Domain(0.0)
+        if self.metric in _SHARES:
+            return Domain(0.0, 1.0)
         return domain_of(runs, self.metric, EXPERIMENTS.get(self.kind).domains if self.kind in EXPERIMENTS else unknown)
 
     def _estimates(self, groups: Sequence[Sequence[RunRecord]]) -> list[Estimate]:
@@ -236,6 +295,7 @@ def results_section(
         study=study,
         results=results,
         matrices=results.matrices(),
+        multiples=results.multiples(),
         against_money=results.against_money(links, study),
         shown_name=shown_name,
         links=links,

@@ -237,9 +237,20 @@ def _page_of(numbers: list[int], number: int) -> int:
 
 def _page(query: Mapping[str, str], pages: int, numbers: list[int]) -> int:
     """Return the page that is asked for: by its number, or as the one on which an event stands."""
-    said = query.get("page", "1")
     if (at := query.get("at", "")).isdecimal():
         return min(pages, _page_of(numbers, int(at[:12])))
+    return page_number(query, pages)
+
+
+def page_number(query: Mapping[str, str], pages: int) -> int:
+    """The number of the page that a query asks for.
+
+    Raises
+    ------
+    UsageError
+        If there is no such page.
+    """
+    said = query.get("page", "1")
     if not said.isdecimal() or not 1 <= int(said[:12]) <= pages:
         raise UsageError(f"there is no page '{said[:40]}'; there are 1 to {pages}")
     return int(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -12,12 +13,17 @@ from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_page
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.records.studies import failure_reasons, invalid_reasons, study_counts, study_record
+from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
+from labmates.reports.results import parameters, shown_name, varying
+from labmates.stats.tables import MISSING
 from labmates.workflows.experiment import EXPERIMENTS
 
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5
+_NAMED: Final = ("task", "game", "mechanism")
+"""Parameters that a list shows always, and by their values alone."""
 NUMERIC: Final = ("started", "seconds", "spent")
 """Orders that begin with the greatest unless asked otherwise."""
 
@@ -69,7 +75,7 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
     return Asked(chosen, sort, order == "desc", query.get("after", ""), query.get("before", ""))
 
 
-def runs_page(store: Store, query: QueryParams, links: Links) -> Markup:
+def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int = 0) -> Markup:
     """Return the page of the list that a query asks for.
 
     Raises
@@ -87,20 +93,12 @@ def runs_page(store: Store, query: QueryParams, links: Links) -> Markup:
         after=asked.after,
         before=asked.before,
     )
-    return listed(store, known, asked, page, links)
+    return listed(store, known, asked, page, links, unindexed=unindexed)
 
 
 def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Links, **more: Any) -> Markup:
     """Return a page of the list of runs."""
     chosen = asked.chosen
-    study = None
-    if chosen.study:
-        study = {
-            "counts": study_counts(store.database, chosen.study),
-            "reasons": failure_reasons(store.database, chosen.study, _REASONS),
-            "invalid": invalid_reasons(store.database, chosen.study, _REASONS),
-            "record": _record(store, chosen.study),
-        }
     return render(
         "runs.html",
         links=links,
@@ -109,10 +107,45 @@ def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Link
         asked=asked,
         page=page,
         columns=headline(chosen.kind) if chosen.kind else (),
-        study=study,
+        study=standing(store, chosen.study) if chosen.study else None,
+        chips=_chips([row.run for row in page.rows]),
+        plain_chips=_NAMED,
+        shown_name=shown_name,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
-        **{"static_pages": 0, "static_page": 1, **more},
+        **{"static_pages": 0, "static_page": 1, "unindexed": 0, **more},
     )
+
+
+def standing(store: Store, study: str) -> dict[str, Any]:
+    """The progress of a study, its spending, and why runs failed or are invalid."""
+    counts = study_counts(store.database, study)
+    return {
+        "name": study,
+        "counts": counts,
+        "reasons": failure_reasons(store.database, study, _REASONS),
+        "invalid": invalid_reasons(store.database, study, _REASONS),
+        "record": _record(store, study),
+        **study_news(counts),
+    }
+
+
+def study_news(counts: Counts) -> dict[str, Any]:
+    """Whether a study has runs to come, and a stamp that changes with its progress."""
+    numbers = [f"{name}{number}" for name, number in sorted(counts.runs.items())]
+    return {"is_live": counts.of("running", *WAITING) > 0, "stamp": "-".join([*numbers, str(counts.spent)])}
+
+
+def _chips(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
+    """By run, the parameters that name its condition or in which the runs of the page differ."""
+    varies: dict[str, list[str]] = {}
+    for kind in dict.fromkeys(run.kind for run in runs):
+        varies[kind] = varying(run for run in runs if run.kind == kind)
+    found = {}
+    for run in runs:
+        named = [name for name in _NAMED if run.condition.get(name)]
+        values = parameters(run, dict.fromkeys([*named, *varies[run.kind]]))
+        found[run.id] = {name: value for name, value in values.items() if value != MISSING}
+    return found
 
 
 def studies_page(store: Store, links: Links) -> Markup:

@@ -1,4 +1,4 @@
-// Keys, the theme, the choice of two runs, and what is new in a run that goes on. Every page works without it.
+// Keys, the theme, the choice of runs, and what is new in a run that goes on. Every page works without it.
 "use strict";
 
 const main = document.getElementById("main");
@@ -83,12 +83,14 @@ function markTarget() {
 addEventListener("hashchange", markTarget);
 markTarget();
 
-// Two runs to compare.
-const compare = document.getElementById("compare");
-if (compare) {
+// Runs to compare.
+const MOST_COMPARED = 6;
+const compare = [...document.querySelectorAll(".compare")];
+if (compare.length) {
   const boxes = [...document.querySelectorAll("[data-compare]")];
   const update = () => {
-    compare.disabled = boxes.filter((one) => one.checked).length !== 2;
+    const count = boxes.filter((one) => one.checked).length;
+    compare.forEach((button) => (button.disabled = count < 2 || count > MOST_COMPARED));
   };
   boxes.forEach((one) => one.addEventListener("change", update));
   update();
@@ -100,24 +102,32 @@ function asCsv(table) {
   return [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\n");
 }
 
-for (const table of main.querySelectorAll(".scroll > table")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "copy";
-  button.textContent = "Copy as CSV";
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(asCsv(table));
-    button.textContent = "Copied";
-  });
-  table.parentElement.insertAdjacentElement("afterend", button);
+function offerCsv(place) {
+  for (const table of place.querySelectorAll(".scroll > table")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy as CSV";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(asCsv(table));
+      button.textContent = "Copied";
+    });
+    table.parentElement.insertAdjacentElement("afterend", button);
+  }
 }
+offerCsv(main);
 
-// What is new in a run that goes on.
+// What is new in a run or a study that is still running.
 const PAUSE = 2000;
 const LONGEST_PAUSE = 30000;
+const PARTS = {
+  append: [".heading", ".live"],
+  reload: [".heading", ".page", ".live"],
+  parts: [".heading", "#standing", "#matrices", "#multiples", "#money"],
+};
 
 async function watch() {
-  let last = Number(main.dataset.last);
+  let last = main.dataset.last;
   let pause = PAUSE;
   for (;;) {
     await new Promise((done) => setTimeout(done, pause));
@@ -132,13 +142,15 @@ async function watch() {
       pause = Math.min(2 * pause, LONGEST_PAUSE);
       continue;
     }
-    const isNew = news.last > last;
-    last = news.last;
+    const isNew = String(news.last) !== last;
+    last = String(news.last);
     if (main.dataset.mode === "append" && isNew) {
       document.getElementById("story").insertAdjacentHTML("beforeend", news.html);
     }
-    if (news.ended || (main.dataset.mode === "reload" && isNew)) {
+    if (news.ended || (main.dataset.mode !== "append" && isNew)) {
+      const begun = performance.now();
       await refresh(news.ended);
+      pause = Math.max(PAUSE, 10 * (performance.now() - begun));
     }
     if (news.ended && replies) {
       replies.remove();
@@ -152,11 +164,12 @@ async function refresh(ended) {
   const answer = await fetch(location.href);
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const parts = main.dataset.mode === "append" ? [".heading", ".live"] : [".heading", ".page", ".live"];
-  for (const part of parts) {
+  for (const part of PARTS[main.dataset.mode]) {
     const [old, fresh] = [main.querySelector(part), page.querySelector(`main ${part}`)];
-    if (old && fresh) old.replaceWith(fresh);
-    else if (old && ended) old.remove();
+    if (old && fresh) {
+      old.replaceWith(fresh);
+      offerCsv(fresh);
+    } else if (old && ended) old.remove();
   }
 }
 

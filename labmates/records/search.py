@@ -1,0 +1,329 @@
+"""Full-text search over the texts of runs: messages, code, outputs and artifacts.
+
+The index is made from the bodies when somebody searches, so writing a run costs nothing more, and the runs of an older
+store are indexed like new ones. SQLite has its words in FTS5, PostgreSQL in a ``tsvector``; both get words that are
+cut here, so a search has the same result in both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from labmates.errors import UsageError
+from labmates.records import schema
+from labmates.records.bodies import Body, Unpacker, Value
+from labmates.records.database import Database
+
+_RUNS, _TEXTS, _INDEXED, _BODIES = schema.runs, schema.search_texts, schema.search_runs, schema.bodies
+_PART: Final = 32_000
+"""Characters that are indexed as one text: a ``tsvector`` numbers 16,383 words at most."""
+_AT_ONCE: Final = 1_000_000
+"""Characters that one transaction writes, so that others need not wait for long."""
+_MOST_QUERY: Final = 500
+_TERM = re.compile(r'(-?)(?:"([^"]*)"(\*?)|([^\s"]+))')
+_WORD = re.compile(r"[^\W_]+")
+_GAP = r"[\W_]+"
+_REPEATED: Final = "tool"
+"""Messages in this role hold what the result of the tool call holds already."""
+_EXCERPT: Final = 160
+
+Watch = Callable[[int, int], None]
+"""Told how many of how many runs were indexed."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word or a phrase.
+
+    Attributes
+    ----------
+    words
+        In lower case, each of letters and digits.
+    is_prefix
+        Whether longer words that begin like the last one match, too.
+    """
+
+    words: tuple[str, ...]
+    is_prefix: bool = False
+    is_excluded: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to search for: a text matches if all terms of one of the groups match it."""
+
+    groups: tuple[tuple[Term, ...], ...]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """A regular expression for the matching terms in a text."""
+        terms = [term for group in self.groups for term in group if not term.is_excluded]
+        said = [_GAP.join(map(re.escape, term.words)) + (r"[^\W_]*" if term.is_prefix else "") for term in terms]
+        return re.compile(rf"(?<![^\W_])(?:{'|'.join(said)})(?![^\W_])", re.IGNORECASE)
+
+    def of_sqlite(self) -> str:
+        """The query in the syntax of FTS5."""
+        return " OR ".join(f"({_joined(group, _fts_term, ' AND ', ' NOT ')})" for group in self.groups)
+
+    def of_postgresql(self) -> str:
+        """The query in the syntax of ``to_tsquery``."""
+        return " | ".join(f"({_joined(group, _ts_term, ' & ', ' & !')})" for group in self.groups)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A text that matches: a part of a body of a run.
+
+    Attributes
+    ----------
+    place
+        Where the list of hits can go on after this one.
+    """
+
+    place: int
+    run: str
+    number: int
+
+
+def parse_query(text: str) -> Query:
+    """What a user typed as a query.
+
+    Words stand side by side (all must match), ``"in quotes"`` (a phrase), with ``*`` (words that begin like this), with
+    ``-`` before them (must not match), or with ``OR`` between them.
+
+    Raises
+    ------
+    UsageError
+        If the text is no query; it says why.
+    """
+    if len(text) > _MOST_QUERY:
+        raise UsageError(f"search: the query has {len(text):,} characters; {_MOST_QUERY} are allowed")
+    if text.count('"') % 2:
+        raise UsageError(f"search: a quotation mark is missing in: {text}")
+    groups: list[list[Term]] = [[]]
+    for minus, phrase, star, plain in _TERM.findall(text):
+        if plain == "OR" and not minus:
+            groups.append([])
+            continue
+        said = plain or phrase
+        words = tuple(_words(said))
+        if not words:
+            raise UsageError(f"search: '{minus}{said}' has no letter and no digit to search for")
+        groups[-1].append(Term(words, bool(star) or plain.endswith("*"), bool(minus)))
+    if groups == [[]]:
+        raise UsageError('search: nothing to search for; give words, "a phrase", begin*, -without, or one OR other')
+    if not all(groups):
+        raise UsageError("search: OR stands between two words or phrases")
+    for group in groups:
+        if all(term.is_excluded for term in group):
+            raise UsageError(f"search: name a word that must be there beside '-{' '.join(group[0].words)}'")
+    return Query(tuple(map(tuple, groups)))
+
+
+def unindexed(database: Database) -> int:
+    """The number of runs whose texts are not all indexed."""
+    query = sa.select(sa.func.count()).select_from(_runs_with_state()).where(_IS_STALE)
+    return database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+
+def index_texts(database: Database, *, watch: Watch | None = None) -> None:
+    """Index the texts of all runs that are not indexed yet, a run or a part of it in each transaction.
+
+    Several processes can do so at once. A store that can't be written stays as it is.
+
+    Raises
+    ------
+    StoreError
+        If the store can't be written.
+    UsageError
+        If this SQLite lacks FTS5.
+    """
+    _check(database)
+    if database.is_read_only:
+        return
+    columns = _RUNS.c.id, _RUNS.c.chain, sa.func.coalesce(_INDEXED.c.bodies, 0)
+    query = sa.select(*columns).select_from(_runs_with_state()).where(_IS_STALE).order_by(_RUNS.c.started.desc())
+    stale = database.read(lambda connection: connection.execute(query).all())
+    for place, (run_id, chain, done) in enumerate(stale):
+        if watch is not None:
+            watch(place, len(stale))
+        _index_run(database, run_id, chain, done)
+    if watch is not None:
+        watch(len(stale), len(stale))
+
+
+def clear_index(connection: sa.Connection) -> None:
+    """Empty the index; the next search makes it anew, without what deleted runs have left in it."""
+    if connection.dialect.name == "sqlite" and sa.inspect(connection).has_table("search_words"):
+        connection.exec_driver_sql("INSERT INTO search_words(search_words) VALUES ('delete-all')")
+    connection.execute(sa.delete(_TEXTS))
+    connection.execute(sa.delete(_INDEXED))
+
+
+def matching_runs(query: Query, *, is_sqlite: bool) -> sa.Select[Any]:
+    """The ids of runs with a text that matches, as a query of the database."""
+    return sa.select(_TEXTS.c.run).where(_matches(query, is_sqlite))
+
+
+def hits(
+    database: Database, query: Query, conditions: Iterable[sa.ColumnElement[bool]] = (), *, before: int = 0, most: int
+) -> list[Hit]:
+    """The texts that match, those that were indexed last first.
+
+    Parameters
+    ----------
+    conditions
+        Met by the rows of their runs.
+    before
+        The place of the last hit of an earlier call; 0 begins the list.
+
+    Raises
+    ------
+    UsageError
+        If this SQLite lacks FTS5.
+    """
+    _check(database)
+    rows = sa.select(_TEXTS).where(_matches(query, database.is_sqlite))
+    if chosen := list(conditions):
+        rows = rows.where(_TEXTS.c.run.in_(sa.select(_RUNS.c.id).where(*chosen)))
+    if before:
+        rows = rows.where(_TEXTS.c.id < before)
+    rows = rows.order_by(_TEXTS.c.id.desc()).limit(most)
+    return [Hit(*row) for row in database.read(lambda connection: connection.execute(rows).all())]
+
+
+def searchable_text(value: Value) -> str:
+    """The text of a body as it is indexed: all of its strings; empty for bytes."""
+    if isinstance(value, dict) and "role" in value:
+        return "" if value["role"] == _REPEATED else "\n".join(_strings(value.get("content")))
+    return "\n".join(_strings(value))
+
+
+def excerpt(value: Value, query: Query) -> list[tuple[str, bool]]:
+    """The surroundings of the first match in a body, as pieces of text, each with whether it matches."""
+    text, pattern = searchable_text(value), query.pattern
+    first = pattern.search(text)
+    start = max(0, first.start() - _EXCERPT // 2) if first else 0
+    part = text[start : start + 2 * _EXCERPT]
+    pieces = [("… ", False)] if start else []
+    at = 0
+    for match in pattern.finditer(part):
+        pieces += [(part[at : match.start()], False), (match.group(), True)]
+        at = match.end()
+    pieces.append((part[at:] + (" …" if start + 2 * _EXCERPT < len(text) else ""), False))
+    return [(piece, is_match) for piece, is_match in pieces if piece]
+
+
+_IS_STALE = sa.and_(_RUNS.c.chain != "", _RUNS.c.chain != sa.func.coalesce(_INDEXED.c.chain, ""))
+
+
+def _check(database: Database) -> None:
+    there = database.read(lambda connection: sa.inspect(connection).has_table("search_words"))
+    if not there:
+        raise UsageError("search: this Python's SQLite was built without FTS5, which full-text search needs")
+
+
+def _runs_with_state() -> sa.FromClause:
+    return _RUNS.outerjoin(_INDEXED, _INDEXED.c.run == _RUNS.c.id)
+
+
+def _index_run(database: Database, run_id: str, chain: str, done: int) -> None:
+    """Index the bodies of a run after the first `done`; ends early where another process is at it."""
+    for last, texts, is_end in _portions(database, run_id, done):
+        state = {"run": run_id, "chain": chain if is_end else "", "bodies": last}
+
+        def write(connection: sa.Connection, state: Any = state, texts: Any = texts, done: int = done) -> bool:
+            if not _claimed(database, connection, state, done):
+                return False
+            _insert(connection, run_id, texts)
+            return True
+
+        if not database.write(write):
+            return
+        done = last
+
+
+def _claimed(database: Database, connection: sa.Connection, state: dict[str, Any], done: int) -> bool:
+    """Whether the run is still as far indexed as was read; if so, it is marked as indexed further."""
+    is_there = sa.select(_RUNS.c.id).where(_RUNS.c.id == state["run"]).with_for_update(read=True)
+    if connection.execute(is_there).one_or_none() is None:
+        return False
+    if not done and database.insert_new(connection, _INDEXED, [state]):
+        return True
+    same = sa.and_(_INDEXED.c.run == state["run"], _INDEXED.c.bodies == done, _INDEXED.c.chain != state["chain"])
+    return bool(connection.execute(sa.update(_INDEXED).where(same).values(state)).rowcount)
+
+
+def _portions(database: Database, run_id: str, done: int) -> Iterator[tuple[int, list[tuple[int, str]], bool]]:
+    """Yield the number of the last body, texts with the numbers of their bodies, and whether these are the last."""
+    query = sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number)
+    rows: Sequence[Any] = database.read(lambda connection: connection.execute(query).all())
+    unpacker, texts, length, last = Unpacker(), list[tuple[int, str]](), 0, done
+    for row in rows:
+        body = Body(row.number, row.media, row.data)
+        if row.number <= done or row.media not in ("json", "text"):
+            unpacker.raw(body)
+            continue
+        words = " ".join(_words(searchable_text(unpacker.value(body))))
+        texts += [(row.number, words[at : at + _PART]) for at in range(0, len(words), _PART)]
+        length, last = length + len(words), row.number
+        if length > _AT_ONCE:
+            yield last, texts, False
+            texts, length = [], 0
+    yield last, texts, True
+
+
+def _insert(connection: sa.Connection, run_id: str, texts: Sequence[tuple[int, str]]) -> None:
+    if not texts:
+        return
+    rows = [{"run": run_id, "number": number} for number, _ in texts]
+    added = sa.insert(_TEXTS).returning(_TEXTS.c.id, sort_by_parameter_order=True)
+    ids = connection.execute(added, rows).scalars().all()
+    words = "insert into search_words (rowid, words) values (:id, :words)"
+    if connection.dialect.name == "postgresql":
+        words = "insert into search_words (id, words) values (:id, to_tsvector('simple', :words))"
+    connection.execute(sa.text(words), [{"id": one, "words": text} for one, (_, text) in zip(ids, texts, strict=True)])
+
+
+def _matches(query: Query, is_sqlite: bool) -> sa.ColumnElement[bool]:
+    said = "select rowid from search_words where search_words match :words"
+    if not is_sqlite:
+        said = "select id from search_words where words @@ to_tsquery('simple', :words)"
+    words = query.of_sqlite() if is_sqlite else query.of_postgresql()
+    return _TEXTS.c.id.in_(sa.text(said).bindparams(words=words).columns(id=sa.Integer))
+
+
+def _joined(group: Sequence[Term], shown: Callable[[Term], str], between: str, without: str) -> str:
+    wanted = between.join(shown(term) for term in group if not term.is_excluded)
+    return wanted + "".join(without + shown(term) for term in group if term.is_excluded)
+
+
+def _fts_term(term: Term) -> str:
+    return f'"{" ".join(term.words)}"{" *" if term.is_prefix else ""}'
+
+
+def _ts_term(term: Term) -> str:
+    return f"({' <-> '.join(term.words)}{':*' if term.is_prefix else ''})"
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+    elif isinstance(value, int | float):
+        yield json.dumps(value)

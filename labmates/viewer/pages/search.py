@@ -1,0 +1,100 @@
+"""Full-text search: the texts that match, each with its surroundings and its event."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from markupsafe import Markup
+from starlette.datastructures import QueryParams
+
+from labmates.errors import LabmatesError, UsageError
+from labmates.pages.links import Links
+from labmates.pages.reader import Readers
+from labmates.pages.rendering import render
+from labmates.records.database import Database
+from labmates.records.listing import Chosen, conditions, facets
+from labmates.records.reading import events_of_bodies
+from labmates.records.search import Query, excerpt, hits, index_texts, parse_query, unindexed
+from labmates.records.store import Store
+from labmates.viewer.pages.runs import asked_for
+
+_log = logging.getLogger(__name__)
+_SHOWN: Final = 20
+_PATIENCE: Final = 2.0
+"""Seconds for which a page waits for the index."""
+
+
+class Indexer:
+    """Indexes the texts of a store in a thread, so that no page waits for long.
+
+    The viewer's own store may be open to read alone; the thread has a connection of its own.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._database = store.database
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def catch_up(self) -> int:
+        """The number of runs that are still unindexed after a moment; the thread goes on with them."""
+        if unindexed(self._database):
+            with self._lock:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._work, daemon=True)
+                    self._thread.start()
+            self._thread.join(_PATIENCE)
+        return unindexed(self._database)
+
+    def _work(self) -> None:
+        try:
+            with Database(self._database.url, must_exist=True) as database:
+                index_texts(database)
+        except LabmatesError:
+            _log.warning("the texts of the store can't be indexed", exc_info=True)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A text that matches: its surroundings in pieces, and the number of its event."""
+
+    event: int | None
+    pieces: list[tuple[str, bool]]
+
+
+def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: Links) -> tuple[int, Markup]:
+    """The status and the page of a search; a query that can't be read is told beside the field."""
+    database = readers.store.database
+    known = facets(database)
+    chosen = asked_for(query, known).chosen
+    found: list[tuple[str, list[Found]]] = []
+    error, left, more = "", 0, 0
+    if chosen.search:
+        try:
+            parsed, left = parse_query(chosen.search), indexer.catch_up()
+            found, more = _found(readers, parsed, chosen, query.get("before", ""))
+        except UsageError as wrong:
+            error = str(wrong).removeprefix("search: ")
+    page = render(
+        "search.html", links=links, chosen=chosen, facets=known, found=found, error=error, left=left, more=more
+    )
+    return (400 if error else 200), page
+
+
+def _found(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple[list[tuple[str, list[Found]]], int]:
+    """The matching texts by run, and the place from which the list goes on; 0 at its end."""
+    if before and not (before.isdecimal() and len(before) < 12):
+        raise UsageError(f"'{before[:40]}' is no place in this list")
+    database = readers.store.database
+    where = conditions(Chosen(study=chosen.study, kind=chosen.kind), is_sqlite=database.is_sqlite)
+    matching = hits(database, query, where, before=int(before or 0), most=_SHOWN + 1)
+    shown = []
+    for run, group in groupby(matching[:_SHOWN], key=lambda hit: hit.run):
+        numbers = list(dict.fromkeys(hit.number for hit in group))
+        values, events = readers.open(run).values(numbers), events_of_bodies(readers.store, run, numbers)
+        texts = [Found(events.get(number), excerpt(values[number], query)) for number in numbers if number in values]
+        shown.append((run, texts))
+    return shown, matching[_SHOWN - 1].place if len(matching) > _SHOWN else 0

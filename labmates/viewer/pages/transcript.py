@@ -1,0 +1,177 @@
+"""Transcripts: all that agents were told and said, call by call, with the changes of their prompts along the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from markupsafe import Markup
+from starlette.datastructures import QueryParams
+
+from labmates.errors import UsageError, unknown_name
+from labmates.pages.links import Links
+from labmates.pages.reader import RunReader
+from labmates.pages.rendering import as_text, render
+from labmates.records.bodies import Value
+from labmates.viewer.event_items import SHORT_CHARS, Text, beginning, changes, message_texts
+from labmates.viewer.pages.run import head, page_number
+
+PER_PAGE: Final = 40
+"""Calls on a page."""
+MOST_LANES: Final = 6
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a prompt that differs from the prompt before, or a reply.
+
+    Attributes
+    ----------
+    name
+        The role of the message; for a changed one, ``changed`` and the role.
+    texts
+        Its texts; empty for a changed message.
+    lines
+        The lines of a changed message, as `changes` has them.
+    """
+
+    name: str
+    texts: tuple[Text, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A call of an agent.
+
+    Attributes
+    ----------
+    number
+        Of the call's event.
+    lane
+        The place of the agent among those that are shown.
+    kept
+        The number of messages that the prompt shares with the prompt and the reply before it.
+    left_out
+        The number of earlier messages that the prompt no longer has.
+    """
+
+    number: int
+    agent: str
+    team: str
+    lane: int
+    seconds: float
+    kept: int
+    left_out: int
+    told: tuple[Part, ...]
+    reply: Part
+
+
+def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
+    """A page of the transcript of one agent, or of several side by side.
+
+    Raises
+    ------
+    UsageError
+        If the query names an unknown agent, too many of them, or a page that is not there.
+    """
+    calls = [row for row in reader.rows("llm_call") if row.data.get("by") != "judge"]
+    agents = list(dict.fromkeys(_name(row) for row in calls))
+    chosen = list(dict.fromkeys(query.getlist("agent"))) or agents[:1]
+    for name in chosen:
+        if name not in agents:
+            raise unknown_name("agent", name[:100], agents)
+    if len(chosen) > MOST_LANES:
+        raise UsageError(f"{MOST_LANES} agents can be shown side by side; {len(chosen)} were chosen")
+    mine = [row for row in calls if _name(row) in chosen]
+    pages = max(1, -(-len(mine) // PER_PAGE))
+    page = page_number(query, pages)
+    shown = mine[(page - 1) * PER_PAGE : page * PER_PAGE]
+    return render(
+        "transcript.html",
+        agents=agents,
+        chosen=chosen,
+        page=page,
+        pages=pages,
+        total=len(mine),
+        turns=list(_turns(reader, shown, _before(mine), chosen)),
+        **head(reader, links, "transcript"),
+    )
+
+
+def _name(row: Any) -> str:
+    return row.agent or row.team or "run"
+
+
+def _before(rows: Sequence[Any]) -> dict[int, list[int]]:
+    """By call, the messages that its agent had read and written up to then."""
+    latest: dict[str, list[int]] = {}
+    found = {}
+    for row in rows:
+        found[row.seq] = latest.get(_name(row), [])
+        latest[_name(row)] = [*row.data["messages"], row.data["reply"]]
+    return found
+
+
+def _turns(
+    reader: RunReader, rows: Sequence[Any], before: Mapping[int, list[int]], chosen: Sequence[str]
+) -> Iterator[Turn]:
+    steps = {
+        row.seq: SequenceMatcher(None, before[row.seq], row.data["messages"], autojunk=False).get_opcodes()
+        for row in rows
+    }
+    wanted = {row.data["reply"] for row in rows}
+    for row in rows:
+        for how, old, old_end, new, new_end in steps[row.seq]:
+            if how != "equal":
+                wanted |= {*before[row.seq][old:old_end], *row.data["messages"][new:new_end]}
+    bodies = reader.values(wanted)
+    for row in rows:
+        told, kept, left_out = _told(before[row.seq], row.data["messages"], steps[row.seq], bodies)
+        yield Turn(
+            row.seq,
+            row.agent,
+            row.team,
+            chosen.index(_name(row)),
+            max(0.0, row.at - reader.run.started),
+            kept,
+            left_out,
+            tuple(told),
+            _message(bodies.get(row.data["reply"])),
+        )
+
+
+def _told(
+    before: Sequence[int], now: Sequence[int], steps: Sequence[Any], bodies: Mapping[int, Value]
+) -> tuple[list[Part], int, int]:
+    """The new and changed messages of a prompt, how many stayed, and how many were left out."""
+    parts: list[Part] = []
+    kept = left_out = 0
+    for how, old, old_end, new, new_end in steps:
+        if how == "equal":
+            kept += new_end - new
+            continue
+        paired = min(old_end - old, new_end - new)
+        pairs = [(bodies.get(before[old + at]), bodies.get(now[new + at])) for at in range(paired)]
+        parts += [
+            _changed(was, message) if _role(was) == _role(message) else _message(message) for was, message in pairs
+        ]
+        parts += [_message(bodies.get(number)) for number in now[new + paired : new_end]]
+        left_out += old_end - old - paired
+    return parts, kept, left_out
+
+
+def _changed(was: Value | None, message: Value | None) -> Part:
+    texts = ["\n".join(text.body for text in message_texts(each)) for each in (was, message)]
+    return Part(f"changed {_role(message)}", lines=tuple(changes(*texts)))
+
+
+def _message(message: Value | None) -> Part:
+    texts = (beginning(text, SHORT_CHARS) for text in message_texts(message) if text.body.strip())
+    return Part(_role(message), tuple(texts))
+
+
+def _role(message: Value | None) -> str:
+    return as_text(message.get("role", "message")) if isinstance(message, dict) else "message"
