@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from weakref import WeakSet
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 
@@ -53,6 +54,7 @@ class Registry(Generic[T]):
         self._loaded: dict[str, T] = {}
         self._replaced: set[str] = set()
         self._plugins: dict[str, list[EntryPoint]] | None = None
+        _REGISTRIES.add(self)
 
     @cached_property
     def _own(self) -> Mapping[str, str]:
@@ -158,6 +160,15 @@ class Registry(Generic[T]):
         if self._plugins is None:
             self._plugins = _entry_points(self.group) if _may_be_declared(self.group) else {}
         return self._plugins
+
+
+_REGISTRIES: WeakSet[Registry[Any]] = WeakSet()
+
+
+def look_up_plugins() -> None:
+    """Look up the plug-ins of all registries, which reads files: for callers whose event loop must not do so later."""
+    for registry in _REGISTRIES:
+        registry.names()
 
 
 def _may_be_declared(group: str) -> bool:

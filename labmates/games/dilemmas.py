@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 
 from labmates.errors import UsageError
@@ -10,6 +10,7 @@ from labmates.games.payoff_table import PayoffTable, read_table
 from labmates.registry import Registry
 
 
+@cache
 def _own(name: str) -> PayoffTable:
     text = files("labmates.games").joinpath("tables", f"{name}.yaml").read_text(encoding="utf-8")
     return read_table(text, f"the dilemma '{name}'")

@@ -232,10 +232,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
             raise SandboxError(f"no control socket for a sandbox can be made: {error}") from error
         listener.listen(1)
         listener.setblocking(False)
-        try:
-            yield listener
-        finally:
-            path.unlink(missing_ok=True)
+        yield listener
 
 
 def _ending(answer: dict[str, Any]) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from labmates.process_ids import owner_state, this_owner
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PREFIX = "labmates-sandbox-"
 
@@ -32,6 +37,19 @@ def own_folder() -> Iterator[Path]:
 def remove_folder(folder: Path) -> None:
     """Remove `folder` and all that is in it, as far as that can be."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of quick work on files, done in a thread; a cancelled caller waits for its end, too.
+
+    Otherwise a folder that is being made could outlive its removal.
+    """
+    working = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait({working})
+        raise
 
 
 def sweep_folders() -> list[Path]:

@@ -15,7 +15,7 @@ from labmates.sandboxes.base import CodeResult, CodeStatus, SandboxError
 from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
 from labmates.sandboxes.control import Control, Kernel, listening
 from labmates.sandboxes.files import FILE_BYTES, FILES_PER_CALL, Collected, Collector
-from labmates.sandboxes.folders import new_folder, remove_folder, sweep_folders
+from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, sweep_folders
 from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
 START_SECONDS = 60.0
@@ -38,7 +38,7 @@ class _Place:
         """Stop it and remove its files."""
         self.control.close()
         await self.enclosure.stop()
-        remove_folder(self.folders.private)
+        await in_thread(remove_folder, self.folders.private)
 
 
 class KernelSandbox:
@@ -73,8 +73,7 @@ class KernelSandbox:
         SandboxError
             If the data can't be read or no kernel can be started.
         """
-        self._folder = new_folder()
-        data = self._make_folder(self._folder / "data")
+        data = await in_thread(self._make_folders)
         async with running(self._copy(data)) as copying:
             await self._find_place(copying)
 
@@ -101,7 +100,12 @@ class KernelSandbox:
             await self._leave_place()
         finally:
             if self._folder is not None:
-                remove_folder(self._folder)
+                await in_thread(remove_folder, self._folder)
+
+    def _make_folders(self) -> Path:
+        """Make the session's folder; that of its data is returned."""
+        self._folder = new_folder()
+        return self._make_folder(self._folder / "data")
 
     async def _copy(self, folder: Path) -> None:
         data = self._data if isinstance(self._data, Path) else await self._data
@@ -201,8 +205,8 @@ class KernelSandbox:
     async def _open_place(self, folder: Path) -> _Place:
         """Start an enclosure and wait until its runner takes orders."""
         self._places += 1
-        private = self._make_folder(folder / str(self._places))
-        folders = Folders(private, self._make_folder(private / "run"), folder / "data")
+        private = await in_thread(self._make_folder, folder / str(self._places))
+        folders = Folders(private, await in_thread(self._make_folder, private / "run"), folder / "data")
         with listening(folders.control) as listener:
             enclosure = await self._launcher.launch(folders)
             try:

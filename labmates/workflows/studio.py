@@ -24,6 +24,7 @@ from labmates.models.options import ModelOptions
 from labmates.records.events import ArtifactEvent, DecisionEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
+from labmates.registry import look_up_plugins
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.workflows.approval import approve_all
@@ -45,7 +46,7 @@ class StudioOutput(TypedDict):
     status: str
     metrics: dict[str, float]
     decisions: list[dict[str, Any]]
-    artifacts: dict[str, str]
+    artifacts: dict[str, Any]
 
 
 class StudioState(StudioInput, StudioOutput):
@@ -66,7 +67,7 @@ def studio_graph(name: str) -> Any:
     inner = experiment.graph(None)  # Studio draws what it finds among the variables that the node closes over.
 
     async def run(state: StudioInput) -> StudioOutput:
-        condition = _condition(experiment, state)
+        condition = await asyncio.to_thread(_condition, experiment, state)
         async with unkept_services(experiment, condition, state.get("seed", 0)) as services:
             outcome = await experiment.execute(condition, services, experiment.graph(condition) or inner)
         return _output(outcome.status, outcome.metrics, services.recorder)
@@ -78,19 +79,14 @@ def studio_graph(name: str) -> Any:
     return builder.compile(name=name)
 
 
-def __getattr__(name: str) -> Any:
-    """The exported graph of the experiment with this name."""
-    if name not in EXPERIMENTS:
-        raise AttributeError(name)
-    return studio_graph(name)
-
-
 def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
+    """The checked condition; reads files, which LangGraph's server refuses on its event loop."""
     try:
         condition: Condition = experiment.condition.model_validate(state.get("condition", {}))
     except ValidationError as error:
         raise UsageError(explain(error)) from error
     condition.check()
+    look_up_plugins()
     return condition
 
 
@@ -129,5 +125,9 @@ def _output(status: str, metrics: Any, recorder: Recorder) -> StudioOutput:
         if isinstance(event, DecisionEvent)
     ]
     written = (event for event in events if isinstance(event, ArtifactEvent))
-    artifacts = {event.name: recorder.bodies.text(event.content) for event in written}
+    artifacts = {event.name: recorder.bodies[event.content] for event in written}
     return StudioOutput(status=status, metrics=dict(metrics), decisions=decisions, artifacts=artifacts)
+
+
+# LangGraph's server looks for graphs among a module's variables alone.
+globals().update({name: studio_graph(name) for name in EXPERIMENTS if not EXPERIMENTS.package(name)})

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.resources import files
 from string import Template
 
+# Read once, at import: prompts are made inside event loops, which reading files would block.
+_TEMPLATES = {
+    file.name.removesuffix(".md"): Template(file.read_text(encoding="utf-8").rstrip("\n"))
+    for file in files(__name__).iterdir()
+    if file.name.endswith(".md")
+}
 
-@cache
+
 def template(name: str) -> Template:
     """The template called `name`."""
-    return Template(files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8").rstrip("\n"))
+    return _TEMPLATES[name]
 
 
 def render(name: str, /, **values: object) -> str:
