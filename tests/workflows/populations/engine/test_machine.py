@@ -41,6 +41,27 @@ BODIES = {
     "random now and then": "if history.round_number % 2: return C\nreturn C if random.random() < 0.3 else D",
     "numbers that are rounded": "n = history.round_number / 4\n"
     "return C if round(n) + math.ceil(n) - math.floor(n) + int(-n) > 1 else D",
+    "numbers of a type": "x = history.round_number / 2 if history.round_number % 3 else history.round_number\n"
+    "y = history.opponent_cooperators[-1] if history.round_number else True\n"
+    "n = isinstance(x, int) + 2 * isinstance(x, (int, float)) + 4 * isinstance(y, (int, np.integer))\n"
+    "return C if n in (2, 3, 7) and not isinstance(y, bool) and isinstance(history.my_payoffs, np.ndarray) else D",
+    "binomials": "n = history.round_number\nx = sum(math.comb(8, i) * (n / 9) ** i for i in range(n))\n"
+    "return C if x % 1 > 0.5 or math.comb(n, 5) == 6 else D",
+    "almost the same": "x = sum(history.my_payoffs) / 3\n"
+    "return C if math.isclose(x, 2) or math.isclose(x * 3, 1.5, rel_tol=0.1, abs_tol=0.2) else D",
+    "medians": "if not history.round_number: return D\n"
+    "return C if np.median(history.my_payoffs) > np.median(history.opponent_cooperators) else D",
+    "lists that give items back": "self.last = getattr(self, 'last', [])\nself.last.append(history.round_number)\n"
+    "x = self.last.pop(0) if len(self.last) > 4 else -1\ny = self.last.pop() if len(self.last) == 3 else 2\n"
+    "return C if (x + y + len(self.last)) % 3 else D",
+    "sums in place of what is called": "def more(x):\n    return x / 3\nn = 0.5\n"
+    "for i in range(history.round_number): n += more(i)\nself.n = 1\nself.n += more(n)\n"
+    "return C if (n + self.n) % 1 > 0.4 else D",
+    "copies of arrays": "x = np.array(history.opponent_cooperators, dtype=float)\ny = np.asarray(history.my_actions)\n"
+    "return C if np.sum(np.array(x)) % 4 > 1 or y[-1:].all() else D",
+    "powers of negative numbers": "x = -0.5 - history.round_number\nreturn C if x ** 3 + x ** 2 + x ** -1 < 7 else D",
+    "infinity": "x = float('inf')\nfor n in history.my_payoffs: x = min(x, n)\n"
+    "return C if x > 1 or x == float('-inf') else D",
     "no stock": "return C if hasattr(self.game_description, 'capacity') else D",
 }
 LEFT = {

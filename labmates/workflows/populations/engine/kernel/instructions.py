@@ -103,14 +103,22 @@ STORE: Final = 46
 """The attribute, the source: what does not outlive a decision is left to Python."""
 CONTAINS: Final = 44
 """The result, the item, the sequence."""
+IS_KIND: Final = 47
+"""The result, the value, the sum of `1 << kind` for the kinds that are asked for."""
+IS_CLOSE: Final = 48
+"""The result, the first of four registers: two numbers, the relative and the absolute tolerance; 4."""
+POP: Final = 49
+"""The item, the list, and whether it is the first one, not the last."""
+COMBINATIONS: Final = 50
+"""The result, of how many, how many are chosen."""
 
 FORMS: Final = {
-    **dict.fromkeys((*range(MINIMUM + 1), ITEM, IS, SUM_ADD, CONTAINS), "wrr"),
-    **dict.fromkeys((MOVE, RANDOM_BELOW), "wr"),
+    **dict.fromkeys((*range(MINIMUM + 1), ITEM, IS, SUM_ADD, CONTAINS, COMBINATIONS), "wrr"),
+    **dict.fromkeys((MOVE, RANDOM_BELOW, IS_KIND, POP), "wr"),
     **dict.fromkeys((RANDOM, UNSET_REGISTER), "w"),
     **dict.fromkeys((JUMP_TRUE, JUMP_FALSE, JUMP_SET), "rj"),
     **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
-    **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
+    **dict.fromkeys((NEW_LIST, NEW_TUPLE, IS_CLOSE), "wrn"),
     JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
     RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr",
 }  # fmt: skip
@@ -132,14 +140,14 @@ FUNCTIONS: Final = (
     "int", "float", "bool", "abs", "len", "round", "math_ceil", "math_floor", "math_trunc", "math_sqrt",
     "math_isfinite", "math_isnan", "math_isinf", "sum", "max", "min", "all", "any", "numpy_sum", "numpy_mean",
     "numpy_max", "numpy_min", "numpy_all", "numpy_any", "numpy_std", "numpy_var", "not", "negative", "positive",
-    "invert", "list", "reversed", "numpy_array", "as_bools", "as_ints", "as_floats", "tolist",
+    "invert", "list", "reversed", "numpy_array", "as_bools", "as_ints", "as_floats", "tolist", "numpy_median",
 )  # fmt: skip
 """Functions of one argument, in the order of their numbers."""
 (
     INT_OF, FLOAT_OF, BOOL_OF, ABS, LEN, ROUND, MATH_CEIL, MATH_FLOOR, MATH_TRUNC, MATH_SQRT,
     MATH_ISFINITE, MATH_ISNAN, MATH_ISINF, SUM, MAX, MIN, ALL, ANY, NUMPY_SUM, NUMPY_MEAN,
     NUMPY_MAX, NUMPY_MIN, NUMPY_ALL, NUMPY_ANY, NUMPY_STD, NUMPY_VAR, NOT, NEGATIVE, POSITIVE,
-    INVERT, LIST_OF, REVERSED, NUMPY_ARRAY, AS_BOOLS, AS_INTS, AS_FLOATS, TO_LIST,
+    INVERT, LIST_OF, REVERSED, NUMPY_ARRAY, AS_BOOLS, AS_INTS, AS_FLOATS, TO_LIST, NUMPY_MEDIAN,
 ) = range(len(FUNCTIONS))  # fmt: skip
 INSTRUCTION_LIMIT: Final = 20_000
 """Instructions that a decision may take here before it is left to Python."""

@@ -40,6 +40,12 @@ _VALUES: dict[str, tuple[int, int | float]] = {
     "C": (ops.ACTION, 1), "D": (ops.ACTION, 0), "math_inf": (ops.FLOAT, float("inf")),
     "numpy_inf": (ops.FLOAT, float("inf")), "math_pi": (ops.FLOAT, float(np.pi)), "math_e": (ops.FLOAT, float(np.e)),
 }  # fmt: skip
+_INSTANCES = {
+    "bool": (ops.BOOL,), "int": (ops.BOOL, ops.INT), "float": (ops.FLOAT, ops.NUMPY_FLOAT),
+    "numpy_bool_": (ops.NUMPY_BOOL,), "numpy_int64": (ops.NUMPY_INT,), "numpy_integer": (ops.NUMPY_INT,),
+    "numpy_float64": (ops.NUMPY_FLOAT,), "numpy_floating": (ops.NUMPY_FLOAT,),
+    "numpy_ndarray": (ops.BOOLS, ops.INTS, ops.FLOATS),
+}  # fmt: skip
 _DESCRIPTION = "v_game_description"
 
 
@@ -335,13 +341,16 @@ class _Lowering(ast.NodeVisitor):
             case _:
                 raise UnloweredError("assigns in place to something else")
         operator = _OPERATORS.get(type(node.op))
-        if operator is None or _has_effects(node.value):
+        if operator is None:
             raise UnloweredError("an operator in place")
+        before = self._kept(left) if _has_effects(node.value) else left
         value = self._expression(node.value)
-        if left.part == "local":
-            self._emit(operator, left, left, value)
-        else:
-            self._emit(ops.STORE, left, self._made(None, operator, left, value))
+        if before.part != "local":
+            self._store(node.target, self._made(None, operator, before, value))
+            return
+        self._emit(operator, before, before, value)
+        if before is not left:
+            self._store(node.target, before)
 
     def visit_Return(self, node: ast.Return) -> None:
         value = self._constant(None) if node.value is None else self._expression(node.value)
@@ -667,6 +676,8 @@ class _Lowering(ast.NodeVisitor):
                 array = self._expression(value)
                 self._made(None, ops.ATTRIBUTE, array, ops.SIZE)  # lists have no such methods, nor a size
                 return self._made(into, ops.CALL, array, _METHODS[name])
+            case ast.Call(func=ast.Attribute(value=items, attr="pop"), args=[] | [ast.Constant(0)], keywords=[]):
+                return self._made(None, ops.POP, self._expression(items), len(node.args))
             case ast.Call(func=ast.Name(id=name)):
                 scope = self._scope.find(name)
                 if scope is not None:
@@ -688,6 +699,14 @@ class _Lowering(ast.NodeVisitor):
                 return self._looked_up(thing, attribute, default)
             case "hasattr", [thing, ast.Constant(value=str(attribute))], []:
                 return self._is_there(thing, attribute)
+            case "isinstance", [value, ast.Tuple(elts=types)], []:
+                return self._made(into, ops.IS_KIND, self._expression(value), _kinds_of(types))
+            case "float", [ast.Constant(value="inf" | "-inf" as text)], []:
+                return self._constant(float(text))
+            case "math_comb", [whole, chosen], []:
+                return self._made(into, ops.COMBINATIONS, *self._operands(whole, chosen))
+            case "math_isclose", [left, right], _:
+                return self._is_close(left, right, node.keywords, into)
             case (("max" | "min"), [_, _, *_], []):
                 registers = self._operands(*node.args)
                 op = ops.MAXIMUM if name == "max" else ops.MINIMUM
@@ -706,6 +725,16 @@ class _Lowering(ast.NodeVisitor):
             case _, [value], [] if name in _FUNCTIONS:
                 return self._made(into, ops.CALL, self._expression(value), _FUNCTIONS[name])
         return self._unfit(name)
+
+    def _is_close(
+        self, left: ast.expr, right: ast.expr, keywords: Sequence[ast.keyword], into: _Register | None
+    ) -> _Register:
+        tolerances: dict[str | None, ast.expr] = {"rel_tol": ast.Constant(1e-09), "abs_tol": ast.Constant(0.0)}
+        tolerances |= {one.arg: one.value for one in keywords}
+        if len(tolerances) > 2:
+            raise UnloweredError("other arguments of isclose")
+        first = self._in_a_row(self._operands(left, right, *tolerances.values()))
+        return self._made(into, ops.IS_CLOSE, first, 4)
 
     def _unfit(self, name: str) -> _Register:
         raise UnloweredError(f"calls {name}")
@@ -858,6 +887,14 @@ def _assigned(function: ast.FunctionDef) -> list[str]:
 
 def _stored(target: ast.expr) -> list[str]:
     return [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
+
+
+def _kinds_of(types: Sequence[ast.expr]) -> int:
+    """The kinds of values that are of one of these types, as `instructions.IS_KIND` has them."""
+    names = [one.id for one in types if isinstance(one, ast.Name)]
+    if len(names) != len(types) or not set(names) <= _INSTANCES.keys():
+        raise UnloweredError("isinstance of another type")
+    return sum(1 << kind for kind in {kind for name in names for kind in _INSTANCES[name]})
 
 
 def _has_effects(node: ast.expr) -> bool:

@@ -100,6 +100,9 @@ def _calculate_floats(op: int, x: float, y: float) -> tuple[bool, float]:
         if x > 0.0 or (x == 0.0 and y > 0.0):
             power = x**y
             return math.isfinite(power), power
+        if x < 0.0 and y == math.floor(y) and abs(y) < _LARGEST:
+            power = (-x) ** y
+            return math.isfinite(power), -power if y % 2.0 else power
         return False, 0.0
     if y == 0.0 or not math.isfinite(x) or not math.isfinite(y):
         return False, 0.0
@@ -585,6 +588,29 @@ def _reduced(memory: Words, reals: Words, function: int, target: int, register: 
 
 
 @_compiled
+def _median(memory: Words, reals: Words, target: int, register: int) -> bool:
+    """The mean of the two middle numbers of an array, or the one in the middle."""
+    if not _as_array(memory, target, register):
+        return False
+    kind, count = memory[target], _length(memory, target)
+    source, ordered = memory[target + 1] >> LENGTH_BITS, _allocate(memory, count)
+    if kind == BOOLS or count == 0 or count > 128 or ordered < 0:
+        return False
+    for number in range(count):
+        _, x = _get(memory, reals, kind - BOOLS + NUMPY_BOOL, source + number)
+        if x != x:
+            return False
+        place = ordered + number
+        while place > ordered and reals[place - 1] > x:
+            reals[place] = reals[place - 1]
+            place -= 1
+        reals[place] = x
+    middle = ordered + count // 2
+    median = reals[middle] if count % 2 else (reals[middle - 1] + reals[middle]) / 2.0
+    return _set(memory, reals, target, NUMPY_FLOAT, 0, median)
+
+
+@_compiled
 def _call(memory: Words, reals: Words, function: int, target: int, register: int) -> bool:
     """A function of one argument."""
     kind = memory[register]
@@ -609,8 +635,10 @@ def _call(memory: Words, reals: Words, function: int, target: int, register: int
         return every >= 0 and _set(memory, reals, target, BOOL, every if function == ALL else 1 - every, 0.0)
     if NUMPY_SUM <= function <= NUMPY_VAR:
         return _reduced(memory, reals, function, target, register)
+    if function == NUMPY_MEDIAN:
+        return _median(memory, reals, target, register)
     if function == NUMPY_ARRAY:
-        return kind in (LIST, TUPLE) and _as_array(memory, target, register)
+        return _as_array(memory, target, register)  # no array ever changes, so that it needs no copy
     if AS_BOOLS <= function <= AS_FLOATS:
         return _as_kind(memory, reals, target, register, BOOLS + function - AS_BOOLS)
     if function == REVERSED:
@@ -686,7 +714,7 @@ def _call_number(memory: Words, reals: Words, function: int, target: int, regist
         return kind == NUMPY_BOOL and _set(memory, reals, target, NUMPY_BOOL, 1 - value, 0.0)
     if MATH_CEIL <= function <= MATH_TRUNC or function == ROUND:
         if not floats:
-            return function != ROUND and _set(memory, reals, target, INT, value, 0.0)
+            return (function != ROUND or kind <= INT) and _set(memory, reals, target, INT, value, 0.0)
         if not abs(real) <= _LARGEST:
             return False
         if function == MATH_CEIL:
@@ -853,6 +881,55 @@ def _is(memory: Words, target: int, left: int, right: int) -> bool:
 
 
 @_compiled
+def _is_close(memory: Words, reals: Words, target: int, first: int) -> bool:
+    """Python's `math.isclose` of two numbers within a relative and an absolute tolerance."""
+    for register in range(first, first + 8, 2):
+        if memory[register] < BOOL or memory[register] > NUMPY_FLOAT:
+            return False
+    _, x = _get(memory, reals, memory[first], first + 1)
+    _, y = _get(memory, reals, memory[first + 2], first + 3)
+    _, relative = _get(memory, reals, memory[first + 4], first + 5)
+    _, absolute = _get(memory, reals, memory[first + 6], first + 7)
+    if relative < 0.0 or absolute < 0.0 or not math.isfinite(x) or not math.isfinite(y):
+        return False
+    apart = abs(x - y)
+    close = x == y or apart <= abs(relative * y) or apart <= abs(relative * x) or apart <= absolute
+    return _set(memory, reals, target, BOOL, int(close), 0.0)
+
+
+@_compiled
+def _combinations(memory: Words, target: int, left: int, right: int) -> bool:
+    """Python's `math.comb` of two integers."""
+    whole, chosen = memory[left + 1], memory[right + 1]
+    if memory[left] != INT or memory[right] != INT or whole < 0 or chosen < 0:
+        return False
+    result = 1 if chosen <= whole else 0
+    for number in range(min(chosen, whole - chosen)):
+        if float(result) * float(whole - number) > _LARGEST:
+            return False
+        result = result * (whole - number) // (number + 1)
+    memory[target] = INT
+    memory[target + 1] = result
+    return True
+
+
+@_compiled
+def _pop(memory: Words, target: int, register: int, from_front: int) -> bool:
+    """Take the first or the last item from a list."""
+    head = memory[register + 1]
+    if memory[register] != LIST or memory[head] == 0:
+        return False
+    if from_front:
+        _load(memory, register, 0, target)
+        memory[head + 1] -= 1
+        memory[head + 2] += 2
+    else:
+        _load(memory, register, memory[head] - 1, target)
+    memory[head] -= 1
+    return True
+
+
+@_compiled
 def _is_quick(op: int, kind_a: int, kind_b: int) -> bool:
     """Whether two numbers are compared, which are exact as floats, or are added or subtracted as floats."""
     if kind_a < BOOL or kind_a > NUMPY_FLOAT or kind_b < BOOL or kind_b > NUMPY_FLOAT:
@@ -994,6 +1071,14 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
             memory[start + word] = memory[second + word]
             memory[start + word + 1] = memory[second + word + 1]
         return start >= 0
+    if op == IS_KIND:
+        return memory[second] != UNSET and _set(memory, reals, first, BOOL, number >> memory[second] & 1, 0.0)
+    if op == IS_CLOSE:
+        return _is_close(memory, reals, first, second)
+    if op == POP:
+        return _pop(memory, first, second, number)
+    if op == COMBINATIONS:
+        return _combinations(memory, first, second, third)
     if op == RANGE:
         return _begin_range(memory, first)
     if op == RANDOM:

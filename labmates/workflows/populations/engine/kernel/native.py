@@ -17,7 +17,7 @@ from labmates.workflows.populations.engine.kernel.instructions import ATTRIBUTES
 from labmates.workflows.populations.engine.kernel.source import Source
 
 _GLOBALS = 64
-_KEPT_WORDS = 4096
+_KEPT_WORDS = 8192
 """Heap of a player whose lists outlive a decision."""
 _STREAM_WORDS = 625
 
