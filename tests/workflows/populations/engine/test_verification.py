@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 
 from labmates.games.repeated import make_repeated
 from labmates.workflows.populations.engine.kernel import instructions as ops
-from labmates.workflows.populations.engine.kernel.lowering import Program
+from labmates.workflows.populations.engine.kernel import machine
+from labmates.workflows.populations.engine.kernel.lowering.program import Program
+from labmates.workflows.populations.engine.kernel.machine import execution, layout
 from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
 from labmates.workflows.populations.engine.kernel.source import (
     Source,
@@ -54,13 +57,13 @@ _SMALL = Program(
     code=np.array([
         [ops.END, 0, 0, 0], [ops.MOVE, 4, 0, 0], [ops.ATTRIBUTE, 6, 2, ops.ROUND_NUMBER], [ops.CALL, 6, 6, ops.INT_OF],
         [ops.NEW_LIST, 6, 2, 2], [ops.SLICE, 6, 6, 2], [ops.JUMP_TRUE, 0, 1, 0], [ops.LEAVE, 0, 0, 0],
-        [ops.ANSWER, 0, 0, 0],
+        [ops.IS_CLOSE, 6, 2, 0], [ops.ANSWER, 0, 0, 0],
     ], np.int16),
-    deciding=1, registers=np.array([ops.ACTION, 1], np.int64), words=8, keeps_lists=False,
+    deciding=1, registers=np.array([ops.ACTION, 1], np.int64), words=10, keeps_lists=False,
 )  # fmt: skip
 _INVALID: dict[str, Callable[[Program], Program]] = {
     "a register before the first": _with(1, 2, -2),
-    "a register after the last": _with(1, 2, 8),
+    "a register after the last": _with(1, 2, 10),
     "half a register": _with(1, 1, 5),
     "a constant that is changed": _with(1, 1, 0),
     "an unknown instruction": _with(1, 0, 17),
@@ -68,14 +71,15 @@ _INVALID: dict[str, Callable[[Program], Program]] = {
     "an instruction after the last": _with(1, 0, 99),
     "an unknown attribute": _with(2, 3, -8),
     "an unknown function": _with(3, 3, len(ops.FUNCTIONS)),
-    "items after the last register": _with(4, 3, 4),
+    "items after the last register": _with(4, 3, 5),
     "a negative number of items": _with(4, 3, -1),
-    "bounds after the last register": _with(5, 3, 4),
+    "bounds after the last register": _with(5, 3, 6),
+    "numbers after the last register": _with(8, 2, 4),
     "a jump before the code": _with(6, 2, -8),
-    "a jump after the code": _with(6, 2, 2),
-    "code without an end": _with(8, 0, ops.MOVE),
+    "a jump after the code": _with(6, 2, 3),
+    "code without an end": _with(9, 0, ops.MOVE),
     "no code": lambda program: replace(program, code=program.code[:0]),
-    "a decision outside of the code": lambda program: replace(program, deciding=9),
+    "a decision outside of the code": lambda program: replace(program, deciding=10),
     "no room for a history": lambda program: replace(program, words=4),
     "too many registers": lambda program: replace(program, words=1 << 40),
     "a list at the beginning": _beginning(ops.LIST),
@@ -141,37 +145,41 @@ def _operand(role: str, chance: random.Random, first: int, words: int, jump: int
     simple = {"j": jump, "a": chance.randrange(len(ops.ATTRIBUTES)), "f": chance.randrange(len(ops.FUNCTIONS)),
               "n": chance.randint(0, 2)}  # fmt: skip
     least = 0 if role == "r" else first
-    return simple[role] if role in simple else chance.randrange(least, words - 4, 2)
+    return simple[role] if role in simple else chance.randrange(least, words - (6 if role == "4" else 4), 2)
 
 
-def _checked(machine: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the machine run as Python."""
-    for name, value in vars(machine).items():
-        if hasattr(value, "py_func"):
-            monkeypatch.setattr(machine, name, value.py_func)
-    monkeypatch.setattr(machine, "INSTRUCTION_LIMIT", 400)
+def _as_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """The machine, run as Python."""
+    for module in pkgutil.iter_modules(machine.__path__, f"{machine.__name__}."):
+        loaded = importlib.import_module(module.name)
+        for name, value in vars(loaded).items():
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(loaded, name, value.py_func)
+    monkeypatch.setattr(execution, "INSTRUCTION_LIMIT", 400)
+    decide: Callable[..., None] = execution.decide
+    return decide
 
 
-def _players(machine: ModuleType, source: Source) -> NativePlayers:
+def _players(decide: Callable[..., None], source: Source) -> NativePlayers:
     numbers = np.zeros(2, np.int64)
-    return NativePlayers(Programs(machine, [source]), _GAME, numbers, np.ones(2, bool), 0, 0, 2)
+    return NativePlayers(Programs(decide, [source]), _GAME, numbers, np.ones(2, bool), 0, 0, 2)
 
 
-def _views(machine: ModuleType, players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Words]:
+def _views(players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Words]:
     """What a player may read, and what it may write: its registers, heap and random numbers."""
     row = players._players[player]
     written = np.zeros(len(players._memory), bool)
-    written[: machine.PARAMETERS] = True
-    end = row[machine.KEPT_END] or row[machine.KEPT_NEXT] + machine.HEAP_WORDS
+    written[: layout.PARAMETERS] = True
+    end = row[layout.KEPT_END] or row[layout.KEPT_NEXT] + layout.HEAP_WORDS
     for start, stop in [
-        (row[machine.FRAME], row[machine.FRAME] + row[machine.FRAME_WORDS]),
-        (row[machine.KEPT_NEXT], end),
-        (row[machine.RANDOM_WORDS], row[machine.RANDOM_WORDS] + 625),
+        (row[layout.FRAME], row[layout.FRAME] + row[layout.FRAME_WORDS]),
+        (row[layout.KEPT_NEXT], end),
+        (row[layout.RANDOM_WORDS], row[layout.RANDOM_WORDS] + 625),
     ]:
         written[start:stop] |= start > 0
     read = written.copy()
-    read[machine.PARAMETERS : machine.PARAMETERS + 2 * ops.N_PARAMETERS] = True
-    for start in row[machine.SEEN :]:
+    read[layout.PARAMETERS : layout.PARAMETERS + 2 * ops.N_PARAMETERS] = True
+    for start in row[layout.SEEN :]:
         read[start : start + _GAME.n_rounds] = True
 
     def view(words: NDArray[Any]) -> _Words:
@@ -183,20 +191,18 @@ def _views(machine: ModuleType, players: NativePlayers, player: int) -> Callable
 
 
 def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = load_machine()
-    assert machine is not None
-    _checked(machine, monkeypatch)
+    decide = _as_python(monkeypatch)
     chance = random.Random(1)
     answered = 0
     for _ in range(400):
         program = _random_program(chance)
         if not is_valid(program):
             continue
-        players = _players(machine, replace(_SOURCES[0], program=program))
-        views = [_views(machine, players, player) for player in (0, 1)]
+        players = _players(decide, replace(_SOURCES[0], program=program))
+        views = [_views(players, player) for player in (0, 1)]
         for t in range(4):
             for player in np.flatnonzero(players.playing).tolist():
-                monkeypatch.setattr(machine, "_POINTER", views[player])
+                monkeypatch.setattr(execution, "_POINTER", views[player])
                 players._order = np.array([player])
                 try:
                     players.decide(t, np.zeros(2, bool), np.full(2, 9.0))
@@ -207,8 +213,8 @@ def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.Monke
 
 
 def test_no_register_outlives_a_decision() -> None:
-    machine = load_machine()
-    assert machine is not None
+    decide = load_machine()
+    assert decide is not None
     code = [
         [ops.END, 0, 0, 0],
         [ops.JUMP_SET, 6, 2, 0],
@@ -217,7 +223,7 @@ def test_no_register_outlives_a_decision() -> None:
         [ops.LEAVE] * 4,
     ]
     program = replace(_SMALL, code=np.array(code, np.int16))
-    players = _players(machine, replace(_SOURCES[0], program=program))
+    players = _players(decide, replace(_SOURCES[0], program=program))
     assert is_valid(program)
     for t in range(3):
         players.decide(t, np.zeros(2, bool), np.full(2, 9.0))

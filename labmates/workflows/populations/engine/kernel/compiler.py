@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from types import CodeType
 from typing import Any
 
-from labmates.workflows.populations.engine.kernel.lowering import Program, UnloweredError, lower
+from labmates.workflows.populations.engine.kernel.lowering.program import Program, UnloweredError
+from labmates.workflows.populations.engine.kernel.lowering.statements import lower
 from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
 
 PREFIX = "v_"

@@ -106,7 +106,7 @@ CONTAINS: Final = 44
 IS_KIND: Final = 47
 """The result, the value, the sum of `1 << kind` for the kinds that are asked for."""
 IS_CLOSE: Final = 48
-"""The result, the first of four registers: two numbers, the relative and the absolute tolerance; 4."""
+"""The result, the first of four registers: two numbers, the relative and the absolute tolerance."""
 POP: Final = 49
 """The item, the list, and whether it is the first one, not the last."""
 COMBINATIONS: Final = 50
@@ -118,11 +118,11 @@ FORMS: Final = {
     **dict.fromkeys((RANDOM, UNSET_REGISTER), "w"),
     **dict.fromkeys((JUMP_TRUE, JUMP_FALSE, JUMP_SET), "rj"),
     **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
-    **dict.fromkeys((NEW_LIST, NEW_TUPLE, IS_CLOSE), "wrn"),
+    **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
     JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
-    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr",
+    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4",
 }  # fmt: skip
-"""The operands of each instruction: `r` any register; `w` a register of a decision, and `2` and `3` the first of so
+"""The operands of each instruction: `r` any register; `w` a register of a decision, and `2`, `3` and `4` the first of so
 many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from the operand before."""
 
 ATTRIBUTES: Final = (

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from labmates.games.repeated import RepeatedGame
 from labmates.seeds import derive
 from labmates.workflows.populations.engine.kernel.instructions import ATTRIBUTES, FLOAT, INT, N_PARAMETERS, UNSET
+from labmates.workflows.populations.engine.kernel.machine import layout
 from labmates.workflows.populations.engine.kernel.source import Source
 
 _GLOBALS = 64
@@ -23,12 +23,14 @@ _STREAM_WORDS = 625
 
 
 @cache
-def load_machine() -> ModuleType | None:
-    """The machine; None where it is not installed, or what was compiled can't be kept."""
+def load_machine() -> Callable[..., None] | None:
+    """The machine's `decide`; None where it is not installed, or what was compiled can't be kept."""
     try:
-        return importlib.import_module("labmates.workflows.populations.engine.kernel.machine")
+        machine = importlib.import_module("labmates.workflows.populations.engine.kernel.machine.execution")
     except (ImportError, RuntimeError):
         return None
+    decide: Callable[..., None] = machine.decide
+    return decide
 
 
 class Programs:
@@ -36,19 +38,21 @@ class Programs:
 
     Attributes
     ----------
+    decide
+        See `load_machine`.
     table
         The first columns of a player's row, by strategy; -1 for strategies that have no instructions.
     keeps, draws, arguments
         Of each strategy: whether it keeps lists, draws random numbers, and how many arguments a decision has.
     """
 
-    def __init__(self, machine: ModuleType, sources: Sequence[Source]) -> None:
-        self.machine = machine
+    def __init__(self, decide: Callable[..., None], sources: Sequence[Source]) -> None:
+        self.decide = decide
         programs = [one.program for one in sources]
         codes = [np.zeros((0, 4), np.int16), *(one.code for one in programs if one is not None)]
         registers = [np.zeros(0, np.int64), *(one.registers for one in programs if one is not None)]
         self.code, self.initial = np.concatenate(codes), np.concatenate(registers)
-        self.table = np.full((len(sources), machine.FRAME), -1, np.int64)
+        self.table = np.full((len(sources), layout.FRAME), -1, np.int64)
         at = first = 0
         for number, one in enumerate(programs):
             if one is not None:
@@ -89,26 +93,25 @@ class NativePlayers:
         first: int,
         seats: int,
     ) -> None:
-        machine = programs.machine
-        self._programs, self._machine = programs, machine
+        self._programs = programs
         stocked = game.start(1) is not None
         self.playing = able & (programs.table[strategies, 0] >= 0) & (programs.arguments[strategies] <= 1 + stocked)
         places = np.flatnonzero(self.playing)
         mine = strategies[places]
-        players = np.zeros((len(strategies), machine.PLAYER_COLUMNS), np.int64)
-        players[places, : machine.FRAME] = programs.table[mine]
+        players = np.zeros((len(strategies), layout.PLAYER_COLUMNS), np.int64)
+        players[places, : layout.FRAME] = programs.table[mine]
         size, cells = _GLOBALS, len(strategies) * game.n_rounds
         seen = size + np.arange(3) * cells
-        players[:, machine.SEEN :] = seen + np.arange(len(strategies))[:, None] * game.n_rounds
+        players[:, layout.SEEN :] = seen + np.arange(len(strategies))[:, None] * game.n_rounds
         size += 3 * cells
-        scratch, size = size, size + machine.HEAP_WORDS
-        players[places, machine.KEPT_NEXT] = scratch
-        size = _reserve(players, places, machine.FRAME, programs.table[mine, machine.FRAME_WORDS], size)
+        scratch, size = size, size + layout.HEAP_WORDS
+        players[places, layout.KEPT_NEXT] = scratch
+        size = _reserve(players, places, layout.FRAME, programs.table[mine, layout.FRAME_WORDS], size)
         keeping = places[programs.keeps[mine]]
-        size = _reserve(players, keeping, machine.KEPT_NEXT, np.full(len(keeping), _KEPT_WORDS), size)
-        players[keeping, machine.KEPT_END] = players[keeping, machine.KEPT_NEXT] + _KEPT_WORDS
+        size = _reserve(players, keeping, layout.KEPT_NEXT, np.full(len(keeping), _KEPT_WORDS), size)
+        players[keeping, layout.KEPT_END] = players[keeping, layout.KEPT_NEXT] + _KEPT_WORDS
         drawing = places[programs.draws[mine]]
-        size = _reserve(players, drawing, machine.RANDOM_WORDS, np.full(len(drawing), _STREAM_WORDS), size)
+        size = _reserve(players, drawing, layout.RANDOM_WORDS, np.full(len(drawing), _STREAM_WORDS), size)
         self._memory = np.zeros(size, np.int64)
         self._reals = self._memory.view(np.float64)
         self._players = players
@@ -117,7 +120,7 @@ class NativePlayers:
         self.actions: NDArray[np.int64] = self._memory[actions].reshape(shape)
         self.payoffs: NDArray[np.float64] = self._reals[payoffs].reshape(shape)
         self.counts: NDArray[np.int64] = self._memory[counts].reshape(shape)
-        streams = players[drawing, machine.RANDOM_WORDS]
+        streams = players[drawing, layout.RANDOM_WORDS]
         self._memory[streams] = [derive(seed, first + place // seats, place % seats) for place in drawing.tolist()]
         self._memory[streams + _STREAM_WORDS - 1] = -1
         self._set_parameters(game)
@@ -126,7 +129,7 @@ class NativePlayers:
     def _set_parameters(self, game: RepeatedGame) -> None:
         values: dict[str, Any] = {"n_players": game.n_players, "n_rounds": game.n_rounds, **game.parameters}
         for place, name in enumerate(ATTRIBUTES[:N_PARAMETERS]):
-            register = self._machine.PARAMETERS + 2 * place
+            register = layout.PARAMETERS + 2 * place
             value = values.get(name)
             self._memory[register] = UNSET if value is None else FLOAT if isinstance(value, float) else INT
             if isinstance(value, float):
@@ -145,11 +148,11 @@ class NativePlayers:
         asked = self._order
         answers = np.empty(len(asked), np.uint8)
         programs = self._programs
-        self._machine.decide(
+        programs.decide(
             programs.code, programs.initial, self._memory, self._players, asked, rounds,
             np.empty(0) if stocks is None else stocks, answers,
         )  # fmt: skip
-        left = answers == self._machine.LEFT
+        left = answers == layout.LEFT
         if left.any():
             self.playing[asked[left]] = False
             self._order, answers = asked[~left], answers[~left]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
-from labmates.workflows.populations.engine.kernel.lowering import Program
+from labmates.workflows.populations.engine.kernel.lowering.program import Program
 from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
 from labmates.workflows.populations.engine.kernel.verification import is_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send

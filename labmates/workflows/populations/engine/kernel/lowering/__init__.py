@@ -1,0 +1,1 @@
+"""Instructions for `machine` from compiled strategies."""

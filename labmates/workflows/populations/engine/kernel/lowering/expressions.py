@@ -1,0 +1,275 @@
+"""Instructions for expressions, conditions, and what loops go through."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from labmates.workflows.populations.engine.kernel import instructions as ops
+from labmates.workflows.populations.engine.kernel.lowering.program import Assembly, Register, UnloweredError
+
+OPERATORS: dict[type[ast.AST], int] = {
+    ast.Add: ops.ADD, ast.Sub: ops.SUBTRACT, ast.Mult: ops.MULTIPLY, ast.Div: ops.DIVIDE,
+    ast.FloorDiv: ops.FLOOR_DIVIDE, ast.Mod: ops.MODULO, ast.Pow: ops.POWER, ast.BitAnd: ops.BIT_AND,
+    ast.BitOr: ops.BIT_OR, ast.Lt: ops.LESS, ast.LtE: ops.LESS_EQUAL, ast.Gt: ops.GREATER,
+    ast.GtE: ops.GREATER_EQUAL, ast.Eq: ops.EQUAL, ast.NotEq: ops.NOT_EQUAL, ast.Not: ops.NOT,
+    ast.USub: ops.NEGATIVE, ast.UAdd: ops.POSITIVE, ast.Invert: ops.INVERT,
+}  # fmt: skip
+_VALUES: dict[str, tuple[int, int | float]] = {
+    "C": (ops.ACTION, 1), "D": (ops.ACTION, 0), "math_inf": (ops.FLOAT, float("inf")),
+    "numpy_inf": (ops.FLOAT, float("inf")), "math_pi": (ops.FLOAT, float(np.pi)), "math_e": (ops.FLOAT, float(np.e)),
+}  # fmt: skip
+
+
+class Expressions(Assembly):
+    """A program to which expressions are added.
+
+    Each method of a kind of expressions takes a register that the result may be put into.
+    """
+
+    def _expression(self, node: ast.expr, into: Register | None = None) -> Register:
+        """The register with a value.
+
+        Parameters
+        ----------
+        into
+            Where it may be put, as the last thing that is done.
+        """
+        handler: Callable[[Any, Register | None], Register] | None
+        handler = getattr(self, f"_add_{type(node).__name__.lower()}", None)
+        if handler is None:
+            raise UnloweredError(type(node).__name__)
+        register: Register = handler(node, into)
+        return register
+
+    def _operands(self, *nodes: ast.expr) -> list[Register]:
+        """The values of several expressions; what one of them changes is copied before."""
+        registers = []
+        for place, node in enumerate(nodes):
+            register = self._expression(node)
+            changed = any(map(has_effects, nodes[place + 1 :]))
+            registers.append(self._kept(register) if changed else register)
+        return registers
+
+    def _add_constant(self, node: ast.Constant, into: Register | None = None) -> Register:
+        return self._constant(node.value)
+
+    def _variable(self, name: str) -> Register:
+        scope = self._scope.find(name)
+        if scope is None or name not in scope.variables:
+            raise UnloweredError(f"the name {name}")
+        return scope.variables[name]
+
+    def _add_name(self, node: ast.Name, into: Register | None = None) -> Register:
+        if node.id in _VALUES:
+            return self._constant_of(*_VALUES[node.id])
+        return self._variable(node.id)
+
+    def _is_self(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id == self._self
+
+    def _add_attribute(self, node: ast.Attribute, into: Register | None = None) -> Register:
+        if self._is_self(node.value):
+            return self._attribute(node.attr)
+        if node.attr not in ops.ATTRIBUTES:
+            raise UnloweredError(f"the attribute {node.attr}")
+        return self._made(into, ops.ATTRIBUTE, self._expression(node.value), ops.ATTRIBUTES.index(node.attr))
+
+    def _add_binop(self, node: ast.BinOp, into: Register | None = None) -> Register:
+        return self._binary(type(node.op), node.left, node.right, into)
+
+    def _binary(self, operator: type[ast.AST], left: ast.expr, right: ast.expr, into: Register | None) -> Register:
+        if operator not in OPERATORS:
+            raise UnloweredError(operator.__name__)
+        operands = self._operands(left, right)
+        # The machine takes an operator whose target is its left operand for an assignment in place.
+        return self._made(None if operands[0] is into else into, OPERATORS[operator], *operands)
+
+    def _add_unaryop(self, node: ast.UnaryOp, into: Register | None = None) -> Register:
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+                return self._constant(-value)
+        return self._made(into, ops.CALL, self._expression(node.operand), OPERATORS[type(node.op)])
+
+    def _add_compare(self, node: ast.Compare, into: Register | None = None) -> Register:
+        if len(node.ops) == 1:
+            left, right = self._operands(node.left, node.comparators[0])
+            return self._compared(node.ops[0], left, right, into)
+        target = self._new()
+        values = self._operands(node.left, *node.comparators)
+        if any(map(has_effects, node.comparators[1:])):
+            raise UnloweredError("a chain of comparisons that calls")
+        ends = []
+        for place, operator in enumerate(node.ops):
+            self._compared(operator, values[place], values[place + 1], target)
+            if place < len(node.ops) - 1:
+                ends.append(self._emit(ops.JUMP_FALSE, target, 0))
+        self._patch(ends)
+        return target
+
+    def _compared(self, operator: ast.cmpop, left: Register, right: Register, into: Register | None) -> Register:
+        match operator:
+            case ast.Is() | ast.In():
+                return self._made(into, ops.IS if isinstance(operator, ast.Is) else ops.CONTAINS, left, right)
+            case ast.IsNot() | ast.NotIn():
+                op = ops.IS if isinstance(operator, ast.IsNot) else ops.CONTAINS
+                return self._made(into, ops.CALL, self._made(None, op, left, right), ops.NOT)
+        return self._made(into, OPERATORS[type(operator)], left, right)
+
+    def _add_boolop(self, node: ast.BoolOp, into: Register | None = None) -> Register:
+        target = self._new()
+        jump = ops.JUMP_TRUE if isinstance(node.op, ast.Or) else ops.JUMP_FALSE
+        ends = []
+        for value in node.values:
+            with self._temporary():
+                self._emit(ops.MOVE, target, self._expression(value))
+            ends.append(self._emit(jump, target, 0))
+        self._patch(ends)
+        return target
+
+    def _add_ifexp(self, node: ast.IfExp, into: Register | None = None) -> Register:
+        target = self._new()
+        with self._temporary():
+            otherwise = self._condition(node.test, jump_if=False)
+            self._emit(ops.MOVE, target, self._expression(node.body))
+        end = self._emit(ops.JUMP, 0)
+        self._patch(otherwise)
+        with self._temporary():
+            self._emit(ops.MOVE, target, self._expression(node.orelse))
+        self._patch([end])
+        return target
+
+    def _add_namedexpr(self, node: ast.NamedExpr, into: Register | None = None) -> Register:
+        value = self._expression(node.value)
+        self._store(node.target, value)
+        return value
+
+    def _add_subscript(self, node: ast.Subscript, into: Register | None = None) -> Register:
+        if not isinstance(node.slice, ast.Slice):
+            return self._made(into, ops.ITEM, *self._operands(node.value, node.slice))
+        nothing = ast.Constant(None)
+        parts = [node.slice.lower or nothing, node.slice.upper or nothing, node.slice.step or nothing]
+        sequence, *values = self._operands(node.value, *parts)
+        return self._made(into, ops.SLICE, sequence, self._in_a_row(values))
+
+    def _add_list(self, node: ast.List | ast.Tuple, into: Register | None = None) -> Register:
+        first = self._in_a_row(self._operands(*node.elts))
+        return self._made(into, ops.NEW_LIST if isinstance(node, ast.List) else ops.NEW_TUPLE, first, len(node.elts))
+
+    def _add_tuple(self, node: ast.Tuple, into: Register | None = None) -> Register:
+        return self._add_list(node, into)
+
+    def _condition(self, node: ast.expr, *, jump_if: bool) -> list[int]:
+        """Jumps that are taken if a condition is true (or if it is false)."""
+        match node:
+            case ast.BoolOp(op=operator, values=values):
+                deciding = isinstance(operator, ast.Or)
+                jumps = [jump for one in values[:-1] for jump in self._condition(one, jump_if=deciding)]
+                last = self._condition(values[-1], jump_if=jump_if)
+                if jump_if == deciding:
+                    return [*jumps, *last]
+                self._patch(jumps)
+                return last
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._condition(operand, jump_if=not jump_if)
+        register = self._expression(node)
+        return [self._emit(ops.JUMP_TRUE if jump_if else ops.JUMP_FALSE, register, 0)]
+
+    def _store(self, target: ast.expr, value: Register) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._emit(ops.MOVE, self._variable(name), value)
+            case ast.Attribute(value=thing, attr=name) if self._is_self(thing):
+                self._emit(ops.STORE, self._attribute(name), value)
+            case ast.Tuple(elts=targets):
+                length = self._made(None, ops.CALL, value, ops.LEN)
+                same = self._made(None, ops.EQUAL, length, self._constant(len(targets)))
+                jump = self._emit(ops.JUMP_TRUE, same, 0)
+                self._emit(ops.LEAVE)
+                self._patch([jump])
+                for place, one in enumerate(targets):
+                    self._store(one, self._made(None, ops.ITEM, value, self._constant(place)))
+            case ast.Subscript(value=sequence, slice=index) if not isinstance(index, ast.Slice):
+                value = self._kept(value)
+                place, number = self._operands(sequence, index)
+                self._emit(ops.SET_ITEM, place, number, value)
+            case _:
+                raise UnloweredError("assigns to something else")
+
+    def _iterate(self, target: ast.expr, sequence: ast.expr) -> tuple[int, list[int]]:
+        """Begin a loop: where its next turn begins, and the jumps to its end."""
+        match sequence:
+            case ast.Call(func=ast.Name("range"), args=arguments, keywords=[]) if 1 <= len(arguments) <= 3:
+                return self._iterate_range(target, arguments)
+            case ast.Call(func=ast.Name("reversed"), args=[ast.Call(func=ast.Name("range"), args=arguments)]):
+                return self._iterate_range(target, _backwards(arguments))
+            case ast.Call(func=ast.Name("zip"), args=sequences, keywords=[]) if isinstance(target, ast.Tuple):
+                return self._iterate_many(target.elts, sequences)
+            case ast.Call(func=ast.Name("enumerate"), args=[inner], keywords=[]):
+                if not (isinstance(target, ast.Tuple) and len(target.elts) == 2):
+                    raise UnloweredError("enumerate")
+                number = self._kept(self._constant(0))
+                start, ends = self._iterate(target.elts[1], inner)
+                self._store(target.elts[0], number)
+                self._emit(ops.ADD, number, number, self._constant(1))
+                return start, ends
+        return self._iterate_many([target], [sequence])
+
+    def _iterate_range(self, target: ast.expr, arguments: Sequence[ast.expr]) -> tuple[int, list[int]]:
+        values: list[ast.expr] = [ast.Constant(0), *arguments] if len(arguments) == 1 else [*arguments]
+        first, stop, step = (self._new() for _ in range(3))
+        for register, value in zip((first, stop, step), [*values, ast.Constant(1)], strict=False):
+            self._emit(ops.MOVE, register, self._expression(value))
+        self._emit(ops.RANGE, first)
+        item = self._new()
+        start = len(self._code)
+        ends = [self._emit(ops.RANGE_NEXT, first, item, 0)]
+        self._store(target, item)
+        return start, ends
+
+    def _iterate_many(self, targets: Sequence[ast.expr], sequences: Sequence[ast.expr]) -> tuple[int, list[int]]:
+        if len(targets) != len(sequences):
+            raise UnloweredError("unpacks another number")
+        states = []
+        for sequence in sequences:
+            state, number = self._new(), self._new()
+            self._emit(ops.MOVE, state, self._expression(sequence))
+            self._emit(ops.MOVE, number, self._constant(0))
+            states.append(state)
+        items = [self._new() for _ in targets]
+        start = len(self._code)
+        ends = [self._emit(ops.NEXT, state, item, 0) for state, item in zip(states, items, strict=True)]
+        for target, item in zip(targets, items, strict=True):
+            self._store(target, item)
+        return start, ends
+
+
+def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
+    """The arguments of the range that goes back through another one with the step 1."""
+    start: ast.expr = ast.Constant(0)
+    match arguments:
+        case [stop]:
+            pass
+        case [start, stop]:
+            pass
+        case _:
+            raise UnloweredError("reversed")
+    one = ast.Constant(1)
+    return [ast.BinOp(stop, ast.Sub(), one), ast.BinOp(start, ast.Sub(), one), ast.Constant(-1)]
+
+
+def has_effects(node: ast.expr) -> bool:
+    """Whether a value may change something: it calls a function of the strategy, draws, or assigns."""
+    return any(map(_is_effect, ast.walk(node)))
+
+
+def _is_effect(node: ast.AST) -> bool:
+    match node:
+        case ast.NamedExpr() | ast.Attribute(attr="chance"):
+            return True
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name.startswith("v_") or name in ("pop", "insert")
+    return False

@@ -1,0 +1,210 @@
+"""Programs for the machine, and what they are put together of: registers and instructions."""
+
+from __future__ import annotations
+
+import ast
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labmates.workflows.populations.engine.kernel import instructions as ops
+
+MOST_REGISTERS = 400
+MOST_INSTRUCTIONS = 4000
+DESCRIPTION = "v_game_description"
+
+
+class UnloweredError(Exception):
+    """A strategy has something that there is no instruction for."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A strategy as instructions.
+
+    Attributes
+    ----------
+    code
+        Instructions, ``(instructions, 4)``; first those that make a player.
+    deciding
+        Where those of a decision begin.
+    registers
+        The first registers of a player when it begins: kinds and values in turns, attributes first, then constants.
+    words
+        How many words all registers take.
+    keeps_lists
+        Whether lists may outlive a decision.
+    """
+
+    code: NDArray[np.int16]
+    deciding: int
+    registers: NDArray[np.int64]
+    words: int
+    keeps_lists: bool
+
+
+class Register(int):
+    """A register by its number within its part; operands that are plain integers are none."""
+
+    part: str
+
+    def __new__(cls, part: str, number: int) -> Register:
+        """The register with a number within a part of the program."""
+        made = super().__new__(cls, number)
+        made.part = part
+        return made
+
+
+class Scope:
+    """The variables and functions of one function that is being inlined."""
+
+    def __init__(self, outer: Scope | None, result: Register | None) -> None:
+        self.outer = outer
+        self.result = result
+        self.ends: list[int] = []
+        self.variables: dict[str, Register] = {}
+        self.functions: dict[str, ast.FunctionDef] = {}
+
+    def find(self, name: str) -> Scope | None:
+        """The scope of a variable or function; None if it is of none."""
+        if name in self.variables or name in self.functions:
+            return self
+        return self.outer.find(name) if self.outer is not None else None
+
+
+class Assembly:
+    """A program that is put together: its registers, constants and instructions.
+
+    Parameters
+    ----------
+    node
+        The strategy's class, rewritten.
+    """
+
+    def __init__(self, node: ast.ClassDef) -> None:
+        self._code: list[list[int]] = []
+        self._attributes: dict[str, Register] = {}
+        self._constants: dict[tuple[int, Any], Register] = {}
+        self._texts = {"": 0}
+        self._locals = 0
+        self._most_locals = 2
+        self._methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
+        self._initial = [one for one in node.body if isinstance(one, ast.Assign)]
+        self._scope = Scope(None, None)
+        self._self = ""
+        self._loops: list[tuple[list[int], list[int]]] = []
+        self._inlined: list[str] = []
+
+    def _new(self) -> Register:
+        register = Register("local", self._locals)
+        self._locals += 1
+        self._most_locals = max(self._most_locals, self._locals)
+        return register
+
+    @contextmanager
+    def _temporary(self) -> Iterator[None]:
+        """Registers that are taken within are free again afterwards."""
+        before = self._locals
+        yield
+        self._locals = before
+
+    def _attribute(self, name: str) -> Register:
+        return self._attributes.setdefault(name, Register("attribute", len(self._attributes)))
+
+    def _constant(self, value: object) -> Register:
+        return self._constant_of(*self._value(value))
+
+    def _constant_of(self, kind: int, value: int | float) -> Register:
+        # 0.0 and -0.0 are equal, and so are 1 and 1.0: the word tells them apart.
+        key = kind, _Word(value)
+        return self._constants.setdefault(key, Register("constant", len(self._constants)))
+
+    def _value(self, value: object) -> tuple[int, int | float]:
+        match value:
+            case None:
+                return ops.NONE, 0
+            case bool():
+                return ops.BOOL, int(value)
+            case int() if abs(value) <= 1 << 53:
+                return ops.INT, value
+            case float():
+                return ops.FLOAT, value
+            case str():
+                return ops.TEXT, self._texts.setdefault(value, len(self._texts))
+        raise UnloweredError(f"a constant {value!r:.40}")
+
+    def _emit(self, op: int, *operands: int) -> int:
+        self._code.append([op, *operands])
+        if len(self._code) > MOST_INSTRUCTIONS:
+            raise UnloweredError("too large")
+        return len(self._code) - 1
+
+    def _patch(self, places: Sequence[int], target: int | None = None) -> None:
+        """Let jumps go to an instruction; by default the next one."""
+        for place in places:
+            row = self._code[place]
+            row[1 + ops.FORMS[row[0]].index("j")] = (len(self._code) if target is None else target) - place - 1
+
+    def _jump(self, target: int) -> None:
+        self._patch([self._emit(ops.JUMP, 0)], target)
+
+    def _made(self, into: Register | None, op: int, *operands: int) -> Register:
+        target = self._new() if into is None else into
+        self._emit(op, target, *operands)
+        return target
+
+    def _kept(self, value: Register) -> Register:
+        """A copy that nothing changes."""
+        return self._made(None, ops.MOVE, value)
+
+    def _in_a_row(self, values: Sequence[Register]) -> Register:
+        """The first of registers that follow each other, with copies of values."""
+        row = [self._new() for _ in values] or [self._new()]
+        for register, value in zip(row, values, strict=False):
+            self._emit(ops.MOVE, register, value)
+        return row[0]
+
+    def _laid_out(self, deciding: int) -> Program:
+        initial = {target.id: one.value for one in self._initial for target in one.targets
+                   if isinstance(target, ast.Name)}  # fmt: skip
+        values: list[tuple[int, int | float]] = []
+        for name in self._attributes:
+            try:
+                values.append(self._value(ast.literal_eval(initial[name])) if name in initial else (ops.UNSET, 0))
+            except ValueError as error:
+                raise UnloweredError("a constant of the class") from error
+        starts = {"attribute": 0, "constant": len(values)}
+        values += self._constants
+        starts["local"] = len(values)
+        count = len(values) + self._most_locals
+        if count > MOST_REGISTERS or len(self._code) > MOST_INSTRUCTIONS:
+            raise UnloweredError("too large")
+        code = np.zeros((len(self._code), 4), np.int16)
+        for place, row in enumerate(self._code):
+            code[place, : len(row)] = [
+                2 * (starts[one.part] + one) if isinstance(one, Register) else one for one in row
+            ]
+        words = [word for kind, value in values for word in (kind, _word(value))]
+        made = {row[0] for row in self._code}
+        makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE}) or any(
+            row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
+        )
+        stored = {row[1] for row in self._code if row[0] == ops.STORE} - {self._attributes.get(DESCRIPTION)}
+        keeps_lists = makes_lists and bool(stored)
+        return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
+
+
+class _Word(int):
+    """The word that holds a value."""
+
+    def __new__(cls, value: int | float) -> _Word:
+        return super().__new__(cls, _word(value))
+
+
+def _word(value: int | float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", value))[0]) if isinstance(value, float) else int(value)

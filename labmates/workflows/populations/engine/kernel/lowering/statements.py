@@ -1,0 +1,202 @@
+"""Instructions for `machine` from a compiled strategy: those that it can execute, of which scalars are the most part.
+
+The input is a class as `compiler` rewrites it. Methods are inlined where they are called. What has no instruction
+makes the class unfit; what raises leaves the player to Python when it comes to that.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labmates.workflows.populations.engine.kernel import instructions as ops
+from labmates.workflows.populations.engine.kernel.lowering.calls import Calls, plain_arguments
+from labmates.workflows.populations.engine.kernel.lowering.expressions import OPERATORS, has_effects
+from labmates.workflows.populations.engine.kernel.lowering.program import (
+    DESCRIPTION,
+    Program,
+    Register,
+    Scope,
+    UnloweredError,
+)
+
+
+def lower(node: ast.ClassDef) -> Program:
+    """The instructions of a strategy.
+
+    Parameters
+    ----------
+    node
+        Its class, rewritten.
+
+    Raises
+    ------
+    UnloweredError
+        If there are none for something in it.
+    """
+    lowering = _Lowering(node)
+    try:
+        return lowering.program()
+    except RecursionError as error:
+        raise UnloweredError("nested too deep") from error
+
+
+class _Lowering(Calls):
+    """A program that is made of a whole class."""
+
+    def program(self) -> Program:
+        made = self._methods.get("__init__")
+        if made is not None:
+            self._begin(made, 1)
+            self._block(made.body)
+        else:
+            self._emit(ops.STORE, self._attribute(DESCRIPTION), Register("local", 0))
+        self._patch(self._scope.ends)
+        self._emit(ops.END)
+        deciding = len(self._code)
+        call = self._methods["__call__"]
+        self._begin(call, 2)
+        self._block(call.body)
+        self._patch(self._scope.ends)
+        self._emit(ops.LEAVE)
+        return self._laid_out(deciding)
+
+    def _begin(self, function: ast.FunctionDef, most: int) -> None:
+        arguments = plain_arguments(function)
+        if not 2 <= len(arguments) <= most + 1 or function.args.defaults:
+            raise UnloweredError("other arguments than a strategy has")
+        self._self = arguments[0]
+        self._scope = Scope(None, None)
+        self._scope.variables = {name: Register("local", place) for place, name in enumerate(arguments[1:])}
+        self._locals = 2
+        self._declare(function)
+
+    def _block(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            handler: Callable[[Any], None] | None = getattr(self, f"_add_{type(statement).__name__.lower()}", None)
+            if handler is None:
+                raise UnloweredError(type(statement).__name__)
+            with self._temporary():
+                handler(statement)
+
+    def _add_pass(self, _node: ast.Pass) -> None:
+        pass
+
+    def _add_expr(self, node: ast.Expr) -> None:
+        match node.value:
+            case ast.Call(func=ast.Attribute(value=ast.Name("BaseStrategy"), attr="__init__"), args=[_, description]):
+                self._emit(ops.STORE, self._attribute(DESCRIPTION), self._expression(description))
+            case ast.Call(func=ast.Attribute(value=target, attr="append"), args=[item], keywords=[]):
+                if self._is_self(target):
+                    raise UnloweredError("a method append")
+                sequence, register = self._operands(target, item)
+                self._emit(ops.APPEND, sequence, register)
+            case value:
+                self._expression(value)
+
+    def _add_assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            value = self._kept(self._expression(node.value))
+            for target in node.targets:
+                self._store(target, value)
+            return
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            if len(target.elts) != len(node.value.elts):
+                raise UnloweredError("unpacks another number")
+            values = [self._kept(self._expression(one)) for one in node.value.elts]
+            for one, register in zip(target.elts, values, strict=True):
+                self._store(one, register)
+            return
+        into = self._variable(target.id) if isinstance(target, ast.Name) else None
+        value = self._expression(node.value, into)
+        if value is not into:
+            self._store(target, value)
+
+    def _add_augassign(self, node: ast.AugAssign) -> None:
+        match node.target:
+            case ast.Name(id=name):
+                left = self._variable(name)
+            case ast.Attribute(value=thing, attr=name) if self._is_self(thing):
+                left = self._attribute(name)
+            case _:
+                raise UnloweredError("assigns in place to something else")
+        operator = OPERATORS.get(type(node.op))
+        if operator is None:
+            raise UnloweredError("an operator in place")
+        before = self._kept(left) if has_effects(node.value) else left
+        value = self._expression(node.value)
+        if before.part != "local":
+            self._store(node.target, self._made(None, operator, before, value))
+            return
+        self._emit(operator, before, before, value)
+        if before is not left:
+            self._store(node.target, before)
+
+    def _add_return(self, node: ast.Return) -> None:
+        value = self._constant(None) if node.value is None else self._expression(node.value)
+        if self._scope.result is not None:
+            self._emit(ops.MOVE, self._scope.result, value)
+            self._scope.ends.append(self._emit(ops.JUMP, 0))
+        elif node.value is None:
+            self._scope.ends.append(self._emit(ops.JUMP, 0))
+        else:
+            self._emit(ops.ANSWER, value)
+
+    def _add_if(self, node: ast.If) -> None:
+        with self._temporary():
+            otherwise = self._condition(node.test, jump_if=False)
+        self._block(node.body)
+        if node.orelse:
+            end = self._emit(ops.JUMP, 0)
+            self._patch(otherwise)
+            self._block(node.orelse)
+            self._patch([end])
+        else:
+            self._patch(otherwise)
+
+    def _add_while(self, node: ast.While) -> None:
+        start = len(self._code)
+        with self._temporary():
+            ends = self._condition(node.test, jump_if=False)
+        self._loop(start, ends, node.body, node.orelse)
+
+    def _add_for(self, node: ast.For) -> None:
+        start, ends = self._iterate(node.target, node.iter)
+        self._loop(start, ends, node.body, node.orelse)
+
+    def _loop(self, start: int, ends: list[int], body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
+        breaks: list[int] = []
+        continues: list[int] = []
+        self._loops.append((breaks, continues))
+        self._block(body)
+        self._loops.pop()
+        self._patch(continues, start)
+        self._jump(start)
+        self._patch(ends)
+        self._block(orelse)
+        self._patch(breaks)
+
+    def _add_break(self, _node: ast.Break) -> None:
+        self._loops[-1][0].append(self._emit(ops.JUMP, 0))
+
+    def _add_continue(self, _node: ast.Continue) -> None:
+        self._loops[-1][1].append(self._emit(ops.JUMP, 0))
+
+    def _add_try(self, node: ast.Try) -> None:
+        # What raises is left to Python, and with it what is done then.
+        self._block([*node.body, *node.orelse])
+
+    def _add_raise(self, _node: ast.Raise) -> None:
+        self._emit(ops.LEAVE)
+
+    def _add_assert(self, node: ast.Assert) -> None:
+        true = self._condition(node.test, jump_if=True)
+        self._emit(ops.LEAVE)
+        self._patch(true)
+
+    def _add_functiondef(self, node: ast.FunctionDef) -> None:
+        if any(isinstance(one, ast.Nonlocal) for one in ast.walk(node)):
+            raise UnloweredError("Nonlocal")
+        self._scope.functions[node.name] = node

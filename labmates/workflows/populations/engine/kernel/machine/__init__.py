@@ -1,0 +1,1 @@
+"""The machine that executes compiled strategies as numbers (`lowering`), without Python: many times faster."""

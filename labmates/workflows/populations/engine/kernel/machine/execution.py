@@ -1,0 +1,323 @@
+"""The loop that executes compiled strategies as numbers (`lowering`), without Python: many times faster.
+
+It does what Python and numpy do, to the bit, or nothing: whatever raises, is too large, or is not done here, leaves the
+player to Python, which plays its game again from the start. All that a strategy can name are the registers of its
+player, and sequences on the heap that are checked at each access.
+"""
+
+# ruff: noqa: F403, F405, SIM109
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from labmates.workflows.populations.engine.kernel.instructions import *
+from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
+from labmates.workflows.populations.engine.kernel.machine.functions import call_function
+from labmates.workflows.populations.engine.kernel.machine.layout import (
+    COMPENSATED,
+    DECIDING,
+    FRAME,
+    FRAME_WORDS,
+    HEAP_END,
+    HEAP_WORDS,
+    INITIAL,
+    KEEPS,
+    KEPT_END,
+    KEPT_NEXT,
+    LEFT,
+    LOCALS,
+    MAKING,
+    MY_ACTIONS,
+    NEXT_FREE,
+    PARAMETERS,
+    RANDOM_WORDS,
+    ROUNDS,
+    SEEN,
+    STREAM,
+    Words,
+)
+from labmates.workflows.populations.engine.kernel.machine.memory import (
+    append,
+    index_in,
+    length_of,
+    load_item,
+    new_list,
+    pop,
+    set_number,
+    slice_of,
+)
+from labmates.workflows.populations.engine.kernel.machine.operators import (
+    are_close,
+    binary,
+    calculate_quickly,
+    combinations,
+    greater_or_lesser,
+    is_in,
+    is_same,
+    truth_of,
+)
+from labmates.workflows.populations.engine.kernel.machine.twister import random_below, random_number
+
+
+@compiled
+def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int:
+    """Execute instructions until there is an answer: 0 and 1 are moves; `LEFT`."""
+    for _ in range(INSTRUCTION_LIMIT):
+        here = 4 * at
+        op = code[here]
+        first, second, third = frame + code[here + 1], frame + code[here + 2], frame + code[here + 3]
+        at += 1
+        if op <= NOT_EQUAL:
+            if not calculate_quickly(memory, reals, op, first, second, third):
+                return LEFT
+        elif op == JUMP_FALSE or op == JUMP_TRUE:
+            kind = memory[first]
+            truth = memory[first + 1] != 0 if kind in (BOOL, NUMPY_BOOL) else truth_of(memory, reals, first)
+            if truth < 0:
+                return LEFT
+            if (truth > 0) == (op == JUMP_TRUE):
+                at += code[here + 2]
+        elif op == MOVE:
+            if memory[second] == UNSET:
+                return LEFT
+            value = memory[second + 1]
+            memory[first] = memory[second]
+            memory[first + 1] = value
+        elif op == STORE:
+            kind, value = memory[second], memory[second + 1]
+            if kind == UNSET or (kind >= HISTORY and not (kind >= LIST and memory[KEEPS])):
+                return LEFT
+            memory[first] = kind
+            memory[first + 1] = value
+        elif op == JUMP:
+            at += code[here + 1]
+        elif op == ITEM:
+            index = index_in(memory, second, third)
+            if index < 0:
+                return LEFT
+            load_item(memory, second, index, first)
+        elif op == ANSWER:
+            return memory[first + 1] if memory[first] == ACTION else LEFT
+        elif op == ATTRIBUTE:
+            if not _attribute(memory, first, second, code[here + 3]) or memory[first] == UNSET:
+                return LEFT
+        elif op == CALL:
+            if not call_function(memory, reals, code[here + 3], first, second):
+                return LEFT
+        elif op == MAXIMUM or op == MINIMUM:
+            if not greater_or_lesser(memory, reals, op, first, second, third):
+                return LEFT
+        elif op == RANGE_NEXT or op == NEXT:
+            more = _next_of_range(memory, first, second) if op == RANGE_NEXT else _next_item(memory, first, second)
+            if more < 0:
+                return LEFT
+            if more == 0:
+                at += code[here + 3]
+        elif not _execute_rare(op, code[here + 3], memory, reals, first, second, third):
+            if op == END:
+                return 0
+            if op != JUMP_SET:
+                return LEFT
+            at += code[here + 2]
+    return LEFT
+
+
+@compiled
+def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int, second: int, third: int) -> bool:
+    """An instruction that is rare; False if Python has to do it, or a jump is to be taken."""
+    if op == BIT_AND or op == BIT_OR or op == SUM_ADD:
+        if op == SUM_ADD and COMPENSATED and memory[third] == FLOAT:
+            return False
+        return binary(memory, reals, ADD if op == SUM_ADD else op, first, second, third)
+    if op == IS:
+        return is_same(memory, first, second, third)
+    if op == SLICE:
+        return slice_of(memory, first, second, third)
+    if op == APPEND:
+        return append(memory, first, second)
+    if op == NEW_LIST or op == NEW_TUPLE:
+        start = new_list(memory, first, LIST if op == NEW_LIST else TUPLE, number, number)
+        for word in range(0, 2 * number if start >= 0 else 0, 2):
+            if memory[second + word] == HISTORY:
+                return False
+            memory[start + word] = memory[second + word]
+            memory[start + word + 1] = memory[second + word + 1]
+        return start >= 0
+    if op == IS_KIND:
+        return memory[second] != UNSET and set_number(memory, reals, first, BOOL, number >> memory[second] & 1, 0.0)
+    if op == IS_CLOSE:
+        return are_close(memory, reals, first, second)
+    if op == POP:
+        return pop(memory, first, second, number)
+    if op == COMBINATIONS:
+        return combinations(memory, first, second, third)
+    if op == RANGE:
+        return _begin_range(memory, first)
+    if op == RANDOM:
+        return random_number(memory, reals, first)
+    if op == RANDOM_BELOW:
+        return random_below(memory, first, second)
+    if op == UNSET_REGISTER:
+        memory[first] = UNSET
+        return True
+    if op == JUMP_SET:
+        return memory[first] == UNSET
+    if op == ATTRIBUTE_OR_UNSET:
+        return _attribute(memory, first, second, number)
+    if op == SET_ITEM:
+        index = index_in(memory, first, second)
+        if memory[first] != LIST or index < 0 or memory[third] == UNSET or memory[third] == HISTORY:
+            return False
+        place = memory[memory[first + 1] + 2] + 2 * index
+        memory[place] = memory[third]
+        memory[place + 1] = memory[third + 1]
+        return True
+    return op == CONTAINS and is_in(memory, reals, first, second, third)
+
+
+@compiled
+def _attribute(memory: Words, target: int, register: int, name: int) -> bool:
+    """An attribute; the target is unset if there is none, and False if Python has to say."""
+    kind, length = memory[register], length_of(memory, register)
+    memory[target] = UNSET
+    if kind == DESCRIPTION:
+        if name < N_PARAMETERS:
+            memory[target] = memory[PARAMETERS + 2 * name]
+            memory[target + 1] = memory[PARAMETERS + 2 * name + 1]
+        return True
+    if kind == HISTORY:
+        rounds = memory[ROUNDS]
+        if name == ROUND_NUMBER:
+            memory[target] = INT
+            memory[target + 1] = rounds
+        elif ARRAY_NAMES <= name < ARRAY_NAMES + 3:
+            which = name - ARRAY_NAMES
+            memory[target] = BOOLS if which == 0 else FLOATS if which == 1 else INTS
+            memory[target + 1] = memory[MY_ACTIONS + which] << LENGTH_BITS | rounds
+        return True
+    if name == SIZE and BOOLS <= kind <= FLOATS:
+        memory[target] = INT
+        memory[target + 1] = length
+        return True
+    if name == VALUE and kind == ACTION:
+        memory[target + 1] = memory[register + 1]
+        memory[target] = INT
+        return True
+    return False
+
+
+@compiled
+def _begin_range(memory: Words, first: int) -> bool:
+    """Check the start, stop and step of a range; the start counts from now on."""
+    for place in range(first, first + 6, 2):
+        if memory[place] not in (INT, NUMPY_INT, BOOL):
+            return False
+    memory[first] = INT
+    return memory[first + 5] != 0
+
+
+@compiled
+def _next_of_range(memory: Words, first: int, item: int) -> int:
+    """Put the next number of a range into a register: 1, 0 at its end, -1 if it is no range."""
+    step = memory[first + 5]
+    if memory[first] != INT:
+        return -1
+    if (memory[first + 1] >= memory[first + 3]) if step > 0 else (memory[first + 1] <= memory[first + 3]):
+        return 0
+    memory[item] = INT
+    memory[item + 1] = memory[first + 1]
+    memory[first + 1] += step
+    return 1
+
+
+@compiled
+def _next_item(memory: Words, first: int, item: int) -> int:
+    """Put the next item of a sequence into a register: 1, 0 at its end, -1 if there is no sequence."""
+    length, index = length_of(memory, first), memory[first + 3]
+    if length < 0 or memory[first + 2] != INT or index < 0:
+        return -1
+    if index >= length:
+        return 0
+    memory[first + 3] = index + 1
+    load_item(memory, first, index, item)
+    return 1
+
+
+@intrinsic
+def _pointer(_context: Any, array: Any) -> Any:
+    """A pointer to the first item of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    pointer: Any = types.CPointer
+    return pointer(array.dtype)(array), generate
+
+
+_POINTER: Any = _pointer
+
+
+@compiled
+def decide(
+    code: Any, initial: Any, memory_array: Any, players: Any, asked: Any, rounds: int, stocks: Any, answers: Any
+) -> None:
+    """Let players decide.
+
+    Parameters
+    ----------
+    code
+        Instructions of all strategies, ``(instructions, 4)``.
+    initial
+        The first registers of all strategies.
+    memory_array
+        All words that players use.
+    players
+        A row for each; see `FRAME` and the other columns.
+    asked
+        The rows of those who decide.
+    rounds
+        How many have been played.
+    stocks
+        What each player is told is in the pool; empty in a game without one.
+    answers
+        One for each who decides, to be filled: 0, 1 or `LEFT`.
+    """
+    instructions = _POINTER(code)
+    memory, reals = _POINTER(memory_array), _POINTER(memory_array.view(np.float64))
+    memory[ROUNDS] = rounds
+    for place in range(len(asked)):
+        player = asked[place]
+        row = players[player]
+        frame = row[FRAME]
+        memory[STREAM] = row[RANDOM_WORDS]
+        memory[KEEPS] = int(row[KEPT_END] > 0)
+        memory[NEXT_FREE] = row[KEPT_NEXT]
+        memory[HEAP_END] = row[KEPT_END] if memory[KEEPS] else row[KEPT_NEXT] + HEAP_WORDS
+        for which in range(3):
+            memory[MY_ACTIONS + which] = row[SEEN + which]
+        first = frame + row[LOCALS]
+        if rounds == 0:
+            for word in range(row[LOCALS]):
+                memory[frame + word] = initial[row[INITIAL] + word]
+            memory[first] = DESCRIPTION
+            if _execute(instructions, row[MAKING], memory, reals, frame) == LEFT:
+                answers[place] = LEFT
+                continue
+        # What an earlier decision has left here names sequences that are no more.
+        for register in range(first, frame + row[FRAME_WORDS], 2):
+            memory[register] = UNSET
+        memory[first] = HISTORY
+        if len(stocks):
+            memory[first + 2] = NUMPY_FLOAT if rounds else INT
+            if rounds:
+                reals[first + 3] = stocks[player]
+            else:
+                memory[first + 3] = int(stocks[player])
+        answers[place] = _execute(instructions, row[DECIDING], memory, reals, frame)
+        if memory[KEEPS]:
+            row[KEPT_NEXT] = memory[NEXT_FREE]

@@ -1,0 +1,30 @@
+"""Where everything is in the memory of the machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from labmates.workflows.populations.engine.kernel.instructions import LENGTH_BITS
+
+LEFT = 2
+"""An answer: the player is left to Python. 0 and 1 are its moves."""
+NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS = range(8)
+"""Words of the memory that say where the rest is: `STREAM` is the player's random numbers, 0 if it has none, and
+`KEEPS` whether its lists outlive a decision."""
+HEAP_WORDS = 1 << 15
+"""Heap for a decision, which the next one uses again."""
+PARAMETERS = 16
+"""Where the registers with the game's parameters are."""
+MAKING, DECIDING, INITIAL, LOCALS, FRAME_WORDS, FRAME, RANDOM_WORDS, KEPT_NEXT, KEPT_END, SEEN = range(10)
+"""Columns of a player's row: its code, where its first registers are, where those of a decision begin, and how many
+words all its registers take; where these are, its random numbers and its heap, which ends where it keeps its own;
+and from `SEEN` on where its actions, payoffs and counts of cooperators are."""
+PLAYER_COLUMNS = SEEN + 3
+LARGEST = 1 << 53
+"""Integers beyond this one are left to Python: up to it they are exact as floats."""
+LENGTH_MASK = (1 << LENGTH_BITS) - 1
+COMPENSATED = sys.version_info >= (3, 12)
+WORDS = 624
+Words = Any
+"""A pointer to integers or floats; an array would be seven arguments of each function."""
