@@ -149,7 +149,8 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
             if game is None:
                 known = ", ".join(get_args(Game))
                 raise UsageError(f"which game is {file.path} for? Give it with --game ({known})")
-            for checked in check_strategies(workers, game, workers.load(file.path.name, read_text(file.path))):
+            loaded = workers.load(file.path.name, read_text(file.path), lowered=False)
+            for checked in check_strategies(workers, game, loaded):
                 total += 1
                 wrong += bool(checked.problems)
                 yield _checked(file.path, game, checked)

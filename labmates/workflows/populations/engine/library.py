@@ -345,7 +345,7 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
             raise UsageError(f"{target.path} is there already and differs from {file.path}")
         targets.append(target)
     for file, target in zip(files, targets, strict=True):
-        found = workers.load(file.path.name, read_text(file.path))
+        found = workers.load(file.path.name, read_text(file.path), lowered=False)
         target.path.parent.mkdir(parents=True, exist_ok=True)
         if file.path.resolve() != target.path.resolve():
             shutil.copyfile(file.path, target.path)

@@ -100,13 +100,15 @@ class Workers:
         other._settings, other._sources, other.loaded = self._settings, [*self._sources], [*self.loaded]
         return other
 
-    def load(self, name: str, text: str) -> list[Loaded]:
+    def load(self, name: str, text: str, *, lowered: bool = True) -> list[Loaded]:
         """Read a file of strategies; nothing of it is run.
 
         Parameters
         ----------
         name
             What the file is called in errors.
+        lowered
+            Whether its strategies may be played by the machine, for which it is read more slowly.
 
         Raises
         ------
@@ -117,7 +119,7 @@ class Workers:
             connection = self._fork("source")
             with connection:
                 try:
-                    send(connection, {"name": name}, text.encode("utf-8", "surrogatepass"))
+                    send(connection, {"name": name, "lowered": lowered}, text.encode("utf-8", "surrogatepass"))
                     told, data = receive(connection)
                 except ClosedError as error:
                     raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error

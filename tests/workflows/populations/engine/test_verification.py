@@ -145,7 +145,8 @@ def _operand(role: str, chance: random.Random, first: int, words: int, jump: int
     simple = {"j": jump, "a": chance.randrange(len(ops.ATTRIBUTES)), "f": chance.randrange(len(ops.FUNCTIONS)),
               "n": chance.randint(0, 2)}  # fmt: skip
     least = 0 if role == "r" else first
-    return simple[role] if role in simple else chance.randrange(least, words - (6 if role == "4" else 4), 2)
+    end = max(least + 2, words - (6 if role == "4" else 4))
+    return simple[role] if role in simple else chance.randrange(least, end, 2)
 
 
 def _as_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:

@@ -19,6 +19,7 @@ from typing import Any
 from labmates.workflows.populations.engine.kernel.lowering.program import Program, UnloweredError
 from labmates.workflows.populations.engine.kernel.lowering.statements import lower
 from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
+from labmates.workflows.populations.engine.kernel.syntax import children, walk
 
 PREFIX = "v_"
 _HAS_MACHINE = find_spec("numba") is not None
@@ -80,7 +81,7 @@ class Compiled:
     program: Program | None
 
 
-def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
+def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: bool = True) -> Compiled:
     """The code of a strategy's class that fits the subset.
 
     The code is to be executed with `names.compiled_names`. The class is changed.
@@ -89,6 +90,8 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
     ----------
     imported
         What names of the file stand for; see `imported_names`.
+    lowered
+        Whether to make the program for the machine, too.
 
     Raises
     ------
@@ -99,13 +102,13 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
         made = _Class(node, imported)
         rewritten = made.rewritten()
         module = ast.Module(body=[rewritten], type_ignores=[])
-        for inner in ast.walk(module):
+        for inner in walk(module):
             vars(inner).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
         code: CodeType = compile(module, "strategy", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
     try:
-        program = lower(rewritten) if _HAS_MACHINE else None
+        program = lower(rewritten) if lowered and _HAS_MACHINE else None
     except UnloweredError:
         program = None
     return Compiled(code, made.draws, program)
@@ -213,11 +216,11 @@ class _Function(ast.NodeTransformer):
     def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
         self._class = outer
         self._self: str = around._self if around is not None else node.args.args[0].arg
-        assigned = list(_assigned(node))
+        inner: set[str] = set()
+        assigned = list(_assigned(node, inner))
         if assigned.count(self._self) != (around is None):
             # It would be another thing, whose attributes all players share.
             raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
-        inner = {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node}
         self._functions: set[str] = inner | (around._functions if around is not None else set())
         self._variables: set[str] = {*assigned} | (around._variables if around is not None else set())
 
@@ -496,8 +499,8 @@ class _Function(ast.NodeTransformer):
         raise UnfitError(f"line {node.lineno}: super().__init__")
 
 
-def _assigned(node: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
-    """The variables of a function: those of functions within it are left out."""
+def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterator[str]:
+    """The variables of a function, without those of functions within it, whose names are added to `functions`."""
     arguments = node.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg):
         if argument is not None:
@@ -512,13 +515,14 @@ def _assigned(node: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
             case ast.ExceptHandler(name=str(name)):
                 yield name
             case ast.FunctionDef(name=name):
+                functions.add(name)
                 yield name
                 continue
             case ast.Lambda() | ast.Constant():
                 continue
             case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
                 raise UnfitError(f"{type(one).__name__} within a function")
-        waiting += ast.iter_child_nodes(one)
+        waiting += children(one)
 
 
 def _check_places(node: ast.Call, most: int) -> None:

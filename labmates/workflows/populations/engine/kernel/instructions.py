@@ -122,7 +122,7 @@ FORMS: Final = {
     JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
     RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4",
 }  # fmt: skip
-"""The operands of each instruction: `r` any register; `w` a register of a decision, and `2`, `3` and `4` the first of so
+"""The operands of each instruction: `r` any register; `w` a register of a decision; `2`, `3` and `4` the first of so
 many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from the operand before."""
 
 ATTRIBUTES: Final = (

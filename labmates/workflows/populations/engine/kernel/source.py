@@ -97,7 +97,7 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     head, data = receive(connection)
     gc.disable()
     try:
-        sources = list(read_source(data.decode(), head["name"]))
+        sources = list(read_source(data.decode(), head["name"], lowered=head["lowered"]))
     except (UnreadableError, UnicodeDecodeError) as error:
         send(connection, {"error": str(error)})
         return
@@ -140,8 +140,8 @@ def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[So
         yield Source(Found(**facts), compiled, code, program)
 
 
-def read_source(text: str, name: str) -> Iterator[Source]:
-    """The strategies of a file.
+def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Source]:
+    """The strategies of a file; `lowered` also for the machine.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def read_source(text: str, name: str) -> Iterator[Source]:
     if len(strategies) > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {len(strategies)} strategies; at most {_MOST_CLASSES} are allowed")
     try:
-        yield from _read(_File(text.splitlines(keepends=True), _without(tree, strategies), name), strategies)
+        yield from _read(_File(text.splitlines(keepends=True), _without(tree, strategies), name), strategies, lowered)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
 
@@ -181,14 +181,14 @@ class _File:
         return "".join(self.lines[node.lineno - 1 : node.end_lineno])
 
 
-def _read(file: _File, strategies: list[ast.ClassDef]) -> Iterator[Source]:
+def _read(file: _File, strategies: list[ast.ClassDef], lowered: bool) -> Iterator[Source]:
     for node in strategies:
         source = file.text(node)
         found = _found(node, file.problems)
         try:
             if found.problems or file.names is None or len(source) > MOST_CHARACTERS:
                 raise UnfitError
-            made = compile_class(node, file.names)
+            made = compile_class(node, file.names, lowered=lowered)
             yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
         except UnfitError:
             yield _alone(file, node.lineno, source, found)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions
 from labmates.workflows.populations.engine.kernel.lowering.program import Register, Scope, UnloweredError
+from labmates.workflows.populations.engine.kernel.syntax import children, walk
 
 _FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS)} | {
     "numpy_asarray": ops.NUMPY_ARRAY
@@ -267,12 +268,12 @@ def _assigned(function: ast.FunctionDef) -> list[str]:
                 names[name] = None
             case ast.Name() | ast.Constant() | ast.FunctionDef() | ast.ListComp() | ast.GeneratorExp() | ast.Lambda():
                 continue
-        waiting += ast.iter_child_nodes(node)
+        waiting += children(node)
     return [*names]
 
 
 def _stored(target: ast.expr) -> list[str]:
-    return [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
+    return [one.id for one in walk(target) if isinstance(one, ast.Name)]
 
 
 def _kinds_of(types: Sequence[ast.expr]) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.program import Assembly, Register, UnloweredError
+from labmates.workflows.populations.engine.kernel.syntax import walk
 
 OPERATORS: dict[type[ast.AST], int] = {
     ast.Add: ops.ADD, ast.Sub: ops.SUBTRACT, ast.Mult: ops.MULTIPLY, ast.Div: ops.DIVIDE,
@@ -263,7 +264,7 @@ def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
 
 def has_effects(node: ast.expr) -> bool:
     """Whether a value may change something: it calls a function of the strategy, draws, or assigns."""
-    return any(map(_is_effect, ast.walk(node)))
+    return any(map(_is_effect, walk(node)))
 
 
 def _is_effect(node: ast.AST) -> bool:

@@ -20,6 +20,7 @@ from labmates.workflows.populations.engine.kernel.lowering.program import (
     Scope,
     UnloweredError,
 )
+from labmates.workflows.populations.engine.kernel.syntax import walk
 
 
 def lower(node: ast.ClassDef) -> Program:
@@ -197,6 +198,6 @@ class _Lowering(Calls):
         self._patch(true)
 
     def _add_functiondef(self, node: ast.FunctionDef) -> None:
-        if any(isinstance(one, ast.Nonlocal) for one in ast.walk(node)):
+        if any(isinstance(one, ast.Nonlocal) for one in walk(node)):
             raise UnloweredError("Nonlocal")
         self._scope.functions[node.name] = node
