@@ -63,7 +63,7 @@ def _as_written(cell: str) -> str:
 def finite(text: str) -> float | None:
     """The number that a cell holds; None if it is no finite one."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None

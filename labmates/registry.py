@@ -194,10 +194,10 @@ def _may_be_declared(group: str) -> bool:
 def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
     from importlib.metadata import entry_points
 
-    found: dict[str, list[EntryPoint]] = {}
+    by_name: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=group):
-        found.setdefault(point.name, []).append(point)
-    return found
+        by_name.setdefault(point.name, []).append(point)
+    return by_name
 
 
 @cache

@@ -114,15 +114,15 @@ def find_objects(text: str) -> Iterator[Parsed]:
     at = text.find("{")
     while at >= 0 and failures < MOST_FAILURES:
         try:
-            found = reader.read(at)
+            parsed = reader.read(at)
         except TooMuchWorkError:
             return
         except RelaxedJSONError:
             failures += 1
             end = at + 1
         else:
-            yield found
-            end = found.end
+            yield parsed
+            end = parsed.end
         at = text.find("{", end)
 
 
@@ -179,24 +179,24 @@ class Reader:
 
     def _object(self, depth: int) -> dict[str, Any]:
         self.at += 1
-        found: dict[str, Any] = {}
-        while self._goes_on("}", first=not found):
+        values: dict[str, Any] = {}
+        while self._goes_on("}", first=not values):
             key = self._key()
             self._skip()
             self._expect(":")
             self._skip()
             value = self._value(depth + 1, in_object=True)
-            found[key] = Unusable(f"the key {_cut(key)!r} is given twice") if key in found else value
-        return found
+            values[key] = Unusable(f"the key {_cut(key)!r} is given twice") if key in values else value
+        return values
 
     def _list(self, mark: str, depth: int) -> list[Any]:
         if mark == "(":
             self._mend(TUPLE)
         self.at += 1
-        found: list[Any] = []
-        while self._goes_on(_CLOSING[mark], first=not found):
-            found.append(self._value(depth + 1, in_object=False))
-        return found
+        values: list[Any] = []
+        while self._goes_on(_CLOSING[mark], first=not values):
+            values.append(self._value(depth + 1, in_object=False))
+        return values
 
     def _goes_on(self, closing: str, *, first: bool) -> bool:
         """Step to the next entry; tell whether there is one."""
@@ -228,28 +228,28 @@ class Reader:
         return bare[0]
 
     def _string(self) -> str:
-        found = _STRINGS[self._mark()].match(self.text, self.at)
-        if found is None:
+        match = _STRINGS[self._mark()].match(self.text, self.at)
+        if match is None:
             self.work -= UNCLOSED_WORK
             self._fail("a text is not closed")
         if self._mark() != '"':
             self._mend(QUOTES)
-        body = _ESCAPE.sub(_as_json, found[1])
-        if "\\_" in found[1]:
+        body = _ESCAPE.sub(_as_json, match[1])
+        if "\\_" in match[1]:
             self._mend(ESCAPE)
         try:
             text: str = json.loads(f'"{body}"', strict=False)
         except ValueError:
             self._fail("a text has an unknown escape")
-        self.at = found.end()
+        self.at = match.end()
         return text
 
     def _scalar(self, *, in_object: bool) -> Any:
         begin = self.at
-        found = (_COMMAS.match(self.text, begin) if in_object else None) or _WORD.match(self.text, begin)
-        if found is None:
+        match = (_COMMAS.match(self.text, begin) if in_object else None) or _WORD.match(self.text, begin)
+        if match is None:
             self._fail("expected a value")
-        self.at = begin + len(found[0].rstrip())
+        self.at = begin + len(match[0].rstrip())
         word = self.text[begin : self.at]
         if word in _CONSTANTS:
             return _CONSTANTS[word]
@@ -308,11 +308,11 @@ def read_number(text: str) -> int | float | Unusable:
     return value if math.isfinite(value) else Unusable("a number is out of range")
 
 
-def _as_json(found: re.Match[str]) -> str:
+def _as_json(match: re.Match[str]) -> str:
     """An escape, or a quotation mark within other quotes, as JSON writes it."""
-    if found[0].startswith("\\x") and len(found[0]) > 2:
-        return f"\\u00{found[0][2:]}"
-    return _AS_JSON.get(found[0], found[0])
+    if match[0].startswith("\\x") and len(match[0]) > 2:
+        return f"\\u00{match[0][2:]}"
+    return _AS_JSON.get(match[0], match[0])
 
 
 def _cut(text: str) -> str:

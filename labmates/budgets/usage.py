@@ -86,19 +86,19 @@ def read_usage(
     Some servers leave reasoning out of the output tokens; this is seen from a total that is the sum of all
     three, and corrected.
     """
-    found: Mapping[str, Any] = reported or {}
-    details = found.get("output_token_details")
+    counts: Mapping[str, Any] = reported or {}
+    details = counts.get("output_token_details")
     thought = read_count(details.get("reasoning")) if isinstance(details, Mapping) else None
-    parts = found.get("input_token_details")
+    parts = counts.get("input_token_details")
     parts = parts if isinstance(parts, Mapping) else {}
     cached = read_count(parts.get("cache_read")) or 0
     # LangChain gives either the whole or its parts, and then 0 as the whole.
     written = sum(read_count(parts.get(name)) or 0 for name in _WRITTEN)
-    input_tokens, output_tokens = read_count(found.get("input_tokens")), read_count(found.get("output_tokens"))
+    input_tokens, output_tokens = read_count(counts.get("input_tokens")), read_count(counts.get("output_tokens"))
     if (
         thought
         and input_tokens
-        and read_count(found.get("total_tokens")) == input_tokens + (output_tokens or 0) + thought
+        and read_count(counts.get("total_tokens")) == input_tokens + (output_tokens or 0) + thought
     ):
         output_tokens = (output_tokens or 0) + thought
     estimated_output = 0 if output_tokens else output()

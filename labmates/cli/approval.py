@@ -48,10 +48,10 @@ def read_answer(line: str) -> bool | str | None:
     >>> read_answer("no: use the median")
     'use the median'
     """
-    found = _ANSWER.fullmatch(line.strip())
-    if found is None:
+    match = _ANSWER.fullmatch(line.strip())
+    if match is None:
         return None
-    is_yes, more = found[1].lower().startswith("y"), found[2]
+    is_yes, more = match[1].lower().startswith("y"), match[2]
     if is_yes:
         return None if more else True
     return more

@@ -72,7 +72,7 @@ def calibrate(
     asked = asked.resolved(Catalog(asked.models))
     panel = make_panel(asked.judges, always=())
     with Store(store) as database:
-        found = run_until_stopped(
+        calibrations = run_until_stopped(
             work(
                 database,
                 panel,
@@ -85,25 +85,25 @@ def calibrate(
                 notify=lambda text: err().print(clean(text), markup=False),
             )
         )
-    if found is None:
+    if calibrations is None:
         err().print("Interrupted. Replies and batches are kept: run the same command to resume.", markup=False)
         return 130
-    for one in found:
+    for calibration in calibrations:
         if as_json:
-            print_json(_json(one))
+            print_json(_json(calibration))
         else:
-            _print(one)
+            _print(calibration)
     if not as_json:
         _print_screening()
-    return 0 if all(map(_scored, found)) else 1
+    return 0 if all(map(_scored, calibrations)) else 1
 
 
 calibrate.params += options_of(ModelOptions)
 
 
-def _scored(found: Calibration) -> bool:
+def _scored(calibration: Calibration) -> bool:
     """Whether the judge scored any report that is not empty."""
-    return any(value is not None for one in found.rated if one.specimen.text for value in one.scores.values())
+    return any(value is not None for one in calibration.rated if one.specimen.text for value in one.scores.values())
 
 
 def _watch(done: int, all_: int) -> None:
@@ -111,24 +111,28 @@ def _watch(done: int, all_: int) -> None:
         err().print(f"{done} of {all_} verdicts", markup=False)
 
 
-def _print(found: Calibration) -> None:
+def _print(calibration: Calibration) -> None:
     from labmates.budgets.money import show_dollars
 
-    out().print(f"\n{found.judge} (version {found.version}) on {found.task}", style="bold", markup=False)
+    out().print(
+        f"\n{calibration.judge} (version {calibration.version}) on {calibration.task}", style="bold", markup=False
+    )
     headings = ["metric", "reports", "unscored", "Spearman", "Kendall", "mean error", "mean |error|"]
     rows = []
-    for fit in found.fits:
+    for fit in calibration.fits:
         numbers = (fit.spearman, fit.kendall, fit.mean_error, fit.mean_absolute_error)
         rows.append([fit.metric, str(fit.reports), str(fit.unscored), *map(_number, numbers)])
     print_grid(headings, rows, [heading != "metric" for heading in headings])
     headings = ["order in the report", "metric", "pairs", "moved (mean)", "moved (most)"]
-    rows = [[move.order, move.metric, str(move.pairs), _number(move.mean), _number(move.most)] for move in found.moves]
+    rows = [
+        [move.order, move.metric, str(move.pairs), _number(move.mean), _number(move.most)] for move in calibration.moves
+    ]
     print_grid(headings, rows, [place > 1 for place in range(len(headings))])
-    out().print(_verdict(found), markup=False)
-    if found.calls:
-        tokens = found.input_tokens + found.output_tokens
-        calls = f"{found.calls} model calls ({found.cached_calls} replayed from the store)"
-        out().print(f"{calls}, {tokens:,} tokens, {show_dollars(found.cost)}", markup=False)
+    out().print(_verdict(calibration), markup=False)
+    if calibration.calls:
+        tokens = calibration.input_tokens + calibration.output_tokens
+        calls = f"{calibration.calls} model calls ({calibration.cached_calls} replayed from the store)"
+        out().print(f"{calls}, {tokens:,} tokens, {show_dollars(calibration.cost)}", markup=False)
 
 
 def _print_screening() -> None:
@@ -139,31 +143,31 @@ def _print_screening() -> None:
     print_grid(["sentences", "number", "flagged", "removed"], rows, [False, True, True, True])
 
 
-def _verdict(found: Calibration) -> str:
-    return f"It {_follows(found)}, and {_obeys(found)}."
+def _verdict(calibration: Calibration) -> str:
+    return f"It {_follows(calibration)}, and {_obeys(calibration)}."
 
 
-def _follows(found: Calibration) -> str:
-    known = {fit.metric: fit.spearman for fit in found.fits if fit.spearman is not None}
+def _follows(calibration: Calibration) -> str:
+    known = {fit.metric: fit.spearman for fit in calibration.fits if fit.spearman is not None}
     if not known:
         return "scored too little to tell whether it follows the known scores"
     astray = [metric for metric, value in known.items() if value < TRUSTED_ORDER]
     return f"does not follow the known {' and '.join(astray)}" if astray else "follows the known scores"
 
 
-def _obeys(found: Calibration) -> str:
-    means = [(move.order, move.mean) for move in found.moves if move.mean is not None]
+def _obeys(calibration: Calibration) -> str:
+    means = [(move.order, move.mean) for move in calibration.moves if move.mean is not None]
     if not means:
         return "scored too little to tell whether it obeys orders in a report"
     obeyed = dict.fromkeys(order for order, mean in means if mean > TRUSTED_MOVE)
     return f"obeys {' and '.join(obeyed)} orders in a report" if obeyed else "is not moved by orders in a report"
 
 
-def _json(found: Calibration) -> dict[str, Any]:
+def _json(calibration: Calibration) -> dict[str, Any]:
     from labmates.budgets.money import format_dollars
     from labmates.judges.corpus import measure_screening
 
-    data = {name: value for name, value in asdict(found).items() if name != "rated"}
+    data = {name: value for name, value in asdict(calibration).items() if name != "rated"}
     data["screening"] = [asdict(one) for one in measure_screening()]
     reports = [
         {
@@ -174,9 +178,9 @@ def _json(found: Calibration) -> dict[str, Any]:
             "scores": one.scores,
             "reasons": one.reasons,
         }
-        for one in found.rated
+        for one in calibration.rated
     ]
-    return {**data, "cost": format_dollars(found.cost), "reports": reports}
+    return {**data, "cost": format_dollars(calibration.cost), "reports": reports}
 
 
 def _number(value: float | None) -> str:

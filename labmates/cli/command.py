@@ -71,11 +71,11 @@ def options_for(values: Mapping[str, Any]) -> Iterator[str]:
         elif value is True:
             yield flag(name)
         elif isinstance(value, dict):
-            for key, one in value.items():
-                yield from (flag(name), f"{key}={one}")
+            for key, entry in value.items():
+                yield from (flag(name), f"{key}={entry}")
         elif isinstance(value, list):
-            for one in value:
-                yield from (flag_of_one(name), str(one))
+            for entry in value:
+                yield from (flag_of_one(name), str(entry))
         else:
             yield from (flag(name), str(value))
 

@@ -44,8 +44,8 @@ def _words(event: Event, bodies: Bodies) -> str:
             text = f"phase {event.number + 1} ({event.reason}) {event.status}"
         case "llm_call":
             calls = [call["name"] for call in bodies[event.reply].get("tool_calls", ())]
-            said = f"calls {', '.join(calls)}" if calls else bodies[event.reply]["content"]
-            text = f"{event.input_tokens} + {event.output_tokens} tokens: {said}"
+            content = f"calls {', '.join(calls)}" if calls else bodies[event.reply]["content"]
+            text = f"{event.input_tokens} + {event.output_tokens} tokens: {content}"
         case "tool_call":
             text = f"{event.tool} ({event.status or ('ok' if event.ok else 'error')})"
         case "charge":

@@ -200,11 +200,11 @@ def model_options_with_defaults() -> list[click.Parameter]:
 
 def useless(kind: str) -> list[str]:
     """The settings that mean nothing to runs of a kind."""
-    found = EXPERIMENTS.get(kind)
-    code = [] if found.needs_sandbox else ["max_sandboxes"] if found.shared else ["sandbox", "max_sandboxes"]
-    code += [] if found.shared else ["processes"]
-    judges = [] if found.report else ["judges", "extractor"]
-    asks = found.condition.approvals is not Condition.approvals
+    experiment = EXPERIMENTS.get(kind)
+    code = [] if experiment.needs_sandbox else ["max_sandboxes"] if experiment.shared else ["sandbox", "max_sandboxes"]
+    code += [] if experiment.shared else ["processes"]
+    judges = [] if experiment.report else ["judges", "extractor"]
+    asks = experiment.condition.approvals is not Condition.approvals
     approval = [] if asks else ["approve_all", "approve_in_viewer", "approval_timeout"]
     return ["models", *code, *judges, *approval]
 

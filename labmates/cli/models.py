@@ -113,15 +113,15 @@ def show(name: str, as_json: bool, **values: Any) -> int:
     if name.partition(":")[0] not in PROVIDERS:
         known |= {served: asdict(entry) for served, entry in traits_of([name]).items()}
     if name.partition("?")[0] in named or (name not in known and ":" in name):
-        found = _facts(read_reference(name, named), name, values)
+        facts = _facts(read_reference(name, named), name, values)
     elif name in known:
-        found = known[name]
+        facts = known[name]
     else:
         raise unknown_name("model", name, {**known, **named})
     if as_json:
-        print_json(found)
+        print_json(facts)
         return 0
-    for key, value in found.items():
+    for key, value in facts.items():
         out().print(f"{key:<14} {value}", markup=False)
     return 0
 
@@ -138,33 +138,33 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
 
     catalog = Catalog(model_options(values))
     model = parse_model(catalog.name_of(reference))
-    found: dict[str, Any] = {"name": str(model)}
-    found |= {f"{name}": f"{value} (given)" for name, value in model.settings.given().items()}
+    facts: dict[str, Any] = {"name": str(model)}
+    facts |= {f"{name}": f"{value} (given)" for name, value in model.settings.given().items()}
     if model.scripted:
-        return found
+        return facts
     endpoint = endpoint_of(model, catalog.options(), os.environ)
     table = listed(model, endpoint)
     shipped = f"(shipped table of {TABLE_DATE})"
-    found["address"] = f"{endpoint.address} ({'given' if entry.base_url else 'default'})"
+    facts["address"] = f"{endpoint.address} ({'given' if entry.base_url else 'default'})"
     key = "set" if endpoint.key else "not set"
-    found["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
+    facts["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
     price = entry.price or (table.price if table else None)
     origin = "(given)" if entry.price else shipped
     amounts = price.model_dump(mode="json", exclude={"batch"}) if price else {}
     dollars = ", ".join(f"{kind} {amount}" for kind, amount in amounts.items())
-    found["price"] = (
+    facts["price"] = (
         f"{dollars} dollars per million tokens {origin}" if price else "unknown: give price.input and so on"
     )
     if price and model.provider in BATCH_PROVIDERS:
-        share, told = (price.batch, "given") if price.batch else (BATCH_SHARE, "default")
-        found["batch"] = f"{share:g} of the price ({told})"
+        share, origin_of_share = (price.batch, "given") if price.batch else (BATCH_SHARE, "default")
+        facts["batch"] = f"{share:g} of the price ({origin_of_share})"
     if not entry.context_tokens and table and table.context_tokens:
-        found["context_tokens"] = f"{table.context_tokens} {shipped}"
+        facts["context_tokens"] = f"{table.context_tokens} {shipped}"
     elif not entry.context_tokens:
-        found["context_tokens"] = "unknown: 131072 is assumed"
+        facts["context_tokens"] = "unknown: 131072 is assumed"
     limits = ("max_concurrent_calls", "requests_per_minute", "tokens_per_minute")
-    found |= {name: f"{limit} (given)" for name in limits if (limit := getattr(entry, name))}
-    return found
+    facts |= {name: f"{limit} (given)" for name in limits if (limit := getattr(entry, name))}
+    return facts
 
 
 show.params += options_of(ModelOptions)
@@ -189,12 +189,12 @@ def check(name: str, as_json: bool, **values: Any) -> int:
 
     async def work() -> bool:
         answers = False
-        async for one in probe(model, catalog.options()):
-            answers = answers or (one.what == "answers" and one.able is True)
+        async for result in probe(model, catalog.options()):
+            answers = answers or (result.what == "answers" and result.able is True)
             if as_json:
-                print_json(asdict(one))
+                print_json(asdict(result))
             else:
-                out().print(f"{one.what:<10} {words[one.able]:<4} {clean(one.text)}", markup=False)
+                out().print(f"{result.what:<10} {words[result.able]:<4} {clean(result.text)}", markup=False)
         return answers
 
     answers = run_until_stopped(work())

@@ -104,12 +104,12 @@ def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[
     UsageError
         As `given`, or if a price list can't be read.
     """
-    found = given(values, condition)
-    if isinstance(found.get("prices"), str):
+    parameters = given(values, condition)
+    if isinstance(parameters.get("prices"), str):
         from labmates.budgets.prices import read_prices
 
-        found["prices"] = read_prices(found["prices"])
-    return found
+        parameters["prices"] = read_prices(parameters["prices"])
+    return parameters
 
 
 def model_options(values: dict[str, Any]) -> ModelOptions:

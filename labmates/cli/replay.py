@@ -43,53 +43,55 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
         err().print(clean(text), markup=False)
 
     with Store(store, must_exist=True) as database:
-        found = run_until_stopped(execute(database, database.run(run_id), sandbox=sandbox, notify=notify))
-    if found is None:
+        replayed = run_until_stopped(execute(database, database.run(run_id), sandbox=sandbox, notify=notify))
+    if replayed is None:
         return 130
     if as_json:
-        print_json(_json(found))
+        print_json(_json(replayed))
     else:
-        _print(found)
-    return 0 if found.is_same else 1
+        _print(replayed)
+    return 0 if replayed.is_same else 1
 
 
-def _json(found: Replayed) -> dict[str, object]:
+def _json(replayed: Replayed) -> dict[str, object]:
     return {
-        "id": found.run.id,
-        "same": found.is_same,
-        "whole": found.is_whole,
-        "compared": dict(found.compared),
-        "left_out": dict(found.left_out),
-        "taken_over": found.taken_over,
-        "differences": [asdict(one) for one in found.differences],
+        "id": replayed.run.id,
+        "same": replayed.is_same,
+        "whole": replayed.is_whole,
+        "compared": dict(replayed.compared),
+        "left_out": dict(replayed.left_out),
+        "taken_over": replayed.taken_over,
+        "differences": [asdict(one) for one in replayed.differences],
     }
 
 
-def _print(found: Replayed) -> None:
-    counts = ", ".join(f"{number} {kind}" for kind, number in sorted(found.compared.items()))
-    whole = sum(found.compared.values())
-    if found.is_same:
+def _print(replayed: Replayed) -> None:
+    counts = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.compared.items()))
+    whole = sum(replayed.compared.values())
+    if replayed.is_same:
         out().print(f"same: {whole} events ({counts})", markup=False)
     else:
-        ended = "" if found.is_whole else "; it ended before the run's end"
-        out().print(f"different: {len(found.differences)} differences in {whole} events ({counts}){ended}", style="red")
-    if found.left_out:
-        left = ", ".join(f"{number} {kind}" for kind, number in sorted(found.left_out.items()))
+        ended = "" if replayed.is_whole else "; it ended before the run's end"
+        out().print(
+            f"different: {len(replayed.differences)} differences in {whole} events ({counts}){ended}", style="red"
+        )
+    if replayed.left_out:
+        left = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.left_out.items()))
         out().print(f"left out: {left}", style="dim")
-    if found.taken_over:
-        out().print(f"told again, from the run that it was forked from: {found.taken_over} events", style="dim")
+    if replayed.taken_over:
+        out().print(f"told again, from the run that it was forked from: {replayed.taken_over} events", style="dim")
     # What ended a replay comes last, and is never left out.
-    shown = found.differences[:MOST_SHOWN]
-    for one in shown:
-        _print_one(one)
-    if (more := len(found.differences) - len(shown)) > 0:
+    shown = replayed.differences[:MOST_SHOWN]
+    for difference in shown:
+        _print_one(difference)
+    if (more := len(replayed.differences) - len(shown)) > 0:
         out().print(f"and {more} more; all of them with --json")
-        if not found.is_whole:
-            _print_one(found.differences[-1])
+        if not replayed.is_whole:
+            _print_one(replayed.differences[-1])
 
 
-def _print_one(one: Difference) -> None:
-    of = f", {one.field}" if one.field else ""
-    out().print(clean(f"\n{one.step or 'the run'} ({one.type}{of})"), style="bold", markup=False)
-    for title, text in (("recorded", one.recorded), ("now", one.now)):
+def _print_one(difference: Difference) -> None:
+    of = f", {difference.field}" if difference.field else ""
+    out().print(clean(f"\n{difference.step or 'the run'} ({difference.type}{of})"), style="bold", markup=False)
+    for title, text in (("recorded", difference.recorded), ("now", difference.now)):
         out().print(clean(f"  {title}: {'nothing' if text is None else text}"), markup=False)

@@ -79,8 +79,8 @@ def _show(result: Result, *, as_json: bool, store: str | None) -> None:
         click.echo(result.document, nl=False)
         return
     if as_json:
-        for one in result.json_objects():
-            print_json(dict(one))
+        for data in result.json_objects():
+            print_json(dict(data))
         return
     for sentence in result.verdict:
         out().print(clean(sentence), markup=False, highlight=False)

@@ -110,44 +110,44 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
     from labmates.records.event_text import artifact_text, findings_text, heading
     from labmates.studies.progress import team_title
 
-    said = heading(event)
+    title = heading(event)
     who = f"{event.team}/{event.agent}" if event.agent else event.team
     match event.type:
         case "phase":
-            _head(f"\n== {team_title(event.team)}, {said} ==", "bold")
+            _head(f"\n== {team_title(event.team)}, {title} ==", "bold")
         case "llm_call":
-            _head(f"{who}: {said}", "cyan")
+            _head(f"{who}: {title}", "cyan")
             _text(bodies[event.reply]["content"], most)
         case "tool_call":
-            _head(f"{who}: {said}", "green")
+            _head(f"{who}: {title}", "green")
             for name, value in bodies[event.arguments].items():
                 _text(f"{name}: {value}", most)
             _text("→ " + bodies.text(event.result), most)
         case "decision":
-            _head(f"{who}{',' if event.round or event.match else ':'} {said}", "red" if event.failed else "green")
+            _head(f"{who}{',' if event.round or event.match else ':'} {title}", "red" if event.failed else "green")
         case "payoff":
-            _head(said, "bold")
+            _head(title, "bold")
         case "message":
-            _head(f"{who} {said}:", "yellow")
+            _head(f"{who} {title}:", "yellow")
             _text(bodies.text(event.text), most)
         case "request":
-            _head(f"{who} {said}:", "yellow")
+            _head(f"{who} {title}:", "yellow")
             _text(event.request, most)
         case "approval":
-            _head(f"{who}: {said}", "yellow")
+            _head(f"{who}: {title}", "yellow")
         case "artifact":
-            _head(f"{who} {said}", "magenta")
+            _head(f"{who} {title}", "magenta")
             _text(artifact_text(bodies[event.content]), most)
         case "findings":
-            _head(f"{who} {said}", "magenta")
+            _head(f"{who} {title}", "magenta")
             _text(findings_text(bodies[event.findings]), most)
         case "judge_call":
-            _head(said, "cyan")
+            _head(title, "cyan")
             _text(bodies[event.reply]["content"], most)
         case "failed_reply":
-            _head(f"{who}: {said}", "red")
+            _head(f"{who}: {title}", "red")
         case "warning" | "error":
-            _head(f"{who} {said}".strip(), "red")
+            _head(f"{who} {title}".strip(), "red")
 
 
 def _head(text: str, style: str) -> None:

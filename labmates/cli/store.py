@@ -69,8 +69,8 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         digests = ended_digests(database, study=study)
     whole = digest_of_all(digests) if digests and not faults else None
     if as_json:
-        told = {"faults": [asdict(fault) for fault in faults], "unchecked": [asdict(fault) for fault in unchecked]}
-        print_json({"runs": len(runs), **told, "ended": len(digests), "digest": whole})
+        listed = {"faults": [asdict(fault) for fault in faults], "unchecked": [asdict(fault) for fault in unchecked]}
+        print_json({"runs": len(runs), **listed, "ended": len(digests), "digest": whole})
         return 1 if faults else 0
     for run in unchecked:
         out().print(f"run {run.run} can't be recomputed: {clean(run.text)}", markup=False, style="dim", soft_wrap=True)
@@ -122,8 +122,8 @@ def upgrade(store: str | None) -> None:
         before, after = upgrade_store(
             store, watch=lambda done, total: progress.update(upgrading, completed=done, total=total)
         )
-    said = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
-    out().print(f"The store is up to date: {said}.", markup=False)
+    change = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
+    out().print(f"The store is up to date: {change}.", markup=False)
 
 
 @store.command(epilog="Example: labmates store copy labmates.db postgresql://lab@db.example.org/runs")
@@ -237,18 +237,18 @@ def delete(
         database = opened.database
         if chosen is not None:
             chosen = replace(chosen, runs=tuple(opened.run(run_id).id for run_id in run_ids))
-        found = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)
+        pruned = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)
         if not dry_run and not yes:
             if not sys.stdin.isatty():
-                raise UsageError(f"{_pruned(found)} would be deleted; nobody can be asked here, so give --yes")
-            click.confirm(f"Delete {_pruned(found)} from {database.shown_url}?", abort=True, err=True)
+                raise UsageError(f"{_pruned(pruned)} would be deleted; nobody can be asked here, so give --yes")
+            click.confirm(f"Delete {_pruned(pruned)} from {database.shown_url}?", abort=True, err=True)
         if not dry_run:
             with _shown("deleting", again="The same command completes it.") as watch:
-                found = pruning.prune(database, chosen, leftovers=leftovers, replies=replies, watch=watch)
+                pruned = pruning.prune(database, chosen, leftovers=leftovers, replies=replies, watch=watch)
     if as_json:
-        print_json({**asdict(found), "dry_run": dry_run})
+        print_json({**asdict(pruned), "dry_run": dry_run})
     else:
-        out().print(f"{_pruned(found)} {'would be' if dry_run else 'were'} deleted.", markup=False)
+        out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.", markup=False)
 
 
 @store.command(epilog="Example: labmates store repair labmates.db mended.db")
@@ -264,26 +264,26 @@ def repair(source: Path, target: Path, as_json: bool) -> int:
     from labmates.studies.repair import repair as mend
 
     with err().status("reading …") as shown:
-        found = mend(source, target, watch=lambda what, number: shown.update(f"{what}: {number:,}"))
+        repaired = mend(source, target, watch=lambda what, number: shown.update(f"{what}: {number:,}"))
     if as_json:
-        print_json(asdict(found))
-        return 1 if found.lost else 0
-    for name, number in found.gaps.items():
+        print_json(asdict(repaired))
+        return 1 if repaired.lost else 0
+    for name, number in repaired.gaps.items():
         out().print(f"table {name}: unreadable in {number} places", markup=False)
-    for run in found.requeued:
+    for run in repaired.requeued:
         out().print(f"run {run.run}: {run.kept} of {run.events} events kept; interrupted", markup=False)
-    for run_id in found.lost:
+    for run_id in repaired.lost:
         out().print(f"run {run_id}: lost", markup=False)
-    for name in found.studies_without_plan:
+    for name in repaired.studies_without_plan:
         out().print(
             f"study {clean(name)}: its plan is lost; enter it again with: labmates study run FILE", markup=False
         )
     out().print(
-        f"{target}: {found.whole} runs whole, {len(found.requeued)} interrupted at the damage, {len(found.lost)} lost. "
-        "Continue with 'labmates study run STUDY' or 'labmates run KIND --resume RUN'.",
+        f"{target}: {repaired.whole} runs whole, {len(repaired.requeued)} interrupted at the damage, "
+        f"{len(repaired.lost)} lost. Continue with 'labmates study run STUDY' or 'labmates run KIND --resume RUN'.",
         markup=False,
     )
-    return 1 if found.lost else 0
+    return 1 if repaired.lost else 0
 
 
 @store.command(epilog="Example: labmates store vacuum --store labmates.db")
@@ -324,6 +324,11 @@ def _tell_copied(copied: Copied, as_json: bool) -> None:
     )
 
 
-def _pruned(found: Pruned) -> str:
-    named = {"runs": found.runs, "studies": found.studies, "other rows": found.rows, "cached replies": found.replies}
+def _pruned(pruned: Pruned) -> str:
+    named = {
+        "runs": pruned.runs,
+        "studies": pruned.studies,
+        "other rows": pruned.rows,
+        "cached replies": pruned.replies,
+    }
     return ", ".join(f"{number:,} {name}" for name, number in named.items() if number) or "nothing"

@@ -321,9 +321,11 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
     from labmates.budgets.money import show_dollars
     from labmates.records.studies import failure_reasons, invalid_reasons
 
-    said = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
+    statuses = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
-    out().print(f"{study.name}: {counts.total} runs: {said}; {show_dollars(counts.spent)}{of_cap} spent", markup=False)
+    out().print(
+        f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent", markup=False
+    )
     for worker, number in counts.workers.items():
         out().print(f"  {worker} works on {number}", markup=False)
     for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
@@ -348,11 +350,11 @@ def _print_plan(plan: Plan) -> None:
     out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. What is left takes about:", markup=False)
     headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "as"]
     rows = []
-    for one in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
-        counts = (one.runs, one.calls, one.input_tokens, one.output_tokens)
-        money = (f"${amount / 1e6:,.2f}" for amount in (one.dollars, one.most_dollars))
-        basis = "" if one.model == "all" else one.basis
-        rows.append([one.model, *map(_short, counts), *money, f"{one.hours:.1f}", basis])
+    for model_plan in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
+        counts = (model_plan.runs, model_plan.calls, model_plan.input_tokens, model_plan.output_tokens)
+        money = (f"${amount / 1e6:,.2f}" for amount in (model_plan.dollars, model_plan.most_dollars))
+        basis = "" if model_plan.model == "all" else model_plan.basis
+        rows.append([model_plan.model, *map(_short, counts), *money, f"{model_plan.hours:.1f}", basis])
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
     if (batches := max((model.batches or 0 for model in plan.models), default=0)) > 0:
         row = "1 batch" if batches == 1 else f"{batches:,} batches, one after the other"
@@ -360,13 +362,13 @@ def _print_plan(plan: Plan) -> None:
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
         out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.", markup=False)
-    for found in plan.detectable:
-        known = "measured" if found.measured else "assumed"
-        parts = [("two conditions of a model", found.conditions), ("two models", found.models)]
-        said = ", ".join(f"{_least(value)} between {what}" for what, value in parts if value is not None)
+    for metric in plan.detectable:
+        known = "measured" if metric.measured else "assumed"
+        parts = [("two conditions of a model", metric.conditions), ("two models", metric.models)]
+        differences = ", ".join(f"{_least(value)} between {what}" for what, value in parts if value is not None)
         out().print(
-            f"{found.metric}: minimum detectable difference (80 % power): "
-            f"{said or 'none with one run'} (spread {found.spread:.3f}, {known})",
+            f"{metric.metric}: minimum detectable difference (80 % power): "
+            f"{differences or 'none with one run'} (spread {metric.spread:.3f}, {known})",
             markup=False,
         )
 

@@ -62,8 +62,8 @@ def _parts(usage: Usage) -> str:
         "cache-written": usage.cache_write_tokens,
         "reasoning": usage.reasoning_tokens,
     }
-    said = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
-    return f" ({said})" if said else ""
+    parts_text = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+    return f" ({parts_text})" if parts_text else ""
 
 
 def print_run(store: Store, run: RunRecord) -> None:
@@ -97,8 +97,8 @@ def print_run(store: Store, run: RunRecord) -> None:
     if scores:
         _print_scores(scores)
         if orders := {text for score in scores for text in score.details.get("injections", ())}:
-            told = "passages of the report may address the judge; each score's details tell what they changed."
-            out().print(f"{len(orders)} {told}", style="red")
+            warning = "passages of the report may address the judge; each score's details tell what they changed."
+            out().print(f"{len(orders)} {warning}", style="red")
     if used := judging_usage(events):
         _print_judging(used)
     if not scores and run.metrics:
@@ -150,10 +150,10 @@ def print_handoff(scores: list[ScoreEvent]) -> None:
     """Print how true findings came through the teams' hands, by finding; nothing if that is not known."""
     from collections import Counter
 
-    found = [score.details["handoff"] for score in scores if "findings" in score.details.get("handoff", {})]
-    if not found:
+    audits = [score.details["handoff"] for score in scores if "findings" in score.details.get("handoff", {})]
+    if not audits:
         return
-    audit = found[-1]
+    audit = audits[-1]
     findings = Counter((one["finding"], one["first"], one["lost"]) for one in audit["findings"])
     rows = [
         (finding, str(number), first or "never found", lost or "")

@@ -31,12 +31,12 @@ _MOST, _FINEST = 10**12, 10**100
 def _exact(value: object) -> Fraction:
     text = str(value).strip()
     try:
-        found = Fraction(text) if _NUMBER.fullmatch(text) else None
+        number = Fraction(text) if _NUMBER.fullmatch(text) else None
     except (ValueError, ZeroDivisionError):
-        found = None
-    if found is None or abs(found) > _MOST or found.denominator > _FINEST:
+        number = None
+    if number is None or abs(number) > _MOST or number.denominator > _FINEST:
         raise ValueError(f"must be a number, for instance 1.5 or 3/2, of {_MOST:.0e} at the most")
-    return found
+    return number
 
 
 Framing = Literal["standard", "alternate"]

@@ -67,10 +67,10 @@ class CommonPool(Game):
     def wording(self) -> dict[str, str]:
         """Say what comes of an overdrawn pool, where all together can take more than there is."""
         possible = self.players * self.most_extraction > self.pool
-        said = (
+        overdrawn = (
             f" If more than {self.pool} units are taken, all keep what they have taken, and there is nothing to share."
         )
-        return {"overdrawn": said if possible else ""}
+        return {"overdrawn": overdrawn if possible else ""}
 
     @property
     def default_decision(self) -> Decision:

@@ -90,18 +90,18 @@ def _of_seats(game: Game, decisions: Array) -> Iterator[str]:
 
 def _of_references(game: Game, decisions: Array) -> Iterator[str]:
     try:
-        found = references(game)
+        plays = references(game)
     except LabmatesError as error:
         yield str(error)
         return
-    if found.optimum.payoff < found.nash.payoff:
+    if plays.optimum.payoff < plays.nash.payoff:
         yield "the optimum is worse for all than the equilibrium: the candidates lack the best profile"
     rng = np.random.default_rng(len(decisions))
     strategies = list(game.strategies())
     for _ in range(_PLAYS):
         chosen = rng.integers(len(strategies), size=(game.groups, game.group_size))
         profile = _exact(np.array([[strategies[one] for one in group] for group in chosen]))
-        if Fraction(np.asarray(game.expected(profile), dtype=object).sum()) > found.optimum.payoff * game.players:
+        if Fraction(np.asarray(game.expected(profile), dtype=object).sum()) > plays.optimum.payoff * game.players:
             yield f"a play is better for all than the optimum: {chosen.tolist()}"
             return
 
@@ -112,11 +112,11 @@ def _of_telling(game: Game, decisions: Array) -> Iterator[str]:
         yield f"the default decision {game.default_decision} is not allowed"
     for framing in get_args(Framing):
         try:
-            told = game.rules(framing)
+            rules = game.rules(framing)
         except (KeyError, ValueError) as error:
             yield f"the {framing} rules can't be told: {type(error).__name__}: {error}"
             continue
-        words = set(re.findall(r"\d+(?:[./]\d+)?", told))
+        words = set(re.findall(r"\d+(?:[./]\d+)?", rules))
         for name, figure in game.figures().items():
             if name not in Game.model_fields and figure not in words:
                 yield f"the {framing} rules do not tell the figure '{name}' ({figure})"

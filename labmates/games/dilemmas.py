@@ -43,8 +43,8 @@ def get_dilemma(name: str) -> PayoffTable:
         If there is none, or a plug-in's entry is no payoff table.
     """
     with DILEMMAS.guarded(name, "can't be used"):
-        found = DILEMMAS.get(name)
-        table = found() if callable(found) else found
+        dilemma = DILEMMAS.get(name)
+        table = dilemma() if callable(dilemma) else dilemma
         if not isinstance(table, PayoffTable):
             raise UsageError(f"a dilemma must be a labmates.games.payoff_table.PayoffTable, not {table!r}")
         return table

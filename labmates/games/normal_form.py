@@ -70,10 +70,10 @@ class NormalForm:
 
     def expected(self, mixes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """The expected payoff of each player when each draws by a distribution over its actions."""
-        found = self.table
+        payoffs = self.table
         for mix in mixes:
-            found = np.tensordot(np.asarray(mix, dtype=float), found, axes=(0, 0))
-        return np.asarray(found)
+            payoffs = np.tensordot(np.asarray(mix, dtype=float), payoffs, axes=(0, 0))
+        return np.asarray(payoffs)
 
     def is_nash(self, profile: Profile, among: Sequence[int] | None = None) -> bool:
         """Whether nobody gains by deviating alone; where only some players may deviate, none `among` them."""
@@ -160,8 +160,8 @@ def eliminations(game: NormalForm) -> list[Elimination]:
         if not now:
             return gone
         gone += now
-        for one in now:
-            left[one.player].remove(one.action)
+        for elimination in now:
+            left[elimination.player].remove(elimination.action)
 
 
 def _dominated(game: NormalForm, left: Sequence[Sequence[int]], player: int, number: int) -> Iterator[Elimination]:
@@ -180,8 +180,8 @@ def cooperation(game: NormalForm) -> Profile | None:
     """The cooperative play of a game: the one that it names, or else the one that its payoffs tell."""
     if game.cooperate is not None:
         return game.cooperate
-    found = find_dilemma(game)
-    return None if found is None else found.cooperate
+    dilemma = find_dilemma(game)
+    return None if dilemma is None else dilemma.cooperate
 
 
 def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
@@ -189,10 +189,10 @@ def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
 
     Payoffs have to be whole numbers, and taking turns at defecting must not pay more than cooperating.
     """
-    found = find_dilemma(game)
-    if found is None or not game.is_symmetric or game.payoffs.shape != (2, 2, 2):
+    dilemma = find_dilemma(game)
+    if dilemma is None or not game.is_symmetric or game.payoffs.shape != (2, 2, 2):
         return None
-    (good, _), (bad, _) = found.cooperate, found.defect
+    (good, _), (bad, _) = dilemma.cooperate, dilemma.defect
     letters = [game.payoffs[one, other, 0] for one, other in ((bad, good), (good, good), (bad, bad), (good, bad))]
     temptation, reward, punishment, sucker = letters
     is_one = temptation > reward > punishment > sucker and 2 * reward > temptation + sucker

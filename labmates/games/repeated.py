@@ -372,13 +372,13 @@ def make_repeated(
     """
     if name not in REPEATED:
         raise unknown_name("repeated game", name, REPEATED)
-    found = REPEATED[name]
+    kind = REPEATED[name]
     rules = {key: value for key, value in (rules or {}).items() if value is not None}
-    own = {field.name: field for field in fields(found)}.keys() - {"n_players", "n_rounds"}
+    own = {field.name: field for field in fields(kind)}.keys() - {"n_players", "n_rounds"}
     unknown = sorted(rules.keys() - own)
     if unknown:
         raise UsageError(f"{name} has no parameter '{unknown[0]}'; it has {', '.join(sorted(own))}")
-    return found(n_players, n_rounds, **rules)
+    return kind(n_players, n_rounds, **rules)
 
 
 def _check(name: str, value: object, low: int, high: int) -> None:

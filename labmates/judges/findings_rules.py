@@ -57,7 +57,7 @@ class Item:
 def items_of(findings: BaseModel) -> list[Item]:
     """The statements of findings that have a name or a number."""
     model = type(findings)
-    found = []
+    items = []
     for field, info in model.model_fields.items():
         value = getattr(findings, field)
         if value is None:
@@ -68,8 +68,8 @@ def items_of(findings: BaseModel) -> list[Item]:
             if names or numbers:
                 vague = len(numbers) < 2 and not (names and numbers)
                 stems = _stems(field, model) if vague else ()
-                found.append(Item(field, one, names, tuple(map(plain_name, names)), numbers, stems, in_list))
-    return found
+                items.append(Item(field, one, names, tuple(map(plain_name, names)), numbers, stems, in_list))
+    return items
 
 
 def record_keys(model: type[BaseModel]) -> frozenset[str]:

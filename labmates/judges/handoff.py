@@ -113,12 +113,12 @@ def _rows(trace: Trace, records: frozenset[str]) -> Iterator[Row]:
 
 def _numbers(text: str) -> dict[str, list[Number]]:
     """The different numbers that the prose states as they are written, each with all that it may mean."""
-    found: dict[str, list[Number]] = {}
+    numbers: dict[str, list[Number]] = {}
     for said in statements(read_prose(text).text):
         for number in read_numbers(said):
             if number.digits >= LEAST_DIGITS:
-                found.setdefault(number.text, []).append(number)
-    return found
+                numbers.setdefault(number.text, []).append(number)
+    return numbers
 
 
 def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: list[Row]) -> Iterator[Passage]:

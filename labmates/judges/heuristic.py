@@ -87,34 +87,34 @@ TEAMS: Final = Aspect(
 )
 
 
-def count_distinct(said: Sequence[str], aspect: Aspect) -> list[str]:
+def count_distinct(sentences: Sequence[str], aspect: Aspect) -> list[str]:
     """The different items of an aspect that the statements name, at most `MOST_PER_STATEMENT` new ones in each."""
     compiled = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in aspect.patterns.items()}
-    found: dict[str, None] = {}
-    for statement in said:
-        new = [name for name, pattern in compiled.items() if name not in found and pattern.search(statement)]
-        found.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
-    return list(found)
+    names: dict[str, None] = {}
+    for statement in sentences:
+        new = [name for name, pattern in compiled.items() if name not in names and pattern.search(statement)]
+        names.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
+    return list(names)
 
 
-def count_numbers(said: Sequence[str]) -> list[str]:
+def count_numbers(sentences: Sequence[str]) -> list[str]:
     """The different specific numbers (decimals, percentages, with an error), dampened likewise."""
-    found: dict[str, None] = {}
-    for statement in said:
-        new = [number for number in dict.fromkeys(_NUMBER.findall(statement)) if number not in found]
-        found.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
-    return list(found)
+    numbers: dict[str, None] = {}
+    for statement in sentences:
+        new = [number for number in dict.fromkeys(_NUMBER.findall(statement)) if number not in numbers]
+        numbers.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
+    return list(numbers)
 
 
 def quality_parts(prose: str) -> dict[str, dict[str, object]]:
     """The four parts of quality, each with its credit in [0, 1] and what was found."""
-    said = [one for one in dict.fromkeys(statements(prose)) if len(words(one)) >= LEAST_WORDS]
+    sentences = [one for one in dict.fromkeys(statements(prose)) if len(words(one)) >= LEAST_WORDS]
     parts: dict[str, dict[str, object]] = {}
     found = {
-        "specific numbers": (count_numbers(said), NUMBERS_ENOUGH),
-        "standard methods": (count_distinct(said, METHODS), METHODS.enough),
-        "statistical tests": (count_distinct(said, TESTS), TESTS.enough),
-        "other teams' work": (count_distinct(said, TEAMS), TEAMS.enough),
+        "specific numbers": (count_numbers(sentences), NUMBERS_ENOUGH),
+        "standard methods": (count_distinct(sentences, METHODS), METHODS.enough),
+        "statistical tests": (count_distinct(sentences, TESTS), TESTS.enough),
+        "other teams' work": (count_distinct(sentences, TEAMS), TEAMS.enough),
     }
     for name, (things, enough) in found.items():
         parts[name] = {"credit": min(1.0, len(things) / enough), "found": things[: 2 * enough]}
@@ -176,9 +176,9 @@ def _beside(score: Score, without: Score, flagged: Sequence[str]) -> Score:
     assert score.value is not None
     assert without.value is not None
     difference = score.value - without.value
-    told = f"; {without.value:.3f} without what was flagged as addressing the judge" if difference else ""
+    text = f"; {without.value:.3f} without what was flagged as addressing the judge" if difference else ""
     details = {"injections": list(flagged), "without_flagged": without.value, "difference": difference}
-    return replace(score, reason=score.reason + told, details={**score.details, **details})
+    return replace(score, reason=score.reason + text, details={**score.details, **details})
 
 
 def _named(lead: str, names: Iterable[str]) -> str:

@@ -92,11 +92,11 @@ def screen(text: str) -> Screened:
     for first in range(len(pieces)):
         _flag_broken(plain, pieces, first)
     flagged = [piece for piece in pieces if piece.flagged]
-    found = [plain[piece.begin : piece.end].strip()[:_CUT] for piece in flagged[:MOST_SHOWN]]
+    passages = [plain[piece.begin : piece.end].strip()[:_CUT] for piece in flagged[:MOST_SHOWN]]
     begins = [0, *(piece.end for piece in flagged)]
     ends = [*(piece.begin for piece in flagged), len(plain)]
     without = "".join(plain[begin:end] for begin, end in zip(begins, ends, strict=True))
-    return Screened(plain, tuple(found), without)
+    return Screened(plain, tuple(passages), without)
 
 
 def is_order(sentence: str) -> bool:

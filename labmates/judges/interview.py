@@ -119,8 +119,8 @@ class Interviewer:
 
 
 def _sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
-    said = AIMessage(reply.text[:MOST_SENT_BACK] or NO_TEXT)
-    return [*messages, said, HumanMessage(REPAIR.format(problem=problem))]
+    reply_sent = AIMessage(reply.text[:MOST_SENT_BACK] or NO_TEXT)
+    return [*messages, reply_sent, HumanMessage(REPAIR.format(problem=problem))]
 
 
 def _reasoned_it_away(reply: Reply) -> bool:

@@ -191,9 +191,9 @@ def audit(report: Report, findings: Mapping[str, Any] | None = None) -> Provenan
         return Provenance(0.0, "no output of code is recorded that could support the paper")
     records = record_keys(report.task.findings)
     outputs = _read_outputs([(trace.text, trace.code) for trace in traces], records)
-    told = {number.text for number in read_numbers(report.task.brief)}
+    in_brief = {number.text for number in read_numbers(report.task.brief)}
     own = [line for line in (report.text or "")[:MOST_CHARS].split("\n") if plain_name(line) not in outputs.lines]
-    places = dict(islice(_places("\n".join(own), findings or {}, told, records).items(), MOST_READ))
+    places = dict(islice(_places("\n".join(own), findings or {}, in_brief, records).items(), MOST_READ))
     if not places:
         return Provenance(0.0, "the paper states no number that could be looked up")
     return _judge(places, outputs)
@@ -238,37 +238,41 @@ def _told(result: Provenance) -> str:
     return told + (f"; more than {MOST} claims are no paper" if all_claims > MOST else "")
 
 
-def _places(text: str, findings: Mapping[str, Any], told: set[str], records: frozenset[str]) -> dict[str, list[_Place]]:
+def _places(
+    text: str, findings: Mapping[str, Any], in_brief: set[str], records: frozenset[str]
+) -> dict[str, list[_Place]]:
     """The places of each claimed number, by its text."""
-    found: dict[str, list[_Place]] = {}
-    for said in dict.fromkeys(statements(read_prose(text).text)):
+    places: dict[str, list[_Place]] = {}
+    for statement in dict.fromkeys(statements(read_prose(text).text)):
         of_statement = 0
-        for place in _of_statement(said):
+        for place in _of_statement(statement):
             key = place.numbers[0].text.strip()
-            if not _claims(place.numbers[0]) or key in told:
+            if not _claims(place.numbers[0]) or key in in_brief:
                 continue
-            of_statement += key not in found
-            beyond = of_statement > MOST_PER_STATEMENT or (len(words(said)) < LEAST_WORDS and "|" not in said)
-            found.setdefault(key, []).append(replace(place, stems=frozenset(), name=frozenset()) if beyond else place)
+            of_statement += key not in places
+            beyond = of_statement > MOST_PER_STATEMENT or (len(words(statement)) < LEAST_WORDS and "|" not in statement)
+            places.setdefault(key, []).append(replace(place, stems=frozenset(), name=frozenset()) if beyond else place)
     for row in rows_of(json.dumps(findings, default=str), records) if findings else ():
         name = _stems(row.words)
         for numbers in _grouped(row.numbers):
             key = numbers[0].text.strip()
-            if _claims(numbers[0]) and key not in told:
-                found.setdefault(key, []).append(_Place(numbers, name, name, f"findings: {row.words.strip()}"[:_SHOWN]))
-    return found
+            if _claims(numbers[0]) and key not in in_brief:
+                places.setdefault(key, []).append(
+                    _Place(numbers, name, name, f"findings: {row.words.strip()}"[:_SHOWN])
+                )
+    return places
 
 
-def _of_statement(said: str) -> Iterator[_Place]:
-    stems, methods, end = _stems(said), tuple(name for name in _names() if _prose(name).search(said)), 0
-    for numbers in _grouped(read_numbers(said)):
-        at = said.find(numbers[0].text, end)
-        if _BOUND.search(said[max(0, at - 20) : at]):
+def _of_statement(statement: str) -> Iterator[_Place]:
+    stems, methods, end = _stems(statement), tuple(name for name in _names() if _prose(name).search(statement)), 0
+    for numbers in _grouped(read_numbers(statement)):
+        at = statement.find(numbers[0].text, end)
+        if _BOUND.search(statement[max(0, at - 20) : at]):
             end = at + len(numbers[0].text)
             continue
-        before = re.split(r"[;:(|]|, ", said[end:at])
+        before = re.split(r"[;:(|]|, ", statement[end:at])
         end = at + len(numbers[0].text)
-        yield _Place(numbers, stems, _stems(" ".join(before[-2:])), said.strip()[:_SHOWN], methods)
+        yield _Place(numbers, stems, _stems(" ".join(before[-2:])), statement.strip()[:_SHOWN], methods)
 
 
 def _grouped(numbers: Iterable[Number]) -> Iterator[tuple[Number, ...]]:

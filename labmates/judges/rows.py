@@ -124,8 +124,8 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
         with suppress(RecursionError):  # Nobody means anything by nesting so deeply.
             yield from list(_of_json(value, (), frozenset(records)))
     parts = split_blocks(rest) if prose else Parts("", (Block("", rest),))
-    for said in statements(parts.prose):
-        yield _row([said], said)
+    for statement in statements(parts.prose):
+        yield _row([statement], statement)
     for block in parts.blocks:
         for line in filter(str.strip, block.body.split("\n")):
             yield _row([line], line)

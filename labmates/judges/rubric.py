@@ -211,14 +211,14 @@ class RubricJudge:
         """The lower of both ratings; that without the flagged passages if they kept the model from rating."""
         least = _value(without, metric)
         if written.rating is None:
-            told = {"as_written": None, "without_flagged": least, "difference": None}
+            details_of_flagged = {"as_written": None, "without_flagged": least, "difference": None}
             score, beside = self._score(without, metric, details), f"as written: {written.problem}"
         else:
             first = _value(written.rating, metric)
-            told = {"as_written": first, "without_flagged": least, "difference": first - least}
+            details_of_flagged = {"as_written": first, "without_flagged": least, "difference": first - least}
             score = self._score(written.rating if first < least else without, metric, details)
             beside = f"as written {first:.2f}, without the flagged passages {least:.2f}; the lower counts"
-        return replace(score, reason=f"{score.reason} ({beside})", details={**score.details, **told})
+        return replace(score, reason=f"{score.reason} ({beside})", details={**score.details, **details_of_flagged})
 
     def _score(self, rating: Rating, metric: str, details: Mapping[str, Any]) -> Score:
         told = {**details, "rating": getattr(rating, metric)}

@@ -82,11 +82,11 @@ def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
         return ()
     if plain == "summary":
         return ("abstract",)
-    found: dict[str, None] = {}
+    sections: dict[str, None] = {}
     for part in _PARTS.split(plain):
         tests = ((name, one.fullmatch(part) if exact else one.search(part)) for name, one in _MATCH.items())
-        found.update(dict.fromkeys([name for name, match in tests if match][:1]))
-    return tuple(found) if len(found) <= MOST_SHARED else ()
+        sections.update(dict.fromkeys([name for name, match in tests if match][:1]))
+    return tuple(sections) if len(sections) <= MOST_SHARED else ()
 
 
 def find_sections(prose: str) -> dict[str, Section]:
@@ -132,24 +132,26 @@ def _count_fresh(text: str, seen: set[str]) -> list[int]:
 def _chunks(prose: str) -> list[tuple[tuple[str, ...], str]]:
     """Cut the prose at its headings; each piece with the sections that it belongs to."""
     lines = prose.split("\n")
-    headings = {n: found for n, line in enumerate(lines) if (found := _marked_heading(line, lines[n + 1 : n + 2]))}
+    headings = {n: heading for n, line in enumerate(lines) if (heading := _marked_heading(line, lines[n + 1 : n + 2]))}
     if not any(named_sections(one.title) for one in headings.values()):
         # Nothing but bold or bare lines can be the headings of this report.
-        headings |= {n: found for n, line in enumerate(lines) if n not in headings and (found := _bare_heading(line))}
+        headings |= {
+            n: heading for n, line in enumerate(lines) if n not in headings and (heading := _bare_heading(line))
+        }
     title = _title(headings)
     chunks: list[tuple[tuple[str, ...], list[str]]] = [((), [])]
     around: list[tuple[int, tuple[str, ...]]] = []
     for number, line in enumerate(lines):
-        one = headings.get(number)
-        if one is None:
+        titles = headings.get(number)
+        if titles is None:
             chunks[-1][1].append(line)
             continue
-        while around and around[-1][0] >= one.level:
+        while around and around[-1][0] >= titles.level:
             around.pop()
         outer = around[-1][1] if around else ()
-        names = () if number == title else named_sections(one.title, exact=bool(outer)) or outer
-        around.append((one.level, names))
-        chunks.append((names, [one.rest]))
+        names = () if number == title else named_sections(titles.title, exact=bool(outer)) or outer
+        around.append((titles.level, names))
+        chunks.append((names, [titles.rest]))
     return [(names, "\n".join(text)) for names, text in chunks]
 
 

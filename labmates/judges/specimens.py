@@ -162,8 +162,8 @@ def _text(task: Task[Any, Any], content: _Content | None, sections: Sequence[str
     pieces = [f"# {task.title}"]
     for title, body in BODY.items():
         if title.lower() in sections:
-            said = NOTHING if content is None else "\n".join(content.lines) if title == "Results" else body
-            pieces.append(f"## {title}\n{said}")
+            content_text = NOTHING if content is None else "\n".join(content.lines) if title == "Results" else body
+            pieces.append(f"## {title}\n{content_text}")
     if note:
         pieces.append(note)
     if content is not None:

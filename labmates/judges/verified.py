@@ -63,9 +63,9 @@ class VerifiedJudge:
     async def _provenance(self, report: Report) -> Score:
         stated = read_statement(report).read.findings
         findings = {} if stated is None else stated.model_dump(mode="json", exclude_none=True)
-        found = await asyncio.to_thread(provenance.audit, report, findings)
-        details = {"task": report.task_facts, **found.as_json()}
-        return Score(self.name, VerifiedJudge.version, provenance.METRIC, found.value, found.reason, details)
+        audited = await asyncio.to_thread(provenance.audit, report, findings)
+        details = {"task": report.task_facts, **audited.as_json()}
+        return Score(self.name, VerifiedJudge.version, provenance.METRIC, audited.value, audited.reason, details)
 
     async def _accuracy(self, report: Report) -> Score:
         statement, version, details = read_statement(report), VerifiedJudge.version, dict[str, Any]()
@@ -146,31 +146,31 @@ def _skill(earned: Score, report: Report) -> Score:
 def _of_teams(report: Report) -> dict[str, Any]:
     """Each team's last findings from the tool, with their score."""
     newest = {trace.team: trace.text for trace in report.trail if trace.kind == "findings"}
-    found: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     for team, text in newest.items():
         read = check_findings(json.loads(text), report.task.findings)
         if read.findings is not None:
             credits = report.task.score(read.findings, report.truth)
-            found[team] = {
+            details[team] = {
                 "findings": read.findings.model_dump(mode="json", exclude_none=True),
                 "accuracy": accuracy(credits),
                 "credits": {one.finding: one.credit for one in credits},
             }
-    return found
+    return details
 
 
 async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, Any]:
     """The teams' findings on the way to the report, and how each finding fared."""
     if not report.trail:
         return {}
-    found: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     try:
         if teams := _of_teams(report):
-            found["teams"] = teams
-        found["handoff"] = (await asyncio.to_thread(audit, report, findings)).as_json()
+            details["teams"] = teams
+        details["handoff"] = (await asyncio.to_thread(audit, report, findings)).as_json()
     except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy stands without the audit.
-        found["handoff"] = {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
-    return found
+        details["handoff"] = {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
+    return details
 
 
 def _told(problems: tuple[str, ...]) -> str:

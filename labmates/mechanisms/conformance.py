@@ -171,18 +171,18 @@ def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> It
         if result != again:
             yield "the same seed and the same answers give another result"
         rounds = [one for one in log if isinstance(one, Played)]
-        for one in rounds:
+        for round_ in rounds:
             least = -np.inf if any(part.burns for part in parts) else low
-            if not least - _TOLERANCE <= sum(one.payoffs) <= high + _TOLERANCE:
-                yield f"points are made or lost: the payoffs {one.payoffs} add up to what no play of the game gives"
+            if not least - _TOLERANCE <= sum(round_.payoffs) <= high + _TOLERANCE:
+                yield f"points are made or lost: the payoffs {round_.payoffs} add up to what no play of the game gives"
                 return
         weights = _weights(rounds, len(result.payoffs))
         if not np.allclose(weights, 1.0, rtol=0, atol=_TOLERANCE):
             yield f"what is played counts {weights[0]:g} for a player, not 1"
             return
         counted = np.zeros(len(result.payoffs))
-        for one in rounds:
-            counted[list(one.agents)] += one.weight * np.array(one.payoffs)
+        for round_ in rounds:
+            counted[list(round_.agents)] += round_.weight * np.array(round_.payoffs)
         if not np.allclose(counted, result.payoffs, rtol=0, atol=_TOLERANCE):
             yield "the result is not what its rounds add up to"
             return
@@ -190,8 +190,8 @@ def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> It
 
 def _weights(rounds: Sequence[Played], players: int) -> Any:
     weights = np.zeros(players)
-    for one in rounds:
-        weights[list(one.agents)] += one.weight
+    for round_ in rounds:
+        weights[list(round_.agents)] += round_.weight
     return weights
 
 

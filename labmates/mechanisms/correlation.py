@@ -65,8 +65,8 @@ def best_correlated(game: NormalForm) -> list[float]:
 
     total = game.table.sum(axis=-1).ravel()
     gains = np.array(_gains(game))
-    found = linprog(-total, A_ub=gains, b_ub=np.zeros(len(gains)), A_eq=np.ones((1, total.size)), b_eq=[1.0])
-    shares = np.where(found.x < _LEAST, 0.0, found.x)
+    solution = linprog(-total, A_ub=gains, b_ub=np.zeros(len(gains)), A_eq=np.ones((1, total.size)), b_eq=[1.0])
+    shares = np.where(solution.x < _LEAST, 0.0, solution.x)
     return [float(share) for share in shares / shares.sum()]
 
 

@@ -70,11 +70,11 @@ def settled(seats: Seats, played: Unsettled, changes: Sequence[float]) -> Result
     def changed(agents: Sequence[int], payoffs: Sequence[float]) -> tuple[float, ...]:
         return tuple(payoff + by_agent[agent] for agent, payoff in zip(agents, payoffs, strict=True))
 
-    for one in played.log:
-        if isinstance(one, Played):
-            payoffs, expected = changed(one.agents, one.payoffs), changed(one.agents, one.expected)
-            one = replace(one, payoffs=payoffs, expected=expected)
-        seats.log.append(one)
+    for entry in played.log:
+        if isinstance(entry, Played):
+            payoffs, expected = changed(entry.agents, entry.payoffs), changed(entry.agents, entry.expected)
+            entry = replace(entry, payoffs=payoffs, expected=expected)
+        seats.log.append(entry)
     result = played.result
     payoffs, expected = changed(seats.agents, result.payoffs), changed(seats.agents, result.expected)
     return Result(payoffs, expected, result.deeds)
@@ -121,10 +121,10 @@ def around(mechanisms: Sequence[Mechanism]) -> Then:
 
 def calls_of(mechanisms: Sequence[Mechanism], game: NormalForm) -> Calls:
     """The numbers of questions of a match under mechanisms."""
-    found = Calls(game.players)
+    calls = Calls(game.players)
     for mechanism in reversed(mechanisms):
-        found = mechanism.calls(game, found)
-    return found
+        calls = mechanism.calls(game, calls)
+    return calls
 
 
 def _under(mechanism: Mechanism, then: Then, game: NormalForm, seats: Seats) -> Play:

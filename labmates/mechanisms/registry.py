@@ -43,11 +43,11 @@ def split_terms(name: str) -> tuple[str, dict[str, str]]:
     given: dict[str, str] = {}
     plain = []
     for part in name.split("+"):
-        found = _NAMED.fullmatch(part.strip())
-        if found is None:
+        match = _NAMED.fullmatch(part.strip())
+        if match is None:
             raise UsageError(f"'{name}' is no mechanism; write for instance reputation(order=3) or contract+repetition")
-        plain.append(found[1])
-        for pair in filter(None, (found[2] or "").split(",")):
+        plain.append(match[1])
+        for pair in filter(None, (match[2] or "").split(",")):
             field, equals, value = pair.partition("=")
             if not equals:
                 raise UsageError(f"'{name}': brackets hold NAME=VALUE, for instance reputation(order=3)")
@@ -109,7 +109,7 @@ def check_fits(mechanisms: Sequence[Mechanism], game: NormalForm) -> None:
 
 def _kind(name: str) -> type[Mechanism]:
     with MECHANISMS.guarded(name, "can't be used"):
-        found = MECHANISMS.get(name)
-        if not (isinstance(found, type) and issubclass(found, Mechanism)):
-            raise UsageError(f"a mechanism must be a subclass of labmates.mechanisms.base.Mechanism, not {found!r}")
-        return found
+        kind = MECHANISMS.get(name)
+        if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
+            raise UsageError(f"a mechanism must be a subclass of labmates.mechanisms.base.Mechanism, not {kind!r}")
+        return kind

@@ -21,9 +21,9 @@ from labmates.mechanisms.norms import Deed, IsGood, grim
 
 def dilemma_of(view: NormalForm) -> Dilemma:
     """The dilemma of a game; for one that has none, the first actions and the last."""
-    found = find_dilemma(view)
-    if found is not None:
-        return found
+    dilemma = find_dilemma(view)
+    if dilemma is not None:
+        return dilemma
     return Dilemma((0,) * view.players, tuple(len(own) - 1 for own in view.labels))
 
 

@@ -140,8 +140,8 @@ class Wording:
         """The proposals; each has the number of who proposed it."""
         lines = [f"## Proposals for the {mechanism.thing}"]
         for seat, design in enumerate(proposals):
-            said = "none that can be used" if design is None else mechanism.tell(game, design)
-            lines.append(f"- P{seat + 1} (proposed by {player_names([seat], me)}): {said}")
+            design_text = "none that can be used" if design is None else mechanism.tell(game, design)
+            lines.append(f"- P{seat + 1} (proposed by {player_names([seat], me)}): {design_text}")
         return "\n".join(lines)
 
     def vote(self, mechanism: Negotiation) -> str:

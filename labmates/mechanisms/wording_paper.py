@@ -30,11 +30,11 @@ class PaperWording(Wording):
 
     def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
         """The description of a mechanism for all players."""
-        told = _RULES.get(mechanism.name)
-        if told is None:
+        template = _RULES.get(mechanism.name)
+        if template is None:
             return mechanism.rules(game)
         others = "the other player" if game.players == 2 else "the other players"
-        return told.format(
+        return template.format(
             others=others,
             percent=getattr(mechanism, "percent", ""),
             selection=_selection(mechanism),
@@ -79,8 +79,10 @@ class PaperWording(Wording):
         """The proposals in words, each with the player who made it."""
         parts = [f"## The proposals for a {mechanism.thing}"]
         for seat, design in enumerate(proposals):
-            said = "There is none that can be used." if design is None else self._told_design(mechanism, game, design)
-            parts.append(f"P{seat + 1}, the {mechanism.thing} that {player_name(seat, me)} proposed:\n{said}")
+            design_text = (
+                "There is none that can be used." if design is None else self._told_design(mechanism, game, design)
+            )
+            parts.append(f"P{seat + 1}, the {mechanism.thing} that {player_name(seat, me)} proposed:\n{design_text}")
         return "\n".join(parts)
 
     def vote(self, mechanism: Negotiation) -> str:

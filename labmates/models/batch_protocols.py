@@ -192,8 +192,8 @@ class OpenAIBatches:
         if isinstance(response, dict) and isinstance(status, int) and 200 <= status < 600:
             return key, Result(status, response.get("body"))
         if isinstance(error, dict):
-            told = str(error.get("message") or error.get("code") or "no reason given")
-            return key, failed(503, told, code=str(error.get("code") or ""))
+            reason = str(error.get("message") or error.get("code") or "no reason given")
+            return key, failed(503, reason, code=str(error.get("code") or ""))
         return None
 
 
@@ -244,8 +244,8 @@ class AnthropicBatches:
             case "expired":
                 return key, failed(503, "the batch expired before this request was answered")
             case "canceled":
-                told = "the batch was cancelled at the server; resume to submit this request again"
-                return key, failed(400, told)
+                reason = "the batch was cancelled at the server; resume to submit this request again"
+                return key, failed(400, reason)
             case _:
                 return None
 
@@ -261,10 +261,10 @@ class BatchRequestError(Exception):
 def _refused(error: Json) -> Result:
     """The result for an error of a batch that failed as a whole."""
     code = str(error.get("code") or "")
-    told = str(error.get("message") or code or "no reason given")
+    reason = str(error.get("message") or code or "no reason given")
     # The limit on tokens in all batches together: other batches have to end first.
     full = code == "token_limit_exceeded"
-    return failed(429 if full else 400, f"the server refused the batch: {told}", code=code)
+    return failed(429 if full else 400, f"the server refused the batch: {reason}", code=code)
 
 
 def _id(found: Json) -> str:

@@ -262,8 +262,8 @@ class BatchQueue:
 
     async def _hand_in(self, group: Group, calls: Sequence[Waiting]) -> None:
         """Find the batches of calls that were submitted before, and submit the others."""
-        told = await self._book.find([call.key for call in calls])
-        noted = {key: Noted(*parts) for key, parts in told.items()}
+        submitted = await self._book.find([call.key for call in calls])
+        noted = {key: Noted(*parts) for key, parts in submitted.items()}
         fresh = [call for call in calls if call.key not in noted]
         submissions: dict[Noted, list[Waiting]] = {}
         for call in calls:
@@ -357,7 +357,7 @@ class BatchQueue:
     async def _ended(self, group: Group, batch: str) -> State:
         """The state of a batch when it has ended."""
         protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
-        failures, told = 0, -1
+        failures, last_done = 0, -1
         while True:
             try:
                 state = await protocol.state(channel, batch)
@@ -369,8 +369,8 @@ class BatchQueue:
             else:
                 if state.ended:
                     return state
-                if state.done != told:
-                    told = state.done
+                if state.done != last_done:
+                    last_done = state.done
                     self._notify(f"waiting for batch {batch} of {group.model}: {state.done} of {state.total}")
             await asyncio.sleep(self._poll)
 
@@ -398,17 +398,17 @@ class _HTTP:
     async def ask(self, method: str, path: str, **content: Any) -> Json:
         response = await self._send(method, path, **content)
         try:
-            found = json.loads(await response.aread())
+            data = json.loads(await response.aread())
         except (ValueError, RecursionError, httpx2.HTTPError):
-            found = None
+            data = None
         finally:
             await response.aclose()
         if response.is_error:
-            body = found if isinstance(found, dict) else failed(response.status_code, "no reason given").body
+            body = data if isinstance(data, dict) else failed(response.status_code, "no reason given").body
             raise BatchRequestError(Result(response.status_code, body, response.headers.get("retry-after", "")))
-        if not isinstance(found, dict):
+        if not isinstance(data, dict):
             raise BatchRequestError(failed(502, f"the answer to {method} {path} is no JSON object"))
-        return found
+        return data
 
     async def lines(self, path: str) -> AsyncIterator[bytes]:
         response = await self._send("GET", path)
@@ -431,8 +431,8 @@ class _HTTP:
         try:
             return await self._client.send(request, stream=True)
         except httpx2.HTTPError as error:
-            told = one_line(str(error)) or type(error).__name__
-            raise BatchRequestError(failed(503, f"{method} {path}: {told}", keeps=True)) from None
+            reason = one_line(str(error)) or type(error).__name__
+            raise BatchRequestError(failed(503, f"{method} {path}: {reason}", keeps=True)) from None
 
 
 def is_call(request: httpx2.Request) -> bool:
@@ -466,7 +466,7 @@ def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> lis
 
 async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str], most_bytes: int) -> dict[str, Result]:
     """The results in the files of a batch, by request; the first of two lines for one request counts."""
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     read = 0
     for path in files:
         async for line in channel.lines(path):
@@ -478,8 +478,8 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
             except (ValueError, RecursionError):
                 continue  # Whose it is can't be known: a request without a line has no reply.
             if isinstance(parsed, dict) and (result := protocol.read(parsed)) is not None:
-                found.setdefault(*result)
-    return found
+                results.setdefault(*result)
+    return results
 
 
 def _good(calls: Iterable[Waiting], results: Mapping[str, Result]) -> int:
@@ -489,8 +489,8 @@ def _good(calls: Iterable[Waiting], results: Mapping[str, Result]) -> int:
 def _submission_failure(result: Result, group: Group) -> Result:
     """The answers to calls after a failed submission of their batch."""
     if result.status in _NO_API:
-        told = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
-        return failed(400, told)
+        reason = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
+        return failed(400, reason)
     # Where a server breaks down nobody knows whether it has the batch: the next attempt looks for it.
     return replace(result, keeps=result.keeps or result.status >= 500)
 

@@ -258,8 +258,8 @@ def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
             unknown = f"the server doesn't know the model '{model.name}', or the base URL is not that of its API"
             return f"{unknown} ({failure.reason})"
         case 400 | 422 if (setting := _refused_setting(failure, model)) is not None:
-            told = f"the server does not take the setting {setting} ({failure.reason})"
-            return f"{told}; leave it out of the model's settings, or of the condition"
+            reason = f"the server does not take the setting {setting} ({failure.reason})"
+            return f"{reason}; leave it out of the model's settings, or of the condition"
         case _:
             return f"the server refused the call ({failure})"
 

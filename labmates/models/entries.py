@@ -196,14 +196,14 @@ def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
         raise UsageError(f"can't read the models file '{path}': {error}") from error
     if not isinstance(data, dict):
         raise UsageError(f"the models file '{path}' must map names to entries (provider, model, base_url, …)")
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for name, values in data.items():
         where = f"{path}, entry '{name}'"
         _check_name(name, str(path))
         if not isinstance(values, dict):
             raise UsageError(f"{where}: expected settings such as provider, model and base_url")
-        found[name] = _entry(values, where)
-    return found
+        entries[name] = _entry(values, where)
+    return entries
 
 
 def _entry(values: Mapping[str, Any], where: str) -> Entry:

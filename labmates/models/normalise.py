@@ -254,7 +254,7 @@ def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
     """
     if CLOSE.search(text) is None and OPEN.search(text) is None:
         return text.strip(), ""
-    said: list[str] = []
+    answer: list[str] = []
     thought: list[str] = []
     opened, closed = OPEN.search(text), CLOSE.search(text)
     at = 0
@@ -265,15 +265,15 @@ def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
         closed = CLOSE.search(text, opened.end())
         if closed is None:
             break
-        said.append(text[at : opened.start()])
+        answer.append(text[at : opened.start()])
         thought.append(text[opened.end() : closed.start()])
         at = closed.end()
-    if opened and (cut or not "".join([*said, text[at : opened.start()]]).strip()):
-        said.append(text[at : opened.start()])
+    if opened and (cut or not "".join([*answer, text[at : opened.start()]]).strip()):
+        answer.append(text[at : opened.start()])
         thought.append(text[opened.end() :])
     else:
-        said.append(text[at:])
-    return "".join(said).strip(), "\n".join(part.strip() for part in thought if part.strip())
+        answer.append(text[at:])
+    return "".join(answer).strip(), "\n".join(part.strip() for part in thought if part.strip())
 
 
 _DECODER = json.JSONDecoder(strict=False)

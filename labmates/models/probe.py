@@ -73,9 +73,9 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
         except ModelCallError as error:
             yield Probe("answers", False, str(error))
             return
-        said = f"{reply.text[:60]!r} in {reply.seconds:.1f} s"
+        answer = f"{reply.text[:60]!r} in {reply.seconds:.1f} s"
         refused = f"; refused at first: {'; '.join(reply.errors)}" if reply.errors else ""
-        yield Probe("answers", bool(reply.text), f"{said}{refused}" if reply.text else "the reply is empty")
+        yield Probe("answers", bool(reply.text), f"{answer}{refused}" if reply.text else "the reply is empty")
         yield _usage(reply)
         reasons = bool(reply.reasoning or reply.usage.reasoning_tokens)
         yield Probe("reasoning", reasons, f"{reply.usage.reasoning_tokens} tokens" if reasons else "none seen")
@@ -89,9 +89,9 @@ async def _ask(hub: ModelHub, name: str, prompt: str, **more: Any) -> Reply:
     return await hub.call(name, [HumanMessage(prompt)], seed=1, max_output_tokens=TOKENS, **more)
 
 
-async def _probed(what: str, found: Any) -> Probe:
+async def _probed(what: str, result: Any) -> Probe:
     try:
-        able, text = await found
+        able, text = await result
     except ModelCallError as error:
         return Probe(what, False, str(error))
     return Probe(what, able, text)
@@ -138,10 +138,10 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
     if replies[-1].usage.estimated:
         return None, "the server reports no token counts"
     cached = replies[-1].usage.cached_tokens
-    told = f"{cached:,} of {replies[-1].usage.input_tokens:,} input tokens of a repeated prompt"
+    text = f"{cached:,} of {replies[-1].usage.input_tokens:,} input tokens of a repeated prompt"
     return (
         cached > 0,
-        f"{told} came from the cache" if cached else "no cached tokens are reported for a repeated prompt",
+        f"{text} came from the cache" if cached else "no cached tokens are reported for a repeated prompt",
     )
 
 
@@ -251,7 +251,7 @@ async def told_rates(api: Api, name: str) -> dict[str, int]:
 def _rates(headers: Mapping[str, str]) -> dict[str, int]:
     rates = {}
     for name, value in headers.items():
-        words = found[1].split("-") if (found := _RATE.fullmatch(name.lower())) else []
+        words = match[1].split("-") if (match := _RATE.fullmatch(name.lower())) else []
         if "limit" in words and value.strip().isdecimal():
             words.remove("limit")
             rates[" ".join(words)] = int(value)

@@ -101,7 +101,7 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
     known = {model.name: model for model in roster()} | listed
     served = {name: model.name.lower() for model in (*roster(), *listed.values()) for name in model.served}
     modes = {(model.weights, model.setting): model for model in roster() if model.setting}
-    found = {}
+    traits = {}
     for name in names:
         plain, _, query = name.partition("?")
         shorts = list(short_names(plain))
@@ -111,8 +111,8 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
         whole = next((known[short] for short in short_names(name) if query and short in known), None)
         model = whole or mode or next((known[short] for short in shorts if short in known), None)
         if model:
-            found[name] = model
-    return found
+            traits[name] = model
+    return traits
 
 
 def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
@@ -174,7 +174,7 @@ def known_model(row: Mapping[str, str]) -> KnownModel:
 def _number(row: Mapping[str, str], name: str) -> float | None:
     if not (text := row.get(name, "")):
         return None
-    found = finite(text)
-    if found is None:
+    number = finite(text)
+    if number is None:
         raise ValueError(f"{name} must be a number, not '{text}'")
-    return found
+    return number

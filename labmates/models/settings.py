@@ -101,13 +101,13 @@ def read_query(text: str, query: str) -> dict[str, Any]:
     UsageError
         If a part is malformed, or stands beside another one that it contradicts.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for part in query.split("&"):
         path, equals, value = part.partition("=")
         names = [unquote(name) for name in path.strip().split(".")]
         if not equals or not all(names):
             raise UsageError(f"model '{text}': '{part}' is not NAME=VALUE (settings: ?NAME=VALUE&NAME=VALUE)")
-        at: dict[str, Any] = found
+        at: dict[str, Any] = settings
         for name in names[:-1]:
             at = at.setdefault(name, {})
             if not isinstance(at, dict):
@@ -119,7 +119,7 @@ def read_query(text: str, query: str) -> dict[str, Any]:
             at[last] = [*(at[last] if isinstance(at[last], list) else [at[last]]), read]
         else:
             raise UsageError(f"model '{text}': '{path}' is given twice")
-    return found
+    return settings
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -84,9 +84,9 @@ def _of_package(name: str) -> str | None:
     """The text of a template that is named ``package:name``, or of the shared one; None if there is neither."""
     package, colon, file = name.partition(":")
     for home in (package, "labmates.pages") if colon else ():
-        found = files(home).joinpath("templates", file)
-        if found.is_file():
-            return found.read_text("utf-8")
+        template = files(home).joinpath("templates", file)
+        if template.is_file():
+            return template.read_text("utf-8")
     return None
 
 

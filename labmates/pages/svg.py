@@ -18,11 +18,11 @@ _MOST_POINTS: Final = 200
 
 def tag(name: str, *inside: object, **attributes: object) -> Markup:
     """An element; an underscore at the end of an attribute's name is left out, others become hyphens."""
-    said = [
+    written = [
         f' {key.rstrip("_").replace("_", "-")}="{escape(plain(_short(value)))}"' for key, value in attributes.items()
     ]
     body = Markup("").join(escape(one if hasattr(one, "__html__") else plain(one)) for one in inside)
-    return Markup(f"<{name}{''.join(said)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
+    return Markup(f"<{name}{''.join(written)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
 
 
 def drawing(width: float, height: float, title: str, *inside: object, class_: str = "", role: str = "img") -> Markup:
@@ -57,8 +57,8 @@ def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> li
     step = next((one * power for one in (1, 2, 2.5, 5, 10) if one * power >= raw), 10 * power)
     step = max(1.0, float(int(step))) if whole else step
     first = int(low / step) * step
-    found = [first + step * place for place in range(int(span / step) + 3)]
-    return [round(one, 12) for one in found if low - 1e-9 * span <= one <= high + 1e-9 * span]
+    places = [first + step * place for place in range(int(span / step) + 3)]
+    return [round(one, 12) for one in places if low - 1e-9 * span <= one <= high + 1e-9 * span]
 
 
 class Plot:

@@ -108,8 +108,8 @@ def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watc
     copied = Copied()
     for source in sources:
         with _opened(source, into) as (_, connection, goal):
-            one = _copy(connection, goal, sa.true(), whole=True, unite=unite, watch=watch)
-        parts = ((getattr(copied, name), getattr(one, name)) for name in Copied.__dataclass_fields__)
+            part = _copy(connection, goal, sa.true(), whole=True, unite=unite, watch=watch)
+        parts = ((getattr(copied, name), getattr(part, name)) for name in Copied.__dataclass_fields__)
         copied = Copied(*(first + second for first, second in parts))
     return copied
 
@@ -242,12 +242,12 @@ def _conflicts(connection: sa.Connection, goal: Database, chosen: sa.ColumnEleme
 
 def _refuse(goal: Database, conflicts: Iterable[str]) -> None:
     """Refuse to go on, with what is in the way."""
-    found = list(conflicts)
-    if found:
-        more = f"\nand {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    reasons = list(conflicts)
+    if reasons:
+        more = f"\nand {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
         raise UsageError(
             f"the store can't be written into {goal.shown_url}; nothing was changed. Remove one of each two with "
-            "'labmates store prune RUN', or leave the stores apart:\n" + "\n".join(found[:_SHOWN]) + more
+            "'labmates store prune RUN', or leave the stores apart:\n" + "\n".join(reasons[:_SHOWN]) + more
         )
 
 
@@ -326,8 +326,8 @@ def _batches(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> Itera
 
 
 def _streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-    with connection.execute(query, execution_options={"yield_per": ROWS}) as found:
-        yield from found.partitions()
+    with connection.execute(query, execution_options={"yield_per": ROWS}) as rows:
+        yield from rows.partitions()
 
 
 def _portions(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -257,12 +257,12 @@ class Database:
 
     def _prepare(self, connection: sa.Connection, any_version: bool) -> None:
         tables = _tables(connection)
-        found = stored_version(connection)
-        if tables and schema.runs.name not in tables and (found is not None or self.is_sqlite):
+        version = stored_version(connection)
+        if tables and schema.runs.name not in tables and (version is not None or self.is_sqlite):
             # A file is one program's; a server's database may be shared, but not the table that names the version.
             named = ", ".join(sorted(tables)[:3])
             raise UsageError(f"the database '{self.shown_url}' is another program's: it holds {named}, but no runs")
-        if found is None:
+        if version is None:
             if self._read_only:
                 raise UsageError(
                     f"the database '{self.shown_url}' is no store: it holds no runs and no tables for them"
@@ -272,12 +272,12 @@ class Database:
             schema.metadata.create_all(connection)
             schema.create_search_index(connection)
             self.insert_new(connection, schema.version, [{"version_num": schema.VERSION}])
-        elif found != schema.VERSION and not any_version:
+        elif version != schema.VERSION and not any_version:
             way = f"labmates store upgrade --store {self.shown_url}"
-            older = found < schema.VERSION
+            older = version < schema.VERSION
             what = f"bring it up to date with: {way}" if older else "it was made by a newer labmates"
             raise UsageError(
-                f"the store '{self.shown_url}' is of version {found}; this labmates reads version "
+                f"the store '{self.shown_url}' is of version {version}; this labmates reads version "
                 f"{schema.VERSION}: {what}"
             )
 
@@ -291,8 +291,8 @@ def stored_version(connection: sa.Connection) -> str | None:
     """The version of the tables that a database holds, or None if it holds none."""
     tables = _tables(connection)
     if schema.version.name in tables:
-        found: str | None = connection.execute(sa.select(schema.version.c.version_num)).scalar_one_or_none()
-        return found
+        number: str | None = connection.execute(sa.select(schema.version.c.version_num)).scalar_one_or_none()
+        return number
     return "0001" if "labmates_meta" in tables else None
 
 

@@ -129,8 +129,8 @@ def run_digest(row: Mapping[str, Any], *, late: bool = False) -> str:
     late
         Whether it is computed long after the run ended.
     """
-    said = {name: row[name] for name in SEALED} | {"started": float(row["started"]), "seconds": float(row["seconds"])}
-    return _digest({**said, "chain": row["chain"], "late": late}, late=late)
+    sealed = {name: row[name] for name in SEALED} | {"started": float(row["started"]), "seconds": float(row["seconds"])}
+    return _digest({**sealed, "chain": row["chain"], "late": late}, late=late)
 
 
 def next_digest(before: str, metrics: Mapping[str, float], chain: str) -> str:

@@ -288,10 +288,10 @@ class ScoreEvent(EventBase):
         """Whether the findings of the report could be read; None if the score does not say."""
         if (self.judge, self.metric) != ("verified", "accuracy") or self.failed:
             return None
-        told = self.details.get("readable")
-        if told is None and self.version == "1":
+        readable = self.details.get("readable")
+        if readable is None and self.version == "1":
             return "credits" in self.details
-        return None if told is None else bool(told)
+        return None if readable is None else bool(readable)
 
     @property
     def _is_unread_by_the_first(self) -> bool:

@@ -163,8 +163,8 @@ def _runs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
 def _scores(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
     for run, events in _told(store, runs, ScoreEvent):
         for event in events:
-            said = {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
-            yield {**_of_run(run), **said}
+            columns = {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
+            yield {**_of_run(run), **columns}
 
 
 def _decisions(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:

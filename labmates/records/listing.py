@@ -189,11 +189,11 @@ def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[
     if chosen.model:
         yield sa.cast(_RUNS.c.models, sa.Text).contains(_as_json(chosen.model), autoescape=True)
     if chosen.text:
-        said = chosen.text
+        text = chosen.text
         yield sa.or_(
-            _RUNS.c.id.contains(said, autoescape=True),
-            _RUNS.c.error.contains(said, autoescape=True),
-            sa.cast(_RUNS.c.condition, sa.Text).contains(_as_json(said), autoescape=True),
+            _RUNS.c.id.contains(text, autoescape=True),
+            _RUNS.c.error.contains(text, autoescape=True),
+            sa.cast(_RUNS.c.condition, sa.Text).contains(_as_json(text), autoescape=True),
         )
     if chosen.search:
         yield _RUNS.c.id.in_(matching_runs(parse_query(chosen.search), is_sqlite=is_sqlite))

@@ -129,16 +129,16 @@ class BodyReader:
     def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
         """The bodies with these numbers; those that are not there are left out."""
         wanted = sorted(set(numbers))
-        found: dict[int, Value] = {}
+        values: dict[int, Value] = {}
         while wanted:
             mark = max(place for place in self._marks if place < max(1, wanted[0]))
             # One stretch: up to the last body before which there is no nearer mark.
             stretch = [number for number in wanted if not any(mark < place < number for place in self._marks)]
-            self._read(mark, stretch[-1], set(stretch), found)
+            self._read(mark, stretch[-1], set(stretch), values)
             wanted = wanted[len(stretch) :]
-        return found
+        return values
 
-    def _read(self, mark: int, last: int, wanted: set[int], found: dict[int, Value]) -> None:
+    def _read(self, mark: int, last: int, wanted: set[int], values: dict[int, Value]) -> None:
         table = _BODIES.c
         span = sa.select(_BODIES).where(table.run == self._run, table.number > mark, table.number <= last)
         rows: Sequence[Any] = self._store.database.read(
@@ -148,7 +148,7 @@ class BodyReader:
         for row in rows:
             body = Body(row.number, row.media, row.data)
             if row.number in wanted:
-                found[row.number] = unpacker.value(body)
+                values[row.number] = unpacker.value(body)
             else:
                 unpacker.raw(body)
             if row.number % _MARK_EACH == 0:

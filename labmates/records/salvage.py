@@ -108,7 +108,7 @@ def _make_tables(source: Path, old: sqlite3.Connection, new: sqlite3.Connection)
     return made
 
 
-def _readable(old: sqlite3.Connection, table: str, found: Salvaged) -> Iterator[list[tuple[Any, ...]]]:
+def _readable(old: sqlite3.Connection, table: str, salvaged: Salvaged) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of a table that can be read, some at a time."""
     after = 0
     while True:
@@ -119,7 +119,7 @@ def _readable(old: sqlite3.Connection, table: str, found: Salvaged) -> Iterator[
         if end:
             return
         if len(rows) < _ROWS:
-            found.gaps[table] += 1
+            salvaged.gaps[table] += 1
             behind = _behind(old, table, after)
             if behind is None:
                 return
@@ -164,12 +164,12 @@ def _behind(old: sqlite3.Connection, table: str, after: int) -> int | None:
     return None if there == _LARGEST_ROWID else there
 
 
-def _look_at_indices(old: sqlite3.Connection, found: Salvaged) -> None:
+def _look_at_indices(old: sqlite3.Connection, salvaged: Salvaged) -> None:
     """Find out which runs there were, and how many events they had: indices are kept apart from their tables."""
     with suppress(sqlite3.Error):
         for row in old.execute("select id from runs indexed by sqlite_autoindex_runs_1 order by id"):
-            found.runs.add(row[0])
-    for run_id in sorted(found.runs):
+            salvaged.runs.add(row[0])
+    for run_id in sorted(salvaged.runs):
         with suppress(sqlite3.Error):
             query = "select count(*) from events indexed by sqlite_autoindex_events_1 where run = ?"
-            found.events[run_id] = old.execute(query, [run_id]).fetchone()[0]
+            salvaged.events[run_id] = old.execute(query, [run_id]).fetchone()[0]

@@ -21,12 +21,12 @@ def select_runs(
     """
     chosen = [store.run(run_id) for run_id in dict.fromkeys(ids)] if ids else list(store.runs(kind=kind))
     wanted = {"kind": kind, "study": study, "task": task}
-    found = [
+    runs = [
         run
         for run in chosen
         if kind in (None, run.kind) and study in (None, run.study) and task in (None, run.condition.get("task"))
     ]
-    if not found:
+    if not runs:
         asked = ", ".join(f"{name} '{value}'" for name, value in wanted.items() if value is not None)
         raise UsageError(f"the store {store.shown_url} has no run{f' of {asked}' if asked else ''}")
-    return found
+    return runs

@@ -260,20 +260,20 @@ class Store:
 
         A judge that failed when it was asked again leaves its earlier score.
         """
-        found: dict[str, dict[tuple[str, str], float | None]] = {run_id: {} for run_id in run_ids}
+        newest: dict[str, dict[tuple[str, str], float | None]] = {run_id: {} for run_id in run_ids}
         for run_id, score in self.events_of(run_ids, ScoreEvent):
-            if not score.failed or (score.judge, score.metric) not in found[run_id]:
-                found[run_id][score.judge, score.metric] = score.intended
-        return found
+            if not score.failed or (score.judge, score.metric) not in newest[run_id]:
+                newest[run_id][score.judge, score.metric] = score.intended
+        return newest
 
     def costs(self, run_ids: Sequence[str]) -> dict[str, int]:
         """The cost of each of these runs, judges included, in micro-dollars."""
         table = schema.runs
-        found: dict[str, int] = {}
+        spent: dict[str, int] = {}
         for start in range(0, len(run_ids), _CHUNK):
             query = sa.select(table.c.id, table.c.spent).where(table.c.id.in_(run_ids[start : start + _CHUNK]))
-            found |= {row.id: row.spent for row in self.database.read(_all(query))}
-        return found
+            spent |= {row.id: row.spent for row in self.database.read(_all(query))}
+        return spent
 
     def bodies(self, run_id: str) -> list[Body]:
         """The bodies of a run, packed as they are stored."""

@@ -106,8 +106,8 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
         return StudyRecord(row.name, row.spec, row.cap, row.created)
     if name is not None:
         raise unknown_name("study", name, known)
-    said = f"there are several: {', '.join(known)}" if known else "there is none"
-    raise UsageError(f"which study of the store {database.shown_url}? {said}")
+    known_studies = f"there are several: {', '.join(known)}" if known else "there is none"
+    raise UsageError(f"which study of the store {database.shown_url}? {known_studies}")
 
 
 def study_records(database: Database) -> list[StudyRecord]:

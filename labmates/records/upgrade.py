@@ -37,16 +37,16 @@ def _migrate(database: Database, watch: Watch | None) -> tuple[str, str]:
     from alembic.config import Config
 
     with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
-        found = stored_version(connection) or schema.VERSION
-        if found > schema.VERSION:
+        version = stored_version(connection) or schema.VERSION
+        if version > schema.VERSION:
             raise UsageError(
-                f"the store '{database.shown_url}' is of version {found}, made by a newer labmates; this one knows "
+                f"the store '{database.shown_url}' is of version {version}, made by a newer labmates; this one knows "
                 f"versions up to {schema.VERSION}"
             )
         config = Config()
         config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
         config.attributes |= {"connection": connection, "watch": watch}
-        if found == "0001":
-            command.stamp(config, found)
+        if version == "0001":
+            command.stamp(config, version)
         command.upgrade(config, "head")
-        return found, schema.VERSION
+        return version, schema.VERSION

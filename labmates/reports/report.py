@@ -135,29 +135,29 @@ def _report(
 
 
 def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
-    found = []
+    warnings = []
     if going := sum(run.status == "running" for run in runs):
-        found.append(f"{going} runs are still going on: this report tells how things stood when it was made.")
+        warnings.append(f"{going} runs are still going on: this report tells how things stood when it was made.")
     if waiting := planned.get("planned", 0):
-        found.append(f"{waiting} runs of the study were not begun yet.")
+        warnings.append(f"{waiting} runs of the study were not begun yet.")
     if failed := sum(run.status == "failed" for run in runs):
-        found.append(f"{failed} runs have failed; no table of results counts them.")
+        warnings.append(f"{failed} runs have failed; no table of results counts them.")
     if invalid := sum(run.invalid is not None for run in runs):
-        found.append(
+        warnings.append(
             f"{invalid} of the runs that have ended are invalid, for the reasons under “{told.ENDS}”. Their "
             "results stand in the tables that count every run; ratings and profiles leave out what was not played."
         )
     versions = {run.version for run in runs}
     if len(versions) > 1:
-        found.append(
+        warnings.append(
             f"Runs are of {len(versions)} versions of labmates, which may differ: {', '.join(sorted(versions))}."
         )
     models = {model for run in runs for model in run.models}
     if models and all(map(told.is_baseline, models)):
-        found.append("All of these models are baselines, programs of labmates; no language model took part.")
+        warnings.append("All of these models are baselines, programs of labmates; no language model took part.")
     if not has_figures():
-        found.append("There are no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
-    return found
+        warnings.append("There are no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
+    return warnings
 
 
 def _analyses(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Part]:

@@ -112,7 +112,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = 
     for run in runs:
         if run.status in ENDED:
             groups.setdefault(run.key, []).append(run)
-    found = [
+    by_condition = [
         Cell(
             group[0].shown_models,
             parameters(group[0], names),
@@ -123,8 +123,8 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = 
         for group, estimates in zip(groups.values(), _means(list(groups.values()), metrics, domains), strict=True)
     ]
     # Runs end in any order: what is alike stands together, in the order in which it came first.
-    order = {name: list(dict.fromkeys(cell.varies[name] for cell in found)) for name in names}
-    return sorted(found, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
+    order = {name: list(dict.fromkeys(cell.varies[name] for cell in by_condition)) for name in names}
+    return sorted(by_condition, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 
 
 def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
@@ -133,10 +133,10 @@ def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains
     for run in runs:
         if run.status in ENDED:
             groups.setdefault(run.shown_models, []).append(run)
-    found = _means(list(groups.values()), metrics, domains)
+    estimates = _means(list(groups.values()), metrics, domains)
     return [
         Cell(models, {}, len(group), each, _invalid(group))
-        for (models, group), each in zip(groups.items(), found, strict=True)
+        for (models, group), each in zip(groups.items(), estimates, strict=True)
     ]
 
 
@@ -154,34 +154,34 @@ def told(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def results_table(name: str, title: str, found: Sequence[Cell], metrics: Sequence[str]) -> Table:
+def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequence[str]) -> Table:
     """Means with intervals, a row for each cell."""
-    shown = [metric for metric in metrics if any(metric in cell.means for cell in found)]
+    shown = [metric for metric in metrics if any(metric in cell.means for cell in groups)]
     rows = []
-    for cell in found:
+    for cell in groups:
         row: dict[str, Any] = {"models": cell.models, **cell.varies, "runs": cell.runs, "invalid": cell.invalid}
         for metric in shown:
             row |= cell.means[metric].row(metric) if metric in cell.means else {metric: None, f"{metric}_n": 0}
         rows.append(row)
-    fewer = sum(mean.n < cell.runs for cell in found for mean in cell.means.values())
-    remarks = ["Means over runs that have ended.", *notes(mean for cell in found for mean in cell.means.values())]
+    fewer = sum(mean.n < cell.runs for cell in groups for mean in cell.means.values())
+    remarks = ["Means over runs that have ended.", *notes(mean for cell in groups for mean in cell.means.values())]
     if fewer:
         remarks.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
-    varies = list(found[0].varies) if found else []
+    varies = list(groups[0].varies) if groups else []
     columns = [
         Column("models"),
         *(Column(name, shown_name(name)) for name in varies),
         Column("runs"),
-        *([Column("invalid")] if any(cell.invalid for cell in found) else []),
+        *([Column("invalid")] if any(cell.invalid for cell in groups) else []),
     ]
-    if any(cell.invalid for cell in found):
+    if any(cell.invalid for cell in groups):
         remarks.append("Invalid runs have ended but may not be used; they count in these means all the same.")
     return Table(
         name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, remarks
     )
 
 
-def results_figure(found: Sequence[Cell], metric: str, axis: str = "") -> Figure | None:
+def results_figure(groups: Sequence[Cell], metric: str, axis: str = "") -> Figure | None:
     """Draw the means of a metric; None if there are fewer than two, or more than can be told apart.
 
     Parameters
@@ -189,9 +189,9 @@ def results_figure(found: Sequence[Cell], metric: str, axis: str = "") -> Figure
     axis
         The label of the axis; by default the metric's name.
     """
-    with_it = [cell for cell in found if metric in cell.means]
+    with_it = [cell for cell in groups if metric in cell.means]
     labels = list(dict.fromkeys(cell.label for cell in with_it))
-    models = list(dict.fromkeys(cell.models for cell in found))
+    models = list(dict.fromkeys(cell.models for cell in groups))
     apart = len(labels) > 1 and len(models) <= len(COLOURS)
     rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
     if len(with_it) < 2 or len(rows) > MOST_ROWS:

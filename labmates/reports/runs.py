@@ -174,12 +174,12 @@ def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
     )
 
 
-def _pictures(experiment: Experiment[Any], found: Sequence[Cell], models: Sequence[Cell]) -> Iterator[Picture]:
+def _pictures(experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell]) -> Iterator[Picture]:
     """A figure of each main metric: by condition where that fits into a figure, else by model."""
     axes = {metric.name: metric.axis for metric in experiment.metrics}
     for metric in experiment.headline if has_figures() else ():
         name = metric.replace("_", " ")
-        for by, shown in (("condition", found), ("model", models)):
+        for by, shown in (("condition", groups), ("model", models)):
             if (figure := results_figure(shown, metric, axes[metric])) is not None:
                 alt = f"Dot plot of {name} by {by}; the numbers are in the tables."
                 yield picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt)
@@ -250,10 +250,10 @@ def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[Run
 
 def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """Runs by their kinds, in the order in which kinds come first."""
-    found: dict[str, list[RunRecord]] = {}
+    kinds: dict[str, list[RunRecord]] = {}
     for run in runs:
-        found.setdefault(run.kind, []).append(run)
-    return found
+        kinds.setdefault(run.kind, []).append(run)
+    return kinds
 
 
 def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
@@ -289,9 +289,9 @@ def _mixed(ended: Sequence[RunRecord]) -> list[str]:
 
 
 def _names(values: Iterable[str], most: int = 12) -> str:
-    found = list(dict.fromkeys(value for value in values if value))
-    rest = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + rest or "–"
+    names = list(dict.fromkeys(value for value in values if value))
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest or "–"
 
 
 def _first_line(text: str) -> str:

@@ -19,7 +19,7 @@ Found = Mapping[str, Sequence[Contrast]]
 """Contrasts by what they are within."""
 
 
-def contrasts_table(found: Found, remark: str) -> Table:
+def contrasts_table(contrasts: Found, remark: str) -> Table:
     """The table of all contrasts, a row for each pair of levels.
 
     Parameters
@@ -27,7 +27,7 @@ def contrasts_table(found: Found, remark: str) -> Table:
     remark
         What the outcomes are.
     """
-    rows = [_row(part, contrast) for part, some in found.items() for contrast in some]
+    rows = [_row(part, contrast) for part, some in contrasts.items() for contrast in some]
     columns = [Column(name, once=True) for name in ("within", "outcome", "factor")]
     columns += [Column("first"), Column("second", "minus"), Column("strata"), Column("difference_n", "runs")]
     columns += [Column("difference", form="+.3f", shows="both", marked="mark")]
@@ -36,7 +36,7 @@ def contrasts_table(found: Found, remark: str) -> Table:
         remark,
         "Strata: equal conditions that a difference is the mean over; runs: the fewest in one of them. "
         f"‡: p (Holm) below {SIGNIFICANT}, adjusted for all pairs of a factor.",
-        *notes(contrast.difference for some in found.values() for contrast in some),
+        *notes(contrast.difference for some in contrasts.values() for contrast in some),
     ]
     return Table("contrasts", "Contrasts", columns, rows, remarks)
 
@@ -60,26 +60,28 @@ def _row(part: str, contrast: Contrast) -> dict[str, Any]:
     }
 
 
-def verdict(found: Sequence[Contrast]) -> list[str]:
+def verdict(contrasts: Sequence[Contrast]) -> list[str]:
     """For each outcome, how far the levels of each factor are apart, the largest first."""
     sentences = []
-    for outcome in dict.fromkeys(one.outcome for one in found):
+    for outcome in dict.fromkeys(one.outcome for one in contrasts):
         largest: dict[str, Contrast] = {}
-        for one in found:
-            before = largest.get(one.factor)
-            if one.outcome == outcome and (before is None or abs(one.difference.value) > abs(before.difference.value)):
-                largest[one.factor] = one
+        for contrast in contrasts:
+            before = largest.get(contrast.factor)
+            if contrast.outcome == outcome and (
+                before is None or abs(contrast.difference.value) > abs(before.difference.value)
+            ):
+                largest[contrast.factor] = contrast
         ordered = sorted(largest.values(), key=lambda one: -abs(one.difference.value))
-        told = [f"{one.factor} {one.difference.value:+.2f} ({one.first} minus {one.second})" for one in ordered]
-        if told:
-            sentences.append(f"Largest difference in {outcome} by factor: {'; '.join(told)}.")
+        differences = [f"{one.factor} {one.difference.value:+.2f} ({one.first} minus {one.second})" for one in ordered]
+        if differences:
+            sentences.append(f"Largest difference in {outcome} by factor: {'; '.join(differences)}.")
     return sentences
 
 
-def contrasts_drawing(found: Found) -> Iterator[Drawing]:
+def contrasts_drawing(contrasts: Found) -> Iterator[Drawing]:
     """A figure of the contrasts of each outcome over all runs."""
-    for outcome in dict.fromkeys(one.outcome for one in found["all"]):
-        own = [one for one in found["all"] if one.outcome == outcome][:_MOST_DRAWN]
+    for outcome in dict.fromkeys(one.outcome for one in contrasts["all"]):
+        own = [one for one in contrasts["all"] if one.outcome == outcome][:_MOST_DRAWN]
         alt = f"Differences in {outcome} between levels of each factor, with intervals; the table has the numbers."
         name = f"contrasts-{outcome.replace(' ', '-')}"
         yield Drawing(name, f"Differences in {outcome}", alt, partial(contrasts_figure, own))

@@ -111,12 +111,12 @@ def contrasts(design: Design, runs: Sequence[Run] | None = None) -> list[Contras
     """
     runs = design.runs if runs is None else runs
     factors = [name for name in runs[0].levels if len({run.levels[name] for run in runs}) > 1] if runs else []
-    found: list[Contrast] = []
+    differences: list[Contrast] = []
     for outcome in design.outcomes:
         for factor in factors:
-            found += _adjusted(_of_factor(design, runs, factor, outcome))
-        found += _adjusted(_of_models(design, runs, outcome))
-    return found
+            differences += _adjusted(_of_factor(design, runs, factor, outcome))
+        differences += _adjusted(_of_models(design, runs, outcome))
+    return differences
 
 
 def _of_factor(design: Design, runs: Sequence[Run], factor: str, outcome: str) -> Iterator[Contrast]:
@@ -141,9 +141,9 @@ def _of_models(design: Design, runs: Sequence[Run], outcome: str) -> Iterator[Co
     values: dict[tuple[Hashable, tuple[str, str]], list[float]] = {}
     for run in runs:
         by_place: dict[str, dict[Hashable, list[float]]] = {}
-        for one in run.observed:
-            if outcome in one.values:
-                by_place.setdefault(one.model, {}).setdefault(one.place, []).append(one.values[outcome])
+        for agent in run.observed:
+            if outcome in agent.values:
+                by_place.setdefault(agent.model, {}).setdefault(agent.place, []).append(agent.values[outcome])
         for second, first in combinations(by_place, 2):
             shared = by_place[first].keys() & by_place[second].keys()
             gains = [fmean(by_place[first][place]) - fmean(by_place[second][place]) for place in shared]
@@ -171,6 +171,6 @@ def _contrast(
     return Contrast(factor, outcome, *levels, strata, difference, against_zero(difference, domain))
 
 
-def _adjusted(found: Iterable[Contrast]) -> list[Contrast]:
-    all_ = list(found)
+def _adjusted(differences: Iterable[Contrast]) -> list[Contrast]:
+    all_ = list(differences)
     return [replace(one, p_holm=adjusted) for one, adjusted in zip(all_, holm([one.p for one in all_]), strict=True)]

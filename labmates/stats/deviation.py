@@ -224,8 +224,8 @@ class _Program:
             self._highs.clearSolver()
             self._highs.run()
         if (status := self._highs.getModelStatus()) != HighsModelStatus.kOptimal:
-            said = self._highs.modelStatusToString(status)
-            raise SolverError(f"a deviation rating could not be computed: {said}")
+            reason = self._highs.modelStatusToString(status)
+            raise SolverError(f"a deviation rating could not be computed: {reason}")
 
     def fix(self, models: NDArray[np.intp], value: float) -> None:
         """Keep the gains of these models at or below a value from now on."""

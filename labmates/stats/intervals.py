@@ -333,19 +333,19 @@ def mark(leaves_out_zero: bool, p_holm: float | None) -> str:
     return ADJUSTED if p_holm is not None and p_holm < SIGNIFICANT else CREDIBLE
 
 
-def against_zero(found: Estimate, domain: Domain) -> float | None:
+def against_zero(given: Estimate, domain: Domain) -> float | None:
     """The two-sided p of t against 0 on the scale of an interval; None where there is none, or 0 is no value.
 
     It is below .05 just where the interval leaves 0 out, which `Estimate.p` is not on a bent scale.
     """
-    if found.low is None or found.high is None or found.df is None:
+    if given.low is None or given.high is None or given.df is None:
         return None
-    scales = [_Scale.of(domain, value) for value in (found.low, found.value, 0.0, found.high)]
+    scales = [_Scale.of(domain, value) for value in (given.low, given.value, 0.0, given.high)]
     places = [scale.place for scale in scales if scale is not None]
     if len(places) < len(scales) or not places[3] > places[0]:
         return None
-    error = (places[3] - places[0]) / (2 * quantile(found.df))
-    return 2 * (1 - probability(abs(places[1] - places[2]) / error, found.df))
+    error = (places[3] - places[0]) / (2 * quantile(given.df))
+    return 2 * (1 - probability(abs(places[1] - places[2]) / error, given.df))
 
 
 @lru_cache(maxsize=4096)
@@ -367,18 +367,18 @@ def notes(estimates: Iterable[Estimate | None]) -> list[str]:
     """The sentences under a table that say what its intervals are, and where there are none and why."""
     kinds: dict[str, list[Estimate]] = {}
     without: dict[str, int] = {}
-    for one in estimates:
-        if one is not None and one.low is not None:
-            kinds.setdefault(one.method, []).append(one)
-        elif one is not None and one.reason:
-            without[one.reason] = without.get(one.reason, 0) + 1
-    found = []
+    for shown in estimates:
+        if shown is not None and shown.low is not None:
+            kinds.setdefault(shown.method, []).append(shown)
+        elif shown is not None and shown.reason:
+            without[shown.reason] = without.get(shown.reason, 0) + 1
+    sentences = []
     if kinds:
-        told = "; ".join(f"{method} ({_sizes(some)})" for method, some in kinds.items())
-        found.append(f"In brackets: 95 % intervals: {told}.")
+        methods = "; ".join(f"{method} ({_sizes(some)})" for method, some in kinds.items())
+        sentences.append(f"In brackets: 95 % intervals: {methods}.")
     if without:
-        found.append(f"No interval: {', '.join(f'{reason} ({number})' for reason, number in without.items())}.")
-    return found
+        sentences.append(f"No interval: {', '.join(f'{reason} ({number})' for reason, number in without.items())}.")
+    return sentences
 
 
 def _sizes(estimates: Sequence[Estimate]) -> str:

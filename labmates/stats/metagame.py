@@ -60,11 +60,11 @@ def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]
     tensor = np.full((models,) * players, np.nan)
     for model in range(models):
         for met in combinations_with_replacement(range(models), players - 1):
-            found = seen.get((model, *met))
-            if not found:
+            payoffs_met = seen.get((model, *met))
+            if not payoffs_met:
                 raise UsageError(f"model {model} never met the co-players {list(met)}: not every seating was played")
             for order in set(permutations(met)):
-                tensor[model, *order] = sum(found) / len(found)
+                tensor[model, *order] = sum(payoffs_met) / len(payoffs_met)
     return tensor
 
 

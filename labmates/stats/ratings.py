@@ -280,14 +280,14 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
     """
     cells = list(rated)
     whole = cells if together is None else list(together)
-    found: list[tuple[str, Summary]] = []
+    summaries: list[tuple[str, Summary]] = []
     for models, groups in _by_models(cells).items():
         for rating in RATINGS:
             samples = _samples(groups, rating)
             for (mechanism, game), columns in samples.items():
                 bounds = dict(_bounds(groups[mechanism, game], rating))
                 what = (mechanism, game, models, rating, False)
-                found.append((game, _summary(what, groups[mechanism, game], list(map(estimate, columns)), bounds)))
+                summaries.append((game, _summary(what, groups[mechanism, game], list(map(estimate, columns)), bounds)))
     for models, groups in _by_models(whole).items():
         comparable = {key: some for key, some in groups.items() if some[0].cell.scale is not None}
         for rating in ("mean", "fitness", "rank"):
@@ -298,19 +298,19 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
                     continue
                 each = [average(column) for column in zip(*(samples[key] for key in games), strict=True)]
                 what = (mechanism, ALL_GAMES, models, rating, rating != "rank")
-                found.append((ALL_GAMES, _summary(what, [one for key in games for one in comparable[key]], each)))
+                summaries.append((ALL_GAMES, _summary(what, [one for key in games for one in comparable[key]], each)))
     order = list(dict.fromkeys((one.cell.mechanism, one.cell.game) for one in cells))
     order += [(mechanism, ALL_GAMES) for mechanism in dict.fromkeys(mechanism for mechanism, _ in order)]
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in order))
-    found.sort(key=lambda one: (mechanisms.index(one[1].mechanism), order.index((one[1].mechanism, one[0]))))
-    return [summary for _, summary in found]
+    summaries.sort(key=lambda one: (mechanisms.index(one[1].mechanism), order.index((one[1].mechanism, one[0]))))
+    return [summary for _, summary in summaries]
 
 
 def _by_models(rated: Iterable[Rated]) -> dict[tuple[str, ...], dict[tuple[str, str], list[Rated]]]:
     groups: dict[tuple[str, ...], dict[tuple[str, str], list[Rated]]] = {}
-    for one in rated:
-        cell = one.cell
-        groups.setdefault(cell.models, {}).setdefault((cell.mechanism, cell.game), []).append(one)
+    for ratings in rated:
+        cell = ratings.cell
+        groups.setdefault(cell.models, {}).setdefault((cell.mechanism, cell.game), []).append(ratings)
     return groups
 
 
@@ -364,15 +364,15 @@ def _failed(cells: Sequence[Cell], model: str) -> float | None:
 def _values(rated: Sequence[Rated], name: str, *, normalise: bool = False) -> Array | None:
     """A rating of each run, shape ``(runs, models + 1)``; the last column is the average."""
     rows = []
-    for one in rated:
-        values: Array | None = getattr(one, name)
+    for ratings in rated:
+        values: Array | None = getattr(ratings, name)
         if values is None:
             return None
         if not len(values):
             return None  # All models are left out.
-        average = one.average_fitness if name == "fitness" else values.mean()
+        average = ratings.average_fitness if name == "fitness" else values.mean()
         row = np.array([*values, average], dtype=float)
-        rows.append(one.cell.scale.normalise(row) if normalise and one.cell.scale is not None else row)
+        rows.append(ratings.cell.scale.normalise(row) if normalise and ratings.cell.scale is not None else row)
     return np.array(rows)
 
 

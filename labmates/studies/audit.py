@@ -146,9 +146,9 @@ def _miscounted(run: RunRecord, events: Sequence[Event]) -> Iterator[str]:
         if charged > total:
             yield f"its charges of {show_dollars(charged)} are more than its budget of {show_dollars(total)}"
     for name, kind in _COUNTS.items():
-        said, found = getattr(run.usage, name), sum(event.type == kind for event in events)
-        if said != found:
-            yield f"it counts {said} {name}, and its events are {found}"
+        stated, counted = getattr(run.usage, name), sum(event.type == kind for event in events)
+        if stated != counted:
+            yield f"it counts {stated} {name}, and its events are {counted}"
 
 
 def _some(names: Iterable[str]) -> str:

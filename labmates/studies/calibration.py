@@ -251,11 +251,11 @@ def _fit(metric: str, rated: Iterable[Rated]) -> Fit:
 def _moved(metric: str, order: str, rated: Iterable[Rated]) -> Moved:
     scores = {(one.seed, one.specimen.name): one.scores.get(metric) for one in rated}
     moves = []
-    for one in rated:
-        if one.specimen.order == order:
-            given, twin = one.scores.get(metric), scores.get((one.seed, one.specimen.twin))
+    for report in rated:
+        if report.specimen.order == order:
+            given, twin = report.scores.get(metric), scores.get((report.seed, report.specimen.twin))
             if given is not None and twin is not None:
-                moves.append(given - twin if one.specimen.asks_high else twin - given)
+                moves.append(given - twin if report.specimen.asks_high else twin - given)
     return Moved(
         metric, order, len(moves), _number(float(np.mean(moves))) if moves else None, max(moves) if moves else None
     )

@@ -66,8 +66,8 @@ def export_rows(
         _pyarrow()
     try:
         with _replacing(path) as target, tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as spool:
-            found = rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))
-            columns, number = _spool(found, COLUMNS[what], spool, watch)
+            stored = rows(store, what, chosen_runs(store, kind=kind, study=study, model=model))
+            columns, number = _spool(stored, COLUMNS[what], spool, watch)
             writers[form](spool, target, columns)
         return number
     except OSError as error:
@@ -75,12 +75,12 @@ def export_rows(
 
 
 def _spool(
-    found: Iterable[dict[str, Any]], always: Iterable[str], spool: IO[str], watch: Callable[[int], None] | None
+    stored: Iterable[dict[str, Any]], always: Iterable[str], spool: IO[str], watch: Callable[[int], None] | None
 ) -> tuple[dict[str, set[str]], int]:
     """Write all rows as JSON lines; return the types of values that each column holds, and the number of rows."""
     columns: dict[str, set[str]] = {name: set() for name in always}
     count = 0
-    for row in found:
+    for row in stored:
         for name, value in row.items():
             columns.setdefault(name, set()).add(type(value).__name__)
         spool.write(json.dumps(row) + "\n")
@@ -103,11 +103,11 @@ def _write_jsonl(spool: IO[str], target: Path, _columns: dict[str, set[str]]) ->
 
 
 def _write_csv(spool: IO[str], target: Path, columns: dict[str, set[str]], *, raw: bool) -> None:
-    found = _rows(spool)
+    stored = _rows(spool)
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(columns), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found if raw else ({name: inert(cell) for name, cell in row.items()} for row in found))
+        writer.writerows(stored if raw else ({name: inert(cell) for name, cell in row.items()} for row in stored))
 
 
 def _write_parquet(spool: IO[str], target: Path, columns: dict[str, set[str]]) -> None:

@@ -117,7 +117,7 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
     UsageError
         If one can't be judged (strict), none can, or one has data of another salt.
     """
-    found = []
+    ended = []
     problem = ""
     for run in runs:
         if EXPERIMENTS.get(run.kind).report is None:
@@ -126,13 +126,13 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
             problem = f"the run '{run.id}' has not ended ({run.status}); resume it first"
         else:
             check_salt(run)
-            found.append(run)
+            ended.append(run)
             continue
         if strict:
             raise UsageError(problem)
-    if not found:
+    if not ended:
         raise UsageError(problem or "there is no run to judge")
-    return found
+    return ended
 
 
 async def judge_runs(

@@ -297,13 +297,13 @@ def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
 
 def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: int) -> Iterable[Detectable]:
     for metric, assumed in EXPERIMENTS.get(spec.kind).spread.items():
-        found = _pooled_spread(ended, metric)
-        spread = assumed if found is None else found
+        measured = _pooled_spread(ended, metric)
+        spread = assumed if measured is None else measured
         n = spec.replicates
         yield Detectable(
             metric=metric,
             spread=spread,
-            measured=found is not None,
+            measured=measured is not None,
             conditions=detectable_difference(spread, n) if n > 1 else None,
             models=detectable_difference(spread, n * conditions_each) if n * conditions_each > 1 else None,
         )

@@ -70,11 +70,11 @@ async def recompute_all(store: Store, runs: Iterable[str]) -> AsyncIterator[tupl
     for run_id in runs:
         try:
             run = await asyncio.to_thread(store.run, run_id)
-            found = await recompute(store, run) if run.status in ENDED else Recomputed()
+            recomputed = await recompute(store, run) if run.status in ENDED else Recomputed()
         except UNREADABLE:
-            found = Recomputed()
-        faults = [Fault(run_id, f"recomputed, it differs: {difference}") for difference in found.differences]
-        yield faults, Fault(run_id, found.unchecked) if found.unchecked else None
+            recomputed = Recomputed()
+        faults = [Fault(run_id, f"recomputed, it differs: {difference}") for difference in recomputed.differences]
+        yield faults, Fault(run_id, recomputed.unchecked) if recomputed.unchecked else None
 
 
 async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:

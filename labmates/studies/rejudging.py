@@ -57,13 +57,13 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
 
     Verdicts of judges that failed, whose version is another one now, or that are not installed can't be compared.
     """
-    found = Rejudged()
+    rejudged = Rejudged()
     chosen = [event for event in wanted if event.type in ("judge_call", "score")]
     verdicts = [verdict for verdict in _verdicts(chosen) if not any(score.failed for score in verdict.scores)]
     try:
         report = report_of(run, events, bodies) if verdicts else None
     except UsageError:  # another version of the task, whose data the run never had
-        return found
+        return rejudged
     for verdict in verdicts:
         assert report is not None
         tries = []
@@ -80,13 +80,13 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
             if not tries[-1] or not verdict.calls:
                 break
         if tries:
-            found.compared += [*verdict.calls, *verdict.scores]
-            found.differences += tries[0] if all(tries) else []
+            rejudged.compared += [*verdict.calls, *verdict.scores]
+            rejudged.differences += tries[0] if all(tries) else []
     for mean, before in _means(events):
         if mean in chosen:
-            found.compared.append(mean)
-            found.differences += _differences([mean], {one.metric: one for one in mean_events(before)})
-    return found
+            rejudged.compared.append(mean)
+            rejudged.differences += _differences([mean], {one.metric: one for one in mean_events(before)})
+    return rejudged
 
 
 def _verdicts(events: Iterable[LLMCallEvent | ScoreEvent]) -> list[_Verdict]:

@@ -88,22 +88,22 @@ def repair(source: Path, target: Path, *, watch: Callable[[str, int], None] | No
         If there is no such file, nothing of it can be read, or the target exists.
     """
     with new_file(target) as part:
-        found = salvage(source, part, watch)
+        salvaged = salvage(source, part, watch)
         upgrade_store(f"sqlite:///{part}")
         with Database(f"sqlite:///{part}", verbatim=True) as database:
-            repaired = _mend(database, found, watch)
+            repaired = _mend(database, salvaged, watch)
             prune(database, None, leftovers=True, replies=False)
     return repaired
 
 
-def _mend(database: Database, found: Salvaged, watch: Callable[[str, int], None] | None) -> Repaired:
+def _mend(database: Database, salvaged: Salvaged, watch: Callable[[str, int], None] | None) -> Repaired:
     whole, requeued, there = 0, [], set()
     for number, run in enumerate(_runs(database)):
         if not all(_is_json(run[name]) for name in _OF_JSON):
             database.write(lambda connection, run=run: connection.execute(_delete(_RUNS, _RUNS.c.id == run["id"])))  # type: ignore[misc]
             continue
         there.add(run["id"])
-        kept = database.write(lambda connection, run=run: _mend_run(connection, run, found))  # type: ignore[misc]
+        kept = database.write(lambda connection, run=run: _mend_run(connection, run, salvaged))  # type: ignore[misc]
         whole += kept is None
         requeued += [] if kept is None else [kept]
         if watch is not None:
@@ -113,8 +113,8 @@ def _mend(database: Database, found: Salvaged, watch: Callable[[str, int], None]
         names = sa.select(_RUNS.c.study).where(_RUNS.c.study.not_in(sa.select(schema.studies.c.name))).distinct()
         return connection.execute(names.order_by(_RUNS.c.study)).scalars().all()
 
-    lost = tuple(sorted(found.runs - there))
-    gaps = {table: number for table, number in found.gaps.items() if number}
+    lost = tuple(sorted(salvaged.runs - there))
+    gaps = {table: number for table, number in salvaged.gaps.items() if number}
     return Repaired(whole, tuple(requeued), lost, gaps, tuple(database.read(unplanned)))
 
 
@@ -129,14 +129,14 @@ def _runs(database: Database) -> Iterator[dict[str, Any]]:
         last = rows[-1].id
 
 
-def _mend_run(connection: sa.Connection, run: dict[str, Any], found: Salvaged) -> Requeued | None:
+def _mend_run(connection: sa.Connection, run: dict[str, Any], salvaged: Salvaged) -> Requeued | None:
     """Cut a run where it can't be read; None if nothing is missing."""
     mine = _RUNS.c.id == run["id"]
     values = {name: value for name, value in at_rest(run).items() if name not in _OF_JSON}
     stored = connection.execute(sa.select(sa.func.count()).where(_EVENTS.c.run == run["id"])).scalar_one()
-    had = max(found.events.get(run["id"], 0), stored)
+    had = max(salvaged.events.get(run["id"], 0), stored)
     events = list(_events(connection, run["id"], _readable_bodies(connection, run["id"])))
-    is_known = not found.gaps["events"] or run["id"] in found.events
+    is_known = not salvaged.gaps["events"] or run["id"] in salvaged.events
     if len(events) == had and is_known:
         if run["status"] == "running":
             connection.execute(sa.update(_RUNS).where(mine).values(values))
@@ -161,8 +161,8 @@ def _chain(connection: sa.Connection, run_id: str) -> Chain:
     """The hash chains of what is left of a run."""
     events = connection.execute(sa.select(_EVENTS).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq))
     bodies = connection.execute(sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number))
-    told = ({**row._mapping, "data": json.loads(row.data)} for row in events)
-    return Chain().longer(told, stored_digests(Body(row.number, row.media, row.data) for row in bodies))
+    rows = ({**row._mapping, "data": json.loads(row.data)} for row in events)
+    return Chain().longer(rows, stored_digests(Body(row.number, row.media, row.data) for row in bodies))
 
 
 def _whole(events: list[Event]) -> list[Event]:

@@ -59,8 +59,8 @@ class Run(RunRecord):
     @property
     def messages(self) -> list[Message]:
         """The messages of the agents to one another, in order."""
-        said = (event for event in self.events if isinstance(event, MessageEvent))
-        return [Message(event.team, event.agent, event.to, self.bodies.text(event.text)) for event in said]
+        events = (event for event in self.events if isinstance(event, MessageEvent))
+        return [Message(event.team, event.agent, event.to, self.bodies.text(event.text)) for event in events]
 
     @property
     def artifacts(self) -> dict[str, Value]:

@@ -438,8 +438,11 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
         values = list(spec.models) if name == "model" else varied[name]
         for value in weights:
             if value not in values:
-                said = ", ".join(map(str, values))
-                yield ("sample", "weights", name, str(value)), f"there is no value {value!r} in the grid (but {said})"
+                allowed = ", ".join(map(str, values))
+                yield (
+                    ("sample", "weights", name, str(value)),
+                    f"there is no value {value!r} in the grid (but {allowed})",
+                )
 
 
 def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -453,8 +456,8 @@ def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tu
 
 def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     parts: dict[str, type[BaseModel]] = {"sample": Sample, "concurrency": Concurrency, "connection": Connection}
-    found = parts.get(str(path[0]), model) if path else model
-    return list(found.model_fields)
+    part = parts.get(str(path[0]), model) if path else model
+    return list(part.model_fields)
 
 
 def _unknown(what: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:

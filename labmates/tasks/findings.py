@@ -114,7 +114,7 @@ def check_findings(stated: Mapping[str, object], model: type[FindingsT]) -> Read
 
 def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Candidate], list[str]]:
     """The content of the marked blocks, and the faults of those that can't be read."""
-    found: list[_Candidate] = []
+    candidates: list[_Candidate] = []
     problems: list[str] = []
     for number, block in enumerate(blocks, 1):
         name = "the findings block" if len(blocks) == 1 else f"findings block {number}"
@@ -123,10 +123,10 @@ def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Cand
             continue
         here = _in_block(block.body, name, model)
         if here or re.fullmatch(r"\s*\{\s*\}\s*", block.body):
-            found += here or [_Candidate({})]
+            candidates += here or [_Candidate({})]
         else:
             problems.append(f"{name} {_why_unreadable(block.body, model)}")
-    return found, problems
+    return candidates, problems
 
 
 def _in_block(body: str, name: str, model: type[BaseModel]) -> list[_Candidate]:
@@ -161,15 +161,17 @@ def _mends(parsed: Parsed, text: str, place: str) -> Iterator[Repair]:
 
 
 def _yaml(texts: Sequence[str], place: str, model: type[BaseModel]) -> list[_Candidate]:
-    found: list[_Candidate] = []
+    candidates: list[_Candidate] = []
     for text in texts:
         try:
             stated = read_yaml(text)
         except YAMLFaultError:
             continue
         here = _candidates(stated, model)
-        found += [_Candidate(one.value, (Repair("YAML in the place of JSON", place), *one.repaired)) for one in here]
-    return found
+        candidates += [
+            _Candidate(one.value, (Repair("YAML in the place of JSON", place), *one.repaired)) for one in here
+        ]
+    return candidates
 
 
 def _candidates(value: Mapping[str, object], model: type[BaseModel], depth: int = 0) -> Iterator[_Candidate]:
@@ -180,8 +182,8 @@ def _candidates(value: Mapping[str, object], model: type[BaseModel], depth: int 
         for key, inner in value.items():
             if isinstance(inner, Mapping):
                 repair = Repair("object around the findings", f"key '{_cut(key)}'")
-                for one in _candidates(inner, model, depth + 1):
-                    yield _Candidate(one.value, (repair, *one.repaired))
+                for candidate in _candidates(inner, model, depth + 1):
+                    yield _Candidate(candidate.value, (repair, *candidate.repaired))
 
 
 def _why_unreadable(body: str, model: type[BaseModel]) -> str:

@@ -32,7 +32,7 @@ def get_task(name: str) -> Task[Any, Any]:
         return make_task(TASKS.get(name))
 
 
-def make_task(found: object) -> Task[Any, Any]:
+def make_task(task: object) -> Task[Any, Any]:
     """An instance of a class of tasks.
 
     Raises
@@ -40,9 +40,9 @@ def make_task(found: object) -> Task[Any, Any]:
     UsageError
         If it is no complete subclass of `labmates.tasks.base.Task`.
     """
-    if not (isinstance(found, type) and issubclass(found, Task)):
-        raise UsageError(f"a task must be a subclass of labmates.tasks.base.Task, not {found!r}")
+    if not (isinstance(task, type) and issubclass(task, Task)):
+        raise UsageError(f"a task must be a subclass of labmates.tasks.base.Task, not {task!r}")
     try:
-        return found()
+        return task()
     except TypeError as error:
         raise UsageError(f"the task can't be made: {error}") from error

@@ -131,11 +131,11 @@ def _sensors(readings: pd.DataFrame, plain: pd.DataFrame | None, keys: Keys, _: 
     channels = [c for c in map(str, readings) if c not in ("tape", "step", "recorder")]
     values = {c: _by_recorder(readings, c, readings["recorder"], keys, (-999.0,)) for c in channels}
     first = readings["tape"].map({code: block["first"] for code, block in blocks.items()})
-    found = pd.DataFrame(
+    frame = pd.DataFrame(
         {"sample": (first + readings["step"]).astype(int), **{c: v.round(4) for c, v in values.items()}}
     )
-    found = _named(found, channels, keys).drop_duplicates("sample").sort_values("sample")
-    return found if plain is None else plain.merge(found, on="sample", how="left")
+    frame = _named(frame, channels, keys).drop_duplicates("sample").sort_values("sample")
+    return frame if plain is None else plain.merge(frame, on="sample", how="left")
 
 
 def _panel(readings: pd.DataFrame, plain: pd.DataFrame | None, keys: Keys, _: Tables) -> pd.DataFrame:

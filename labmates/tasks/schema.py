@@ -107,4 +107,4 @@ def type_text(annotation: Any) -> str:
 def _inner_model(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _inner_model(part))), None)
+    return next((inner for part in get_args(annotation) if (inner := _inner_model(part))), None)

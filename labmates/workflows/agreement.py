@@ -159,35 +159,35 @@ def agreement(ratings: pd.DataFrame) -> list[Agreement]:
     ratings
         As `ratings_frame` returns it, each judge at most once per run and metric.
     """
-    found = []
+    agreements = []
     for metric, of_metric in ratings.groupby("metric", sort=True):
         if of_metric.loc[of_metric["value"].notna(), "judge"].nunique() < 2:
             continue
         tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
         groups = [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks
-        found += [_agreement(str(metric), task, group) for task, group in groups]
-    return _adjusted(found)
+        agreements += [_agreement(str(metric), task, group) for task, group in groups]
+    return _adjusted(agreements)
 
 
-def _adjusted(found: Sequence[Agreement]) -> list[Agreement]:
+def _adjusted(agreements: Sequence[Agreement]) -> list[Agreement]:
     """Agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
-    each = [coefficient for one in found for coefficient in _coefficients(one)]
+    each = [coefficient for one in agreements for coefficient in _coefficients(one)]
     adjusted = iter(intervals.holm([coefficient.p for coefficient in each]))
     done = []
-    for one in found:
+    for unadjusted in agreements:
         pairs = tuple(
             replace(pair, **{name: replace(getattr(pair, name), p_holm=next(adjusted)) for name in _COLUMNS})
-            for pair in one.pairs
+            for pair in unadjusted.pairs
         )
-        alpha = replace(one.alpha, p_holm=next(adjusted)) if len(one.judges) > 2 else one.alpha
-        done.append(replace(one, pairs=pairs, alpha=pairs[0].alpha if len(one.judges) == 2 else alpha))
+        alpha = replace(unadjusted.alpha, p_holm=next(adjusted)) if len(unadjusted.judges) > 2 else unadjusted.alpha
+        done.append(replace(unadjusted, pairs=pairs, alpha=pairs[0].alpha if len(unadjusted.judges) == 2 else alpha))
     return done
 
 
-def _coefficients(one: Agreement) -> list[Coefficient]:
+def _coefficients(agreed: Agreement) -> list[Coefficient]:
     """The coefficients of the rows of a table."""
-    found = [getattr(pair, name) for pair in one.pairs for name in _COLUMNS]
-    return [*found, one.alpha] if len(one.judges) > 2 else found
+    coefficients = [getattr(pair, name) for pair in agreed.pairs for name in _COLUMNS]
+    return [*coefficients, agreed.alpha] if len(agreed.judges) > 2 else coefficients
 
 
 _COLUMNS: Final = {
@@ -200,40 +200,40 @@ _COLUMNS: Final = {
 }
 
 
-def agreement_table(found: Sequence[Agreement]) -> Table:
+def agreement_table(agreements: Sequence[Agreement]) -> Table:
     """Agreements as one table: a row for each pair of judges, and one for all where there are three or more."""
     rows: list[dict[str, Any]] = []
     notes: dict[str, None] = {}
-    for one in found:
-        what = {"metric": one.metric, "task": one.task}
-        for pair in one.pairs:
+    for agreed in agreements:
+        what = {"metric": agreed.metric, "task": agreed.task}
+        for pair in agreed.pairs:
             judges = {"judges": f"{pair.first} and {pair.second}", "first": pair.first, "second": pair.second}
             estimates = {name: getattr(pair, name) for name in _COLUMNS}
             counts = {"runs": pair.runs, "models": pair.models}
             rows.append({**what, **judges, **counts, **_flat(estimates)})
             for estimate in estimates.values():
                 if estimate.value is None:
-                    notes[f"{one.metric}, {one.task}, {pair.first} and {pair.second}: {estimate.reason}."] = None
-        if len(one.judges) > 2:
+                    notes[f"{agreed.metric}, {agreed.task}, {pair.first} and {pair.second}: {estimate.reason}."] = None
+        if len(agreed.judges) > 2:
             rows.append(
                 {
                     **what,
-                    "judges": f"all {len(one.judges)}",
+                    "judges": f"all {len(agreed.judges)}",
                     "first": None,
                     "second": None,
-                    "runs": one.runs,
-                    **_flat({"alpha": one.alpha}),
+                    "runs": agreed.runs,
+                    **_flat({"alpha": agreed.alpha}),
                 }
             )
-            if one.alpha.value is None:
-                notes[f"{one.metric}, {one.task}, all judges: {one.alpha.reason}."] = None
-        for judge, number in one.unscored.items():
-            notes[f"{one.metric}, {one.task}: {judge} could not score {number} runs, which are left out."] = None
-        for judge, versions in one.versions.items():
+            if agreed.alpha.value is None:
+                notes[f"{agreed.metric}, {agreed.task}, all judges: {agreed.alpha.reason}."] = None
+        for judge, number in agreed.unscored.items():
+            notes[f"{agreed.metric}, {agreed.task}: {judge} could not score {number} runs, which are left out."] = None
+        for judge, versions in agreed.versions.items():
             if len(versions) > 1:
                 several = f"{judge} has scored in versions {', '.join(versions)}, which may differ"
-                notes[f"{one.metric}, {one.task}: {several}."] = None
-    given = [coefficient for one in found for coefficient in _coefficients(one)]
+                notes[f"{agreed.metric}, {agreed.task}: {several}."] = None
+    given = [coefficient for one in agreements for coefficient in _coefficients(one)]
     remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is not defined.", MARKS]
     remarks += intervals.notes(
         Estimate(one.value, None, one.low, one.high, one.n, one.df, one.method, one.reason)
@@ -254,11 +254,13 @@ def agreement_table(found: Sequence[Agreement]) -> Table:
 def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
     names = ("low", "high", "n", "df", "method", "reason", "p", "p_holm")
     flat: dict[str, Any] = {}
-    for key, one in coefficients.items():
+    for key, coefficient in coefficients.items():
         # What is not defined has its reason below the table.
-        flat |= {key: one.value, **{f"{key}_{name}": getattr(one, name) for name in names}}
-        flat[f"{key}_mark"] = intervals.mark(one.p is not None and one.p < intervals.SIGNIFICANT, one.p_holm)
-        flat[f"{key}_reason"] = one.reason if one.value is not None else ""
+        flat |= {key: coefficient.value, **{f"{key}_{name}": getattr(coefficient, name) for name in names}}
+        flat[f"{key}_mark"] = intervals.mark(
+            coefficient.p is not None and coefficient.p < intervals.SIGNIFICANT, coefficient.p_holm
+        )
+        flat[f"{key}_reason"] = coefficient.reason if coefficient.value is not None else ""
     return flat
 
 
@@ -316,8 +318,8 @@ def _unscored(ratings: pd.DataFrame) -> pd.Series[int]:
 def _pairs(judges: Sequence[str], scores: Floats, models: Names) -> Iterator[Pair]:
     for i, j in combinations(range(len(judges)), 2):
         both = np.flatnonzero(~np.isnan(scores[[i, j]]).any(axis=0))
-        found = coefficients_over_models(scores[i, both], scores[j, both], models[both])
-        yield Pair(judges[i], judges[j], len(both), len(set(models[both])), **found)
+        coefficients = coefficients_over_models(scores[i, both], scores[j, both], models[both])
+        yield Pair(judges[i], judges[j], len(both), len(set(models[both])), **coefficients)
 
 
 def _over_models(
@@ -340,6 +342,6 @@ def _over_models(
     models = int(groups.max()) + 1
     others = (groups != np.arange(models)[:, None]).astype(float)
     left_out = coefficient(others) if models >= LEAST_CLUSTERS else np.full(models, np.nan)
-    found = intervals.clusters(value, left_out.tolist(), domain)
-    p = intervals.against_zero(found, domain)
-    return Coefficient(value, found.low, found.high, found.n, found.df, found.method, found.reason, p)
+    interval = intervals.clusters(value, left_out.tolist(), domain)
+    p = intervals.against_zero(interval, domain)
+    return Coefficient(value, interval.low, interval.high, interval.n, interval.df, interval.method, interval.reason, p)

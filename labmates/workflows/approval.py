@@ -72,12 +72,14 @@ def approver_of(ask: Ask) -> Approver:
     """The approver that asks a person; an ordinary function is called in a thread."""
 
     async def answer(question: Question) -> Answer:
-        said = await asyncio.to_thread(ask, question)
-        if isawaitable(said):
-            said = await said
-        if not isinstance(said, bool | str):
-            raise UsageError(f"approve returned {said!r}; allowed: True for yes, False or the reason as a text for no")
-        return Answer(approved=said is True, reason=said.strip() if isinstance(said, str) else "")
+        response = await asyncio.to_thread(ask, question)
+        if isawaitable(response):
+            response = await response
+        if not isinstance(response, bool | str):
+            raise UsageError(
+                f"approve returned {response!r}; allowed: True for yes, False or the reason as a text for no"
+            )
+        return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
 
     return answer
 

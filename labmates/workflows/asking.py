@@ -148,8 +148,8 @@ def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswer
     remark = remark_on(problem)
     if not reply.text.strip():
         return [*messages[:-1], append_line(messages[-1], remark)]
-    said = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})
-    return [*messages, said, HumanMessage(remark)]
+    reply_sent = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})
+    return [*messages, reply_sent, HumanMessage(remark)]
 
 
 def kept_text(reply: Reply, name: str, text: str) -> str:

@@ -252,8 +252,8 @@ class Caller:
         """
         for charge in (*self._uncertain(step), *self._inner(step)):
             purse.note(charge.amount)
-        if (told := self._told(step, messages, purse)) is not None:
-            return told
+        if (recorded := self._told(step, messages, purse)) is not None:
+            return recorded
         if self.recorder.done("warning", _too_long(step)) is not None:
             raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
         inputs = estimate_messages(messages, options.get("tools", ()))
@@ -491,9 +491,9 @@ class Caller:
     def _shortened(self, call: Call) -> list[BaseMessage] | None:
         """A shorter transcript for a call that overflowed the model's context; None if there is none."""
         shorter = shorten(call.messages)
-        said = "it can't be shortened further" if shorter is None else "the transcript was shortened"
+        result = "it can't be shortened further" if shorter is None else "the transcript was shortened"
         step = _too_long(call.step) if shorter is None else call.step
-        text = f"{call.step}: the model's context overflowed; {said}"
+        text = f"{call.step}: the model's context overflowed; {result}"
         self.recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
         return shorter
 
@@ -591,11 +591,11 @@ def overflow_steps(events: Iterable[Event]) -> Counter[str]:
 
 def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
     """The reasons why attempts that may be billed brought no reply, by the step of their call."""
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for event in events:
         if isinstance(event, ChargeEvent) and event.uncertain:
-            found.setdefault(charged_call(event), []).append(event.reason)
-    return found
+            reasons.setdefault(charged_call(event), []).append(event.reason)
+    return reasons
 
 
 def charged_call(charge: ChargeEvent) -> str:

@@ -45,11 +45,11 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
     for run in design.runs:
         if level := run.part(params.within):
             parts.setdefault(level, []).append(run)
-    found = {part: contrasts_of(design, some) for part, some in parts.items()}
-    if not any(found.values()):
+    differences = {part: contrasts_of(design, some) for part, some in parts.items()}
+    if not any(differences.values()):
         raise TooFewRunsError("nothing to compare: the runs have no two models, and no factor of two levels")
-    table = contrasts_table(found, design.remark)
-    return Result([table], figures=list(contrasts_drawing(found)), verdict=verdict(found["all"]))
+    table = contrasts_table(differences, design.remark)
+    return Result([table], figures=list(contrasts_drawing(differences)), verdict=verdict(differences["all"]))
 
 
 def _kind_in(store: Store) -> str | None:

@@ -187,13 +187,13 @@ def assessments(
     again
         Let all of them judge, those that have done so too.
     """
-    found = []
+    open_assessments = []
     for name in judging.panel.names:
         caller = JudgeCaller(judging.hub, seed=derive(seed, "judge", name), ledger=ledger, prices=prices)
         judge = open_judge(name, judging.panel, Interviewer(caller.ask, judging.thinkers))
         if again or not has_judged(judge.name, judge.version, had):
-            found.append(Assessment(judge, caller))
-    return found
+            open_assessments.append(Assessment(judge, caller))
+    return open_assessments
 
 
 def has_judged(name: str, version: str, had: Sequence[ScoreEvent]) -> bool:

@@ -23,15 +23,15 @@ def look_at_all(registry: Registry[Any], look: Callable[[str], V], warn: Callabl
     """The result of `look` for each entry of a registry; warns of plug-ins that can't be used."""
     for line in registry.shadowed():
         warn(line)
-    found = {}
+    seen = {}
     for name in registry:
         limit = time_limit(MOST_SECONDS) if registry.package(name) else nullcontext()
         try:
             with registry.guarded(name, "can't be used"), limit:
-                found[name] = look(name)
+                seen[name] = look(name)
         except PluginError as error:
             warn(str(error))
-    return found
+    return seen
 
 
 def listing(lab: Lab, registry: Registry[Any], look: Callable[[str], dict[str, Any]]) -> Iterator[Result]:
@@ -45,18 +45,18 @@ def listing(lab: Lab, registry: Registry[Any], look: Callable[[str], dict[str, A
     from labmates.workflows.analysis import Result
 
     width = max(map(len, registry.names()), default=0) + 2
-    for name, told in look_at_all(registry, look, lab.warn).items():
+    for name, shown in look_at_all(registry, look, lab.warn).items():
         package = registry.package(name)
-        line = f"{name:<{width}}{told['title']}" + (f"  ({package})" if package else "")
-        yield Result((), verdict=[line], objects=[{"name": name, **told, "package": package}])
+        line = f"{name:<{width}}{shown['title']}" + (f"  ({package})" if package else "")
+        yield Result((), verdict=[line], objects=[{"name": name, **shown, "package": package}])
 
 
 def checked(name: str, problems: Sequence[str]) -> Result:
     """The problems of something that was checked."""
     from labmates.workflows.analysis import Result
 
-    said = f"{name}: {len(problems) or 'no'} problems."
-    return Result((), verdict=[*problems, said], fault=f"{name} does not pass the check" if problems else None)
+    text = f"{name}: {len(problems) or 'no'} problems."
+    return Result((), verdict=[*problems, text], fault=f"{name} does not pass the check" if problems else None)
 
 
 @contextmanager

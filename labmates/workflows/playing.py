@@ -183,8 +183,8 @@ async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     Exception
         The first error, in order.
     """
-    found = await asyncio.gather(*asked, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in found if not isinstance(one, BaseException)]
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [one for one in results if not isinstance(one, BaseException)]

@@ -95,14 +95,14 @@ def library_action(
     MissingExtraError
         If the library is not installed.
     """
-    told = _Told(name, payoffs or Payoffs(), length, seed)
-    seat = _KEPT_SEATS.pop((told, tuple(rounds[:-1]), rounds[-1][0]), None) if rounds else None
+    match = _Told(name, payoffs or Payoffs(), length, seed)
+    seat = _KEPT_SEATS.pop((match, tuple(rounds[:-1]), rounds[-1][0]), None) if rounds else None
     if seat is None:
-        seat = _seated(told, rounds)
+        seat = _seated(match, rounds)
     else:
         seat.take(*rounds[-1])
     action = cast(Action, str(seat.player.strategy(seat.opponent)))
-    _KEPT_SEATS[told, tuple(rounds), action] = seat
+    _KEPT_SEATS[match, tuple(rounds), action] = seat
     if len(_KEPT_SEATS) > _KEPT:
         _KEPT_SEATS.popitem(last=False)
     return action
@@ -149,21 +149,21 @@ _KEPT_SEATS: OrderedDict[tuple[_Told, tuple[Round, ...], Action], _Seat] = Order
 """Strategies that have just moved, by what they were told, the match before that move, and the move."""
 
 
-def _seated(told: _Told, rounds: Sequence[Round]) -> _Seat:
+def _seated(match: _Told, rounds: Sequence[Round]) -> _Seat:
     """A new object of a strategy that has been told a match so far."""
     axl = library()
-    seat = _Seat(_make(told.name), axl.MockPlayer())
+    seat = _Seat(_make(match.name), axl.MockPlayer())
     stochastic = axl.Classifiers["stochastic"](seat.player)
     try:
-        for one in (seat.player, seat.opponent):
-            one.set_match_attributes(length=told.length, game=_game(told.payoffs), noise=0)
+        for player in (seat.player, seat.opponent):
+            player.set_match_attributes(length=match.length, game=_game(match.payoffs), noise=0)
     except ValueError as error:
-        raise UsageError(f"the strategy {told.name} can't play with these payoffs") from error
+        raise UsageError(f"the strategy {match.name} can't play with these payoffs") from error
     if stochastic:
-        seat.player.set_seed(told.seed)
+        seat.player.set_seed(match.seed)
     for number, (own, other) in enumerate(rounds):
         if stochastic:
-            _throw(seat, own, derive(told.seed, number))
+            _throw(seat, own, derive(match.seed, number))
         else:
             seat.player.strategy(seat.opponent)
         seat.take(own, other)
@@ -188,12 +188,12 @@ def _throw(seat: _Seat, played: Action, seed: int) -> None:
 
 def _make(name: str) -> Any:
     axl = library()
-    found: Any = getattr(axl, name, None)
-    if found not in axl.strategies:
+    strategy: Any = getattr(axl, name, None)
+    if strategy not in axl.strategies:
         raise unknown_strategy(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return found()
+        return strategy()
 
 
 def unknown_strategy(name: str) -> UsageError:

@@ -35,8 +35,8 @@ def form_teams(
             wanted[place[player], place[other]] = 1
     rng = random.Random(seed)
     seats = [team for team, size in enumerate(sizes.values()) for _ in range(size)]
-    found = [_exchanged(wanted, np.array(rng.sample(seats, len(seats))), len(sizes)) for _ in range(_STARTS)]
-    best = max(found, key=lambda teams: _fulfilled(wanted, teams))
+    attempts = [_exchanged(wanted, np.array(rng.sample(seats, len(seats))), len(sizes)) for _ in range(_STARTS)]
+    best = max(attempts, key=lambda teams: _fulfilled(wanted, teams))
     formed: dict[str, list[str]] = {team: [] for team in sizes}
     for player, number in zip(players, best.tolist(), strict=True):
         formed[list(sizes)[number]].append(player)

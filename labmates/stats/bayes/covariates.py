@@ -31,14 +31,14 @@ def read_covariates(wanted: Sequence[str], files: Sequence[Path]) -> dict[str, d
         If no file has a column, or a model has several values in it.
     """
     tables = [read_rows(path) for path in files] if wanted else []
-    found: dict[str, dict[str, str]] = {}
+    covariates: dict[str, dict[str, str]] = {}
     for name in dict.fromkeys(wanted):
         values: dict[str, set[str]] = {}
         mine = [rows for rows in tables if name in rows[0] and name not in _NAMES]
         if not mine:
             there = dict.fromkeys(column for rows in tables for column in rows[0] if column not in _NAMES)
-            said = f"these have: {', '.join(there)}" if there else "give a table of models with --roster FILE"
-            raise UsageError(f"--covariate: no file has a column '{name}'; {said}")
+            known = f"these have: {', '.join(there)}" if there else "give a table of models with --roster FILE"
+            raise UsageError(f"--covariate: no file has a column '{name}'; {known}")
         for rows in mine:
             key = next((one for one in _NAMES if one in rows[0]), None)
             if key is None:
@@ -52,8 +52,8 @@ def read_covariates(wanted: Sequence[str], files: Sequence[Path]) -> dict[str, d
                     f"--covariate {name}: {model} has several values ({', '.join(sorted(some)[:4])}); a covariate "
                     "is the same in all rows of a model"
                 )
-        found[name] = {model: next(iter(some)) for model, some in values.items()}
-    return found
+        covariates[name] = {model: next(iter(some)) for model, some in values.items()}
+    return covariates
 
 
 def covariate_columns(
@@ -75,7 +75,7 @@ def covariate_columns(
         If a model has no value, all have the same, or the other predictors determine a column.
     """
     names: list[str] = []
-    found = np.empty((len(models), 0))
+    encoded = np.empty((len(models), 0))
     for name, values in covariates.items():
         texts = [next((values[short] for short in short_names(model) if short in values), "") for model in models]
         if missing := [model for model, text in zip(models, texts, strict=True) if not text]:
@@ -84,17 +84,17 @@ def covariate_columns(
             raise UsageError(f"--covariate {name}: it is {texts[0]} for all of these models, so it can explain nothing")
         titles, columns = _encoded(name, texts)
         for title, column in zip(titles, columns.T, strict=True):
-            before = np.column_stack([np.ones(len(models)), known, found])
+            before = np.column_stack([np.ones(len(models)), known, encoded])
             left = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
             if (left**2).sum() <= _DETERMINED * (column**2).sum():
-                told = ", ".join([*known_names, *(one.removeprefix(PREFIX) for one in names)])
+                others = ", ".join([*known_names, *(one.removeprefix(PREFIX) for one in names)])
                 raise UsageError(
                     f"--covariate {name}: {title.removeprefix(PREFIX)} is determined by the other predictors of these "
-                    f"{len(models)} models ({told or 'the intercept'}), so its effect can't be told from theirs"
+                    f"{len(models)} models ({others or 'the intercept'}), so its effect can't be told from theirs"
                 )
             names.append(title)
-            found = np.column_stack([found, column])
-    return names, found
+            encoded = np.column_stack([encoded, column])
+    return names, encoded
 
 
 def _encoded(name: str, texts: Sequence[str]) -> tuple[list[str], Array]:

@@ -129,15 +129,15 @@ def variance_inflation(predictors: Array) -> Array:
     predictors
         Without intercept, shape ``(models, predictors)``.
     """
-    found = np.full(predictors.shape[1], np.nan)
+    inflation = np.full(predictors.shape[1], np.nan)
     for at in range(predictors.shape[1]):
         mine = predictors[:, at]
         others = _basis(np.column_stack([np.ones(len(mine)), np.delete(predictors, at, axis=1)]))
         whole = ((mine - mine.mean()) ** 2).sum()
         if not _alike(mine):
             left = ((mine - others @ (others.T @ mine)) ** 2).sum()
-            found[at] = np.inf if left <= 1e-10 * whole else whole / left
-    return found
+            inflation[at] = np.inf if left <= 1e-10 * whole else whole / left
+    return inflation
 
 
 def leverage(predictors: Array) -> Array:
@@ -167,8 +167,8 @@ def _ratio(mean: float, error: float) -> float:
 def _basis(columns: Array, like: Array | None = None) -> Array:
     """An orthonormal basis of columns; what is next to nothing beside `like` is not part of it."""
     size = np.sqrt(((columns if like is None else like) ** 2).sum(axis=0))
-    found, strength, _ = np.linalg.svd(columns / np.where(size > 0, size, 1), full_matrices=False)
-    return np.asarray(found[:, strength > 1e-9])
+    vectors, strength, _ = np.linalg.svd(columns / np.where(size > 0, size, 1), full_matrices=False)
+    return np.asarray(vectors[:, strength > 1e-9])
 
 
 def _ratios(left: Array, kept: Array, extra: Array) -> Array:

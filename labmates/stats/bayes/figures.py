@@ -58,25 +58,25 @@ def draw_forest(
     axes.locator_params(axis="x", nbins=_MOST_TICKS, min_n_ticks=3)
 
 
-def check_figure(found: Sequence[Evaluated]) -> Figure:
+def check_figure(fits: Sequence[Evaluated]) -> Figure:
     """Draw two panels for each fit: outcomes with 95 % of their replications, and where they lie among these."""
-    figure, axes = new_figure(3.3 * len(found), 6.2, rows=2, columns=len(found))
-    for at, one in enumerate(found):
-        upper, lower = axes[at], axes[at + len(found)]
-        low, high = np.quantile(one.replicated, [0.025, 0.975], axis=0)
-        centre = one.replicated.mean(axis=0)
-        outside = (one.observed < low) | (one.observed > high)
+    figure, axes = new_figure(3.3 * len(fits), 6.2, rows=2, columns=len(fits))
+    for at, fit in enumerate(fits):
+        upper, lower = axes[at], axes[at + len(fits)]
+        low, high = np.quantile(fit.replicated, [0.025, 0.975], axis=0)
+        centre = fit.replicated.mean(axis=0)
+        outside = (fit.observed < low) | (fit.observed > high)
         upper.vlines(centre, low, high, color=GREY, linewidth=0.5, alpha=0.5)
         for mask, colour, marker, label in (
             (~outside, COLOURS[0], "o", "within 95 %"),
             (outside, COLOURS[1], "x", "outside"),
         ):
-            upper.plot(centre[mask], one.observed[mask], marker, color=colour, markersize=3.5, label=label)
-        ends = [min(low.min(), one.observed.min()), max(high.max(), one.observed.max())]
+            upper.plot(centre[mask], fit.observed[mask], marker, color=colour, markersize=3.5, label=label)
+        ends = [min(low.min(), fit.observed.min()), max(high.max(), fit.observed.max())]
         upper.plot(ends, ends, color=GREY, linewidth=0.8)
-        upper.set(title=one.name, xlabel=f"predicted {one.outcome}", ylabel="observed")
+        upper.set(title=fit.name, xlabel=f"predicted {fit.outcome}", ylabel="observed")
         upper.legend(fontsize=7, frameon=False)
-        place = (one.replicated < one.observed).mean(axis=0)
+        place = (fit.replicated < fit.observed).mean(axis=0)
         n = len(place)
         lower.hist(place, _BINS, range=(0, 1), color=COLOURS[0], edgecolor="white")
         half = 1.96 * np.sqrt(n / _BINS * (1 - 1 / _BINS))

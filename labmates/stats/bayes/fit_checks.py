@@ -37,25 +37,25 @@ def _skewness(values: Array) -> Array:
     return np.asarray((away**3).mean(axis=1) / np.maximum((away**2).mean(axis=1), 1e-300) ** 1.5)
 
 
-def p_values(one: Evaluated) -> Array:
+def p_values(fit: Evaluated) -> Array:
     """The two-sided posterior predictive p of each outcome, shape (n,)."""
     from scipy.stats import norm
 
-    above = norm.sf((one.observed - one.expected) / one.spread).mean(axis=0)
+    above = norm.sf((fit.observed - fit.expected) / fit.spread).mean(axis=0)
     return np.asarray(2 * np.minimum(above, 1 - above))
 
 
-def cells_table(one: Evaluated) -> Table:
+def cells_table(fit: Evaluated) -> Table:
     """Observed and predicted outcomes, those that fit worst first."""
-    p = p_values(one)
-    low, high = np.quantile(one.replicated, [0.025, 0.975], axis=0)
+    p = p_values(fit)
+    low, high = np.quantile(fit.replicated, [0.025, 0.975], axis=0)
     adjusted = holm(p.tolist())
     rows = [
         {
-            "cell": one.cells[at],
-            "count": int(one.count[at]),
-            "observed": one.observed[at],
-            "predicted": one.replicated[:, at].mean(),
+            "cell": fit.cells[at],
+            "count": int(fit.count[at]),
+            "observed": fit.observed[at],
+            "predicted": fit.replicated[:, at].mean(),
             "predicted_low": low[at],
             "predicted_high": high[at],
             "p": p[at],
@@ -65,11 +65,11 @@ def cells_table(one: Evaluated) -> Table:
     ]
     columns = [Column("cell"), Column("count"), Column("observed"), Column("predicted", shows="both")]
     columns += [Column("p", form=".4f"), Column("p_holm", "p (Holm)", ".4f")]
-    title = f"{one.name}: observed and predicted {one.outcome}"
-    return Table(f"check-{one.name}-cells", title, columns, rows, shown=SHOWN)
+    title = f"{fit.name}: observed and predicted {fit.outcome}"
+    return Table(f"check-{fit.name}-cells", title, columns, rows, shown=SHOWN)
 
 
-def statistics_table(one: Evaluated) -> Table:
+def statistics_table(fit: Evaluated) -> Table:
     """The outcomes as a whole beside those that the model predicts."""
     from scipy.stats import norm
 
@@ -80,22 +80,22 @@ def statistics_table(one: Evaluated) -> Table:
 
     rows = []
     for name, statistic in _STATISTICS.items():
-        seen, drawn = float(statistic(one.observed[None])[0]), statistic(one.replicated)
+        seen, drawn = float(statistic(fit.observed[None])[0]), statistic(fit.replicated)
         above = float((drawn >= seen).mean())
         tail = min(1.0, max(2 * min(above, 1 - above), 1 / len(drawn)))
         rows.append(row(f"{name} of outcomes", seen, drawn, tail))
-    share = float((p_values(one) < 0.05).mean())
+    share = float((p_values(fit) < 0.05).mean())
     rows.append({"statistic": "share of outcomes with p < .05", "observed": share, "predicted": 0.05})
-    if one.observed.min() >= 0 and one.observed.max() <= 1:
-        weight, noise = one.count / one.count.sum(), one.noise[:, None]
-        outside = norm.sf((1 - one.expected) / noise) + norm.cdf(-one.expected / noise)
+    if fit.observed.min() >= 0 and fit.observed.max() <= 1:
+        weight, noise = fit.count / fit.count.sum(), fit.noise[:, None]
+        outside = norm.sf((1 - fit.expected) / noise) + norm.cdf(-fit.expected / noise)
         rows.append(row("share of single results below 0 or above 1", 0.0, outside @ weight, None))
     columns = [Column("statistic"), Column("observed"), Column("predicted", shows="both"), Column("p", form=".4f")]
     note = (
         "Predicted: of new data of the same models, in brackets for 95 % of them. Scores end at 0 and 1; predictions "
         "need not."
     )
-    return Table(f"check-{one.name}-statistics", f"{one.name}: the data as a whole", columns, rows, [note])
+    return Table(f"check-{fit.name}-statistics", f"{fit.name}: the data as a whole", columns, rows, [note])
 
 
 @dataclass(frozen=True)
@@ -133,25 +133,25 @@ def left_out(form: str, models: Sequence[str], blocks: Iterator[Block], *, seed:
     return LeftOut(form, tuple(models), density, missed, held)
 
 
-def comparison_table(name: str, found: Sequence[LeftOut]) -> Table:
+def comparison_table(name: str, forms: Sequence[LeftOut]) -> Table:
     """Forms by how well they predict models that were left out, the best first."""
-    ordered = sorted(found, key=lambda one: -one.density.sum())
+    ordered = sorted(forms, key=lambda one: -one.density.sum())
     best, rows = ordered[0], []
-    for one in ordered:
-        away = one.density - best.density
+    for form in ordered:
+        away = form.density - best.density
         m = len(away)
-        error = float(away.std(ddof=1) * np.sqrt(m)) if one is not best else 0.0
+        error = float(away.std(ddof=1) * np.sqrt(m)) if form is not best else 0.0
         rows.append(
             {
-                "form": one.form,
-                "elpd": float(one.density.sum()),
+                "form": form.form,
+                "elpd": float(form.density.sum()),
                 "difference": float(away.sum()),
-                "difference_low": None if one is best else float(away.sum()) - quantile(m - 1) * error,
-                "difference_high": None if one is best else float(away.sum()) + quantile(m - 1) * error,
-                "error": float(np.sqrt((one.missed**2).mean())),
-                "held": float(one.held.mean()),
+                "difference_low": None if form is best else float(away.sum()) - quantile(m - 1) * error,
+                "difference_high": None if form is best else float(away.sum()) + quantile(m - 1) * error,
+                "error": float(np.sqrt((form.missed**2).mean())),
+                "held": float(form.held.mean()),
                 "models": m,
-                "worst": one.models[int(one.density.argmin())],
+                "worst": form.models[int(form.density.argmin())],
             }
         )
     columns = [Column("form"), Column("elpd", "log predictive density", ".1f")]
@@ -166,11 +166,11 @@ def comparison_table(name: str, found: Sequence[LeftOut]) -> Table:
     return Table(f"check-{name}-left-out", f"{name}: models left out in turn", columns, rows, notes)
 
 
-def sensitivity_table(one: Evaluated) -> Table:
+def sensitivity_table(fit: Evaluated) -> Table:
     """The shift of each mean in posterior standard deviations where the prior counts twice."""
-    log_prior = one.log_prior
+    log_prior = fit.log_prior
     moved, worst = {}, 0.0
-    draws = one.posterior.draws[: len(log_prior)]
+    draws = fit.posterior.draws[: len(log_prior)]
     sd = np.maximum(draws.std(axis=0), 1e-300)
     for power in POWERS:
         weights, k_hat = smooth((power - 1) * log_prior)
@@ -178,7 +178,7 @@ def sensitivity_table(one: Evaluated) -> Table:
         moved[power] = weights @ draws
     shift = (moved[POWERS[1]] - moved[POWERS[0]]) / np.log2(POWERS[1] / POWERS[0]) / sd
     rows = [
-        {"parameter": one.posterior.names[at], "mean": draws[:, at].mean(), "sd": sd[at], "shift": shift[at]}
+        {"parameter": fit.posterior.names[at], "mean": draws[:, at].mean(), "sd": sd[at], "shift": shift[at]}
         for at in np.argsort(-np.abs(shift), kind="stable")
     ]
     marked = [{**row, "mark": abs(row["shift"]) > SENSITIVE} for row in rows]
@@ -190,21 +190,21 @@ def sensitivity_table(one: Evaluated) -> Table:
     ]
     if worst > GOOD_K:
         notes.append(f"k-hat of the weights is {worst:.2f}, above {GOOD_K}: these shifts are themselves badly known.")
-    title = f"{one.name}: how much priors matter"
-    return Table(f"check-{one.name}-priors", title, columns, marked, notes, shown=SHOWN)
+    title = f"{fit.name}: how much priors matter"
+    return Table(f"check-{fit.name}-priors", title, columns, marked, notes, shown=SHOWN)
 
 
-def verdict(one: Evaluated) -> str:
+def verdict(fit: Evaluated) -> str:
     """The result of the checks of a fit, in plain words."""
-    p = p_values(one)
+    p = p_values(fit)
     bad = [at for at, value in enumerate(holm(p.tolist())) if value is not None and value < 0.05]
     share = float((p < 0.05).mean())
-    rows = {row["parameter"]: row["shift"] for row in sensitivity_table(one).rows if row["mark"]}
+    rows = {row["parameter"]: row["shift"] for row in sensitivity_table(fit).rows if row["mark"]}
     fits = (
         f"{len(bad)} of {len(p)} outcomes are not as the model predicts them, even after Holm's adjustment, first of "
-        f"all {one.cells[min(bad, key=lambda at: p[at])]}."
+        f"all {fit.cells[min(bad, key=lambda at: p[at])]}."
         if bad
         else f"No single outcome contradicts the model ({share:.0%} of {len(p)} have p < .05, 5 % are expected)."
     )
     priors = f" Priors matter for {', '.join(list(rows)[:5])}." if rows else " No mean depends on the priors."
-    return f"{one.name}: {fits}{priors}"
+    return f"{fit.name}: {fits}{priors}"

@@ -219,9 +219,9 @@ def _adapted(proposal: Proposal, points: Array, weights: Array, effective: float
     """
     mean = weights @ points
     away = points - mean
-    found = (away * weights[:, None]).T @ away
+    weighted = (away * weights[:, None]).T @ away
     trust = effective / (effective + 2 * len(mean))
-    covariance = trust * found * _WIDENED + (1 - trust) * proposal.factor @ proposal.factor.T
+    covariance = trust * weighted * _WIDENED + (1 - trust) * proposal.factor @ proposal.factor.T
     mean = trust * mean + (1 - trust) * proposal.mean
     return Proposal(mean, np.linalg.cholesky(covariance), proposal.folded, proposal.tails)
 

@@ -34,7 +34,7 @@ def check_netcdf(path: Path) -> None:
         raise UsageError(f"can't write draws to '{path}': {error.strerror}") from error
 
 
-def inference_data(one: Evaluated) -> Any:
+def inference_data(fit: Evaluated) -> Any:
     """A fit as an `xarray.DataTree` with ArviZ's groups.
 
     ``posterior`` and ``prior`` hold the parameters; ``log_likelihood`` that of each outcome given its model's effects
@@ -48,23 +48,23 @@ def inference_data(one: Evaluated) -> Any:
     def chained(draws: Any, parameter_dimension: str) -> Any:
         return draws[None] if parameter_dimension else draws[None, :, 0]
 
-    kinds = one.parameters
+    kinds = fit.parameters
     dims = {key: [kind.dimension] for key, kind in kinds.items() if kind.dimension}
     coords: dict[str, Any] = {kind.dimension: list(kind.labels) for kind in kinds.values() if kind.dimension}
-    coords |= {"cell": list(one.cells), "model": list(one.models)}
+    coords |= {"cell": list(fit.cells), "model": list(fit.models)}
     dims |= {"outcome": ["cell"], "by_model": ["model"], "count": ["cell"], "model_of_cell": ["cell"]}
     data = {
         "posterior": {key: chained(kind.draws, kind.dimension) for key, kind in kinds.items()},
         "prior": {
             key: chained(kind.prior, kind.dimension) for key, kind in kinds.items() if not np.isnan(kind.prior).any()
         },
-        "posterior_predictive": {"outcome": one.replicated[None]},
-        "log_likelihood": {"outcome": one.log_likelihood[None], "by_model": one.by_model[None]},
-        "sample_stats": {"log_prior": one.log_prior[None], "log_likelihood": one.by_model.sum(axis=1)[None]},
-        "observed_data": {"outcome": one.observed},
-        "constant_data": {"count": one.count, "model_of_cell": np.array([one.models[at] for at in one.model_of])},
+        "posterior_predictive": {"outcome": fit.replicated[None]},
+        "log_likelihood": {"outcome": fit.log_likelihood[None], "by_model": fit.by_model[None]},
+        "sample_stats": {"log_prior": fit.log_prior[None], "log_likelihood": fit.by_model.sum(axis=1)[None]},
+        "observed_data": {"outcome": fit.observed},
+        "constant_data": {"count": fit.count, "model_of_cell": np.array([fit.models[at] for at in fit.model_of])},
     }
-    diagnostics = one.posterior.diagnostics
+    diagnostics = fit.posterior.diagnostics
     quality = {
         "method": diagnostics.method,
         "effective_draws": diagnostics.effective,
@@ -72,14 +72,14 @@ def inference_data(one: Evaluated) -> Any:
     }
     if diagnostics.k_hat is not None:
         quality["k_hat"] = diagnostics.k_hat
-    attributes = {"posterior": {"inference_library": "labmates", "fit": one.name, "explains": one.outcome}}
+    attributes = {"posterior": {"inference_library": "labmates", "fit": fit.name, "explains": fit.outcome}}
     tree = from_dict(data, coords=coords, dims=dims, attrs={**attributes, "sample_stats": quality})
     log_prior = {key: kind.log_prior[None] for key, kind in kinds.items() if kind.log_prior is not None}
     tree["log_prior"] = from_dict({"log_prior": log_prior})["log_prior"]
     return tree
 
 
-def write_netcdf(found: list[Evaluated], path: Path) -> list[Path]:
+def write_netcdf(fits: list[Evaluated], path: Path) -> list[Path]:
     """Write fits to a file each, and return the files; of several the names stand before the ending.
 
     Raises
@@ -89,10 +89,10 @@ def write_netcdf(found: list[Evaluated], path: Path) -> list[Path]:
     """
     check_netcdf(path)
     written = []
-    for one in found:
-        file = path if len(found) == 1 else path.with_stem(f"{path.stem}-{one.name}")
+    for fit in fits:
+        file = path if len(fits) == 1 else path.with_stem(f"{path.stem}-{fit.name}")
         try:
-            inference_data(one).to_netcdf(file, engine="h5netcdf")
+            inference_data(fit).to_netcdf(file, engine="h5netcdf")
         except OSError as error:
             raise UsageError(f"can't write draws to '{file}': {error.strerror or error}") from error
         written.append(file)

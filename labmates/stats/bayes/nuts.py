@@ -70,8 +70,8 @@ def sample_model(
 
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(seed), chains)
-        found = _program(model, tuple(sites), dense, warm_up, draws)(keys, dict(data), dict(start or {}))
-        values, diverging, steps = (np.asarray(one)[:, warm_up:] for one in found)
+        chained = _program(model, tuple(sites), dense, warm_up, draws)(keys, dict(data), dict(start or {}))
+        values, diverging, steps = (np.asarray(one)[:, warm_up:] for one in chained)
     return from_chains(names, values, divergences=int(diverging.sum())), int(steps.sum())
 
 
@@ -92,8 +92,8 @@ def _program(model: Callable[[Any], None], sites: tuple[str, ...], dense: bool, 
 
     def first(key: Any, data: Any, start: Any) -> dict[str, Any]:
         begun = handlers.substitute(handlers.seed(model, key), substitute_fn=init_to_value(values=start))
-        found = handlers.trace(begun).get_trace(data)
-        free = {name: site for name, site in found.items() if site["type"] == "sample" and not site["is_observed"]}
+        sites_of = handlers.trace(begun).get_trace(data)
+        free = {name: site for name, site in sites_of.items() if site["type"] == "sample" and not site["is_observed"]}
         return {name: biject_to(site["fn"].support).inv(site["value"]) for name, site in free.items()}
 
     def chain(key: Any, data: Any, start: Any) -> Any:
@@ -102,8 +102,8 @@ def _program(model: Callable[[Any], None], sites: tuple[str, ...], dense: bool, 
         begin, move = hmc(lambda point: potential_energy(model, (data,), {}, named(point)), algo="NUTS")
 
         def parameters(point: Any) -> Any:
-            found = constrain_fn(model, (data,), {}, named(point), return_deterministic=True)
-            return jax.numpy.concatenate([jax.numpy.ravel(found[site]) for site in sites if site in found])
+            values = constrain_fn(model, (data,), {}, named(point), return_deterministic=True)
+            return jax.numpy.concatenate([jax.numpy.ravel(values[site]) for site in sites if site in values])
 
         def step(state: Any, _: None) -> Any:
             state = move(state)

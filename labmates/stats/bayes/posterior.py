@@ -218,9 +218,9 @@ def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
 
 def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
     """The largest difference of means in posterior standard deviations, and its parameter."""
-    found = difference(ours, theirs)
-    name = max(found, key=found.__getitem__)
-    return found[name], name
+    differences = difference(ours, theirs)
+    name = max(differences, key=differences.__getitem__)
+    return differences[name], name
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,11 @@ class CrossCheck:
     @property
     def sentence(self) -> str:
         """The result in plain words."""
-        found = self.posterior.diagnostics
-        start = f"NUTS ({self.name}): R-hat {found.r_hat:.3f}, {found.effective:.0f} effective draws; means differ by"
+        diagnostics = self.posterior.diagnostics
+        start = (
+            f"NUTS ({self.name}): R-hat {diagnostics.r_hat:.3f}, {diagnostics.effective:.0f} effective draws; "
+            "means differ by"
+        )
         if self.most <= AGREE:
             return f"{start} {self.most:.3f} posterior standard deviations at most."
         return (

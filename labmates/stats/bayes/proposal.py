@@ -56,12 +56,12 @@ class Proposal:
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Draws, shape ``(n, dimensions)``."""
-        found: list[Array] = []
+        drawn: list[Array] = []
         cut = np.setdiff1d(np.flatnonzero(self.folded), self._near())
-        while (lacking := n - sum(map(len, found))) > 0:
+        while (lacking := n - sum(map(len, drawn))) > 0:
             points = self._drawn(lacking, rng)
-            found.append(points[(points[:, cut] >= 0).all(axis=1)][:lacking])
-        points = np.concatenate(found)
+            drawn.append(points[(points[:, cut] >= 0).all(axis=1)][:lacking])
+        points = np.concatenate(drawn)
         return np.asarray(np.where(self.folded, np.abs(points), points))
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Array:
@@ -103,9 +103,9 @@ class Proposal:
     def _reflections(self) -> list[Array]:
         """The signs with which a point may have been drawn."""
         near = self._near()
-        found = []
+        reflections = []
         for flipped in itertools.product((1.0, -1.0), repeat=len(near)):
             signs = np.ones(len(self.mean))
             signs[near] = flipped
-            found.append(signs)
-        return found
+            reflections.append(signs)
+        return reflections

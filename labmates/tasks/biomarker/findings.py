@@ -181,8 +181,8 @@ def _score_markers(
     if stated is None:
         return Credit(f"{kind}_markers", 0.0, 2.5, NOT_STATED), Credit(f"{kind}_sizes", 0.0, 0.75, NOT_STATED)
     signs: dict[str, set[Sign]] = {}
-    for one in stated:
-        signs.setdefault(plain_name(one.marker), set()).update([one.sign] if one.sign else [])
+    for effect in stated:
+        signs.setdefault(plain_name(effect.marker), set()).update([effect.sign] if effect.sign else [])
 
     def similarity(a: MarkerEffect, b: MarkerEffect) -> float:
         name = plain_name(a.marker)
@@ -224,12 +224,12 @@ def _score_subtypes(stated: Sequence[Subtype] | None, true: Sequence[TrueSubtype
 
 def _subtype_similarity(stated: Subtype, true: TrueSubtype) -> float:
     """Similarity in [0, 1]: guarded F1 of the raised and lowered markers, times a factor for the share."""
-    right, found = _profile(true), _profile(stated)
+    right, stated_profile = _profile(true), _profile(stated)
     echoes = {plain_name(name) for name in true.echoes}
-    found = {(name, way) for name, way in found if name not in echoes}
-    both = {name for name, _ in found if {(name, "high"), (name, "low")} <= found}
-    hits = sum(name not in both for name, _ in found & right)
-    profile = guarded_f1(hits, len(found), len(right))
+    stated_profile = {(name, way) for name, way in stated_profile if name not in echoes}
+    both = {name for name, _ in stated_profile if {(name, "high"), (name, "low")} <= stated_profile}
+    hits = sum(name not in both for name, _ in stated_profile & right)
+    profile = guarded_f1(hits, len(stated_profile), len(right))
     if stated.share is None:
         return NO_SHARE * profile
     near = fading(abs(stated.share - (true.share or 0.0)), SHARE_FULL, SHARE_ZERO)

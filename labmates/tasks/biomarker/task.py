@@ -81,8 +81,8 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     def oracle(self, truth: BiomarkerTruth) -> BiomarkerFindings:
         """The truth as findings."""
         subtypes = [Subtype(**one.model_dump(exclude={"echoes"})) for one in truth.subtypes]
-        told = truth.model_dump(exclude={"subtypes"})
-        return BiomarkerFindings(n_subtypes=len(subtypes), subtypes=subtypes, **told)
+        values = truth.model_dump(exclude={"subtypes"})
+        return BiomarkerFindings(n_subtypes=len(subtypes), subtypes=subtypes, **values)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> BiomarkerFindings:
         """Likely numbers, and a few markers at random wherever markers are asked for."""
@@ -141,13 +141,14 @@ def _any_of(effects: Sequence[MarkerEffect]) -> str:
 def _told(truth: BiomarkerTruth) -> Iterator[str]:
     yield f"The trial has {truth.n_patients} patients."
     yield f"The average effect of the active treatment is {truth.average_treatment_effect:.2f} points of improvement."
-    for one in truth.prognostic_markers:
-        yield f"Prognostic in both arms is {one.marker}: {one.sign}{one.size:.2f} points for each standard deviation."
-    for one in truth.predictive_markers:
-        more = "larger" if one.sign == "+" else "smaller"
+    for marker in truth.prognostic_markers:
+        effect = f"{marker.sign}{marker.size:.2f}"
+        yield f"Prognostic in both arms is {marker.marker}: {effect} points for each standard deviation."
+    for marker in truth.predictive_markers:
+        more = "larger" if marker.sign == "+" else "smaller"
         yield (
-            f"Predictive is {one.marker}: at high levels the treatment has a {more} effect, by {one.size:.2f} points "
-            "for each standard deviation."
+            f"Predictive is {marker.marker}: at high levels the treatment has a {more} effect, by {marker.size:.2f} "
+            "points for each standard deviation."
         )
     yield f"A benefit can be expected by {100 * truth.benefit_share:.1f} % of them."
     yield f"The patients belong to {len(truth.subtypes)} subtypes."

@@ -72,12 +72,12 @@ def _union(case: Case, declared: Instruments[Any, Any], split: Sequence[Part]) -
         yield "at split 1 the keys of all instruments restore no table"
         return
     original = pd.read_csv(io.BytesIO(case.csv)).drop_duplicates()
-    found = pd.read_csv(io.BytesIO(csv_bytes(restored)))
-    numbers = [c for c in original.select_dtypes("number") if c in found and pd.api.types.is_numeric_dtype(found[c])]
+    union = pd.read_csv(io.BytesIO(csv_bytes(restored)))
+    numbers = [c for c in original.select_dtypes("number") if c in union and pd.api.types.is_numeric_dtype(union[c])]
     if not numbers:
         yield "at split 1 the restored table has no column of numbers of the original"
     for column in numbers:
-        if not _alike(found[column], original[column]):
+        if not _alike(union[column], original[column]):
             yield f"at split 1 the restored column '{column}' differs from the original"
 
 

@@ -73,9 +73,10 @@ def faults(credits: Sequence[Credit]) -> Iterator[str]:
     names = [one.finding for one in credits]
     if not names or len(set(names)) < len(names):
         yield "a score needs at least one credit, and each finding once"
-    for one in credits:
-        if not 0 <= one.credit <= 1 or not 0 < one.weight < math.inf:
-            yield f"'{one.finding}' needs a credit in [0, 1] and a positive weight, not {one.credit} and {one.weight}"
+    for credit in credits:
+        if not 0 <= credit.credit <= 1 or not 0 < credit.weight < math.inf:
+            given = f"{credit.credit} and {credit.weight}"
+            yield f"'{credit.finding}' needs a credit in [0, 1] and a positive weight, not {given}"
 
 
 def odd(case: Case) -> Iterator[str]:
@@ -114,8 +115,8 @@ class Prior:
     earned: float
 
 
-def prior(case: Case, found: list[Prior]) -> Iterator[str]:
-    """Add what the prior states and earns to `found`; yield what is wrong with it."""
+def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
+    """Add what the prior states and earns to `priors`; yield what is wrong with it."""
     task, columns = case.task, tuple(str(column) for column in case.data.frame.columns)
     with global_random(3) as changed:
         stated = task.prior(columns, case.difficulty)
@@ -133,12 +134,12 @@ def prior(case: Case, found: list[Prior]) -> Iterator[str]:
         yield "prior gives other findings when it is asked again, or asked of a task that is made anew"
     credits = task.score(stated, case.data.truth)
     if not list(faults(credits)):
-        found.append(Prior(place(case.seed, case.difficulty), columns, case.difficulty, text, accuracy(credits)))
+        priors.append(Prior(place(case.seed, case.difficulty), columns, case.difficulty, text, accuracy(credits)))
 
 
-def lasting_priors(task: Task[Any, Any], found: Sequence[Prior]) -> Iterator[str]:
+def lasting_priors(task: Task[Any, Any], priors: Sequence[Prior]) -> Iterator[str]:
     """Check that the prior is independent of the data generated before it."""
-    for one in found:
+    for one in priors:
         if task.prior(one.columns, one.difficulty).model_dump_json() != one.stated:
             yield f"the prior for {one.where} changed after other data were generated; it must not depend on any data"
 
@@ -171,8 +172,8 @@ def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
 def _means(earned: Mapping[str, Sequence[float]]) -> tuple[float, str]:
     """The mean over all difficulties, and the means of each in words."""
     values = [value for level in earned.values() for value in level]
-    told = ", ".join(f"{name} {sum(level) / len(level):.2f}" for name, level in earned.items() if level)
-    return sum(values) / len(values) if values else 0.0, told
+    text = ", ".join(f"{name} {sum(level) / len(level):.2f}" for name, level in earned.items() if level)
+    return sum(values) / len(values) if values else 0.0, text
 
 
 def other_seed(

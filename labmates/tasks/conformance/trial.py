@@ -132,9 +132,9 @@ class _Court:
     def _blame(self, text: str) -> None:
         self.trial.problems.append(Problem(self.step.rule, text, where=self.step.where))
 
-    def _compare(self, found: Fingerprint) -> None:
-        first = self.prints.setdefault(found.where, found.parts)
-        if parts := differing(first, found.parts):
+    def _compare(self, fingerprint: Fingerprint) -> None:
+        first = self.prints.setdefault(fingerprint.where, fingerprint.parts)
+        if parts := differing(first, fingerprint.parts):
             self._blame(f"another process gives other {parts}; look for sets, hash(), the time zone and kept state")
 
 

@@ -217,10 +217,10 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     def checks(self, truth: EcologyTruth) -> tuple[Check, ...]:
         """Species counted, shift found and dated, interactions discussed, changed species named, future told."""
         shift = r"\b(?:regime|shifts?|change[ -]?points?|structural breaks?|tipping points?|turning points?)\b"
-        found = r"\b(?:detect|found|begin|began|occur|identif|reveal|show|at survey|starts?|started)"
+        verbs = r"\b(?:detect|found|begin|began|occur|identif|reveal|show|at survey|starts?|started)"
         return (
             Check("species counted", says_count(len(truth.species), "species")),
-            Check("regime shift detected", says_together(shift, found)),
+            Check("regime shift detected", says_together(shift, verbs)),
             Check("regime shift dated", says_number(shift, truth.shift_surveys, SHIFT_FULL)),
             Check(
                 "interactions discussed", says_together(r"\binteract|\beffects?\b", r"\b(?:positive|negative)(?:ly)?\b")
@@ -272,10 +272,10 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
         return Credit("interactions", 0.0, 3, NOT_STATED), Credit("interaction_strengths", 0.0, 1, NOT_STATED)
     signs: dict[tuple[str, str], set[Sign]] = {}
     once: dict[tuple[str, str], Interaction] = {}
-    for one in stated:
-        signs.setdefault(_way(one), set()).update([one.sign] if one.sign else [])
-        if one.sign or _way(one) not in once:
-            once[_way(one)] = one
+    for interaction in stated:
+        signs.setdefault(_way(interaction), set()).update([interaction.sign] if interaction.sign else [])
+        if interaction.sign or _way(interaction) not in once:
+            once[_way(interaction)] = interaction
     effects = list(once.values())
 
     def similarity(a: Interaction, b: Interaction) -> float:
@@ -300,8 +300,8 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
     )
 
 
-def _way(one: Interaction) -> tuple[str, str]:
-    return plain_name(one.source), plain_name(one.target)
+def _way(interaction: Interaction) -> tuple[str, str]:
+    return plain_name(interaction.source), plain_name(interaction.target)
 
 
 def _score_forecast(stated: Sequence[Forecast] | None, true: Sequence[Forecast]) -> Credit:

@@ -56,11 +56,11 @@ def sample_table(ground: Ground, level: GeospatialLevel, soil: Soil, rng: np.ran
         "grade_ppm": _grades(ground, level, soil, rows, batch, labs[batch], rng),
     }
     feet = np.isin(crew, rng.permutation(len(CREWS))[: level.feet_crews])
-    for j, one in enumerate(ground.covariates):
-        values = _values(one, soil.standard[site, j])
-        values = values * np.where(feet, FEET_A_METRE, 1.0) if one.column == "elevation_m" else values
-        written = blank(np.round(values, one.decimals), level.missing, rng)
-        table[one.column] = blank(written, level.holes if one.gridded else 0.0, rng, mark=NO_DATA)
+    for j, column in enumerate(ground.covariates):
+        values = _values(column, soil.standard[site, j])
+        values = values * np.where(feet, FEET_A_METRE, 1.0) if column.column == "elevation_m" else values
+        written = blank(np.round(values, column.decimals), level.missing, rng)
+        table[column.column] = blank(written, level.holes if column.gridded else 0.0, rng, mark=NO_DATA)
     return repeat_rows(pd.DataFrame(table), level.repeats, rng)
 
 
@@ -94,6 +94,6 @@ def _grades(
     return blank(told, level.missing, rng)
 
 
-def _values(one: Covariate, standard: Floats) -> Floats:
-    values = one.centre + one.scale * standard
-    return np.exp(values) if one.by_log else values
+def _values(column: Covariate, standard: Floats) -> Floats:
+    values = column.centre + column.scale * standard
+    return np.exp(values) if column.by_log else values

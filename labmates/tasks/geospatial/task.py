@@ -287,8 +287,8 @@ def _score_covariates(stated: Sequence[Driver] | None, true: Sequence[Driver]) -
     if stated is None:
         return Credit("covariates", 0.0, 4, NOT_STATED)
     signs: dict[str, set[Sign | None]] = {}
-    for one in stated:
-        signs.setdefault(plain_name(one.name), set()).add(one.sign)
+    for name in stated:
+        signs.setdefault(plain_name(name.name), set()).add(name.sign)
     right, wrong = 0.0, 0
     for driver in true:
         if plain_name(driver.name) not in signs:

@@ -51,13 +51,13 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
     calls = calls_of(parts, game)
     rules = [part.rules(game) for part in parts]
     lines = []
-    for part, told in zip(parts, rules, strict=True):
+    for part, text in zip(parts, rules, strict=True):
         lines += [f"{part.title} ({part.name})", part.summary]
         fields = type(part).model_fields.items()
         lines += [f"  term {name} = {getattr(part, name)}: {field.description}" for name, field in fields]
         if (sustained := part.sustains(game)) is not None:
             lines.append(f"Cooperation in {table.name} is {'' if sustained else 'not '}an equilibrium under it alone.")
-        lines.append(f"\nWhat players are told (in {table.name}):\n{told}\n")
+        lines.append(f"\nWhat players are told (in {table.name}):\n{text}\n")
     once = f", and {calls.shared} for each model and seat" if calls.shared else ""
     lines.append(f"Calls in {table.name}: {calls.per_match} in each match{once}.")
     described = [
@@ -131,33 +131,33 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
         for one in eliminations(game)
     ]
     lines.append(_told_dominance(dominated))
-    found = find_dilemma(game)
+    dilemma = find_dilemma(game)
     plays = None
-    if found is None:
+    if dilemma is None:
         lines.append("No play is better for all than an equilibrium: mechanisms have nothing to bring.")
     else:
-        plays = {"cooperate": named(found.cooperate), "defect": named(found.defect)}
+        plays = {"cooperate": named(dilemma.cooperate), "defect": named(dilemma.defect)}
         lines.append(f"Better for all than {plays['defect']}: {plays['cooperate']}")
     title = f"{table.title or table.name} ({table.name})"
     shown = Table("payoffs", title, list(map(Column, (*players, "payoffs"))), rows)
-    told = {
+    data = {
         **table.model_dump(mode="json"),
         "symmetric": game.is_symmetric,
         "equilibria": equilibria,
         "dominated": dominated,
         "dilemma": plays,
     }
-    yield Result([shown], verdict=[table.summary] if table.summary else (), objects=[told])
+    yield Result([shown], verdict=[table.summary] if table.summary else (), objects=[data])
     yield Result((), verdict=lines, objects=())
 
 
 def _told_dominance(dominated: Sequence[Mapping[str, Any]]) -> str:
     """Iterated elimination in words, a part for each round."""
     rounds: dict[int, list[str]] = {}
-    for one in dominated:
-        degree = "strictly" if one["strictly"] else "weakly"
-        rounds.setdefault(one["round"], []).append(
-            f"{one['action']} of player {one['player']} ({degree}, by {one['by']})"
+    for step in dominated:
+        degree = "strictly" if step["strictly"] else "weakly"
+        rounds.setdefault(step["round"], []).append(
+            f"{step['action']} of player {step['player']} ({degree}, by {step['by']})"
         )
     return f"Dominated actions: {'; then '.join(map(', '.join, rounds.values())) or 'none'}"
 

@@ -37,8 +37,10 @@ class Entrant(BaseModel):
     def shown(self) -> str:
         """Its displayed name: its name, or the model with its settings."""
         settings = self.model_dump(exclude={"model", "name"}, exclude_none=True)
-        said = "&".join(f"{name}={value}" for name, value in settings.items())
-        return self.name or (f"{self.model}{'&' if '?' in self.model else '?'}{said}" if said else self.model)
+        settings_text = "&".join(f"{name}={value}" for name, value in settings.items())
+        return self.name or (
+            f"{self.model}{'&' if '?' in self.model else '?'}{settings_text}" if settings_text else self.model
+        )
 
 
 def _entrant(value: Any) -> Any:
@@ -140,10 +142,10 @@ class DilemmaCondition(AblatedCondition):
             return value  # which is told by itself
         from labmates.mechanisms.registry import make_mechanisms
 
-        found: dict[str, int | float | str] = {}
+        terms: dict[str, int | float | str] = {}
         for mechanism in make_mechanisms(info.data["mechanism"], value):
-            found |= mechanism.model_dump(mode="json")
-        return found
+            terms |= mechanism.model_dump(mode="json")
+        return terms
 
     @property
     def table(self) -> PayoffTable:

@@ -132,14 +132,14 @@ class DilemmaContext:
             step, team = f"{match.name}/{question.step}/{question.agent + 1}", match.name
         speaker = Speaker(team, self.names[entrant], self.condition.entrants[entrant].model)
         reasoning = self.condition.entrants[entrant].reasoning or self.condition.reasoning
-        found = await self._tables[entrant].decide(
+        decided = await self._tables[entrant].decide(
             step,
             speaker,
             self._briefing.ask(question, reasoning),
             form_of(self._briefing.sheet(question)),
             name=f"{speaker.agent}, {step}",
         )
-        answer = dict(question.sheet.fallback if found is None else self._briefing.meant(found.values))
+        answer = dict(question.sheet.fallback if decided is None else self._briefing.meant(decided.values))
         self.recorder.once(
             DecisionEvent(
                 step=step,
@@ -149,7 +149,7 @@ class DilemmaContext:
                 round=question.round,
                 match=team,
                 decision=answer,
-                failed=found is None,
+                failed=decided is None,
             )
         )
         return answer
@@ -158,25 +158,27 @@ class DilemmaContext:
         """Record what has happened in a match from a place in its log on."""
         self.recorder.once(*(self._event(match, entry) for entry in match.log[start:]))
 
-    def _event(self, match: Match, one: Played | Negotiated) -> Event:
-        entrants = [match.entrants[agent] for agent in one.agents]
-        where: dict[str, Any] = {"step": f"{match.name}/{one.step}", "team": match.name, "match": match.name}
-        if isinstance(one, Negotiated):
-            data = asdict(one)
-            said = {name: _plain(data[name]) for name in ("proposals", "stable", "votes", "winners", "tied", "signed")}
-            decision = {"entrants": entrants, **said}
-            return DecisionEvent(**where, round=one.round, stage=AGREEMENT, decision=decision)
+    def _event(self, match: Match, entry: Played | Negotiated) -> Event:
+        entrants = [match.entrants[agent] for agent in entry.agents]
+        where: dict[str, Any] = {"step": f"{match.name}/{entry.step}", "team": match.name, "match": match.name}
+        if isinstance(entry, Negotiated):
+            data = asdict(entry)
+            agreed = {
+                name: _plain(data[name]) for name in ("proposals", "stable", "votes", "winners", "tied", "signed")
+            }
+            decision = {"entrants": entrants, **agreed}
+            return DecisionEvent(**where, round=entry.round, stage=AGREEMENT, decision=decision)
         return PayoffEvent(
             **where,
-            round=one.round,
-            payoffs={str(seat + 1): payoff for seat, payoff in enumerate(one.payoffs)},
+            round=entry.round,
+            payoffs={str(seat + 1): payoff for seat, payoff in enumerate(entry.payoffs)},
             details={
                 "entrants": entrants,
-                "agents": list(one.agents),
-                "actions": list(one.actions),
-                "mixes": [list(mix) for mix in one.mixes],
-                "expected": list(one.expected),
-                "weight": one.weight,
+                "agents": list(entry.agents),
+                "actions": list(entry.actions),
+                "mixes": [list(mix) for mix in entry.mixes],
+                "expected": list(entry.expected),
+                "weight": entry.weight,
             },
         )
 

@@ -61,9 +61,9 @@ def _observed(play: CrossPlay) -> Iterator[Observed]:
 
 def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[float]]:
     """The probability of the cooperative action of each agent of each match, in each round that it decided itself."""
-    found: dict[tuple[str, int], list[float]] = {}
-    for one in play.rounds:
-        for seat, likely in enumerate(play.cooperation(one)):
-            if not one.failed[seat]:
-                found.setdefault((one.match, one.agents[seat]), []).append(likely)
-    return found
+    by_agent: dict[tuple[str, int], list[float]] = {}
+    for round_ in play.rounds:
+        for seat, likely in enumerate(play.cooperation(round_)):
+            if not round_.failed[seat]:
+                by_agent.setdefault((round_.match, round_.agents[seat]), []).append(likely)
+    return by_agent

@@ -39,10 +39,10 @@ def estimate(condition: DilemmaCondition) -> Estimate:
     entrants = len(condition.entrants)
     matches = entrants if mechanisms[0].seats_itself else len(condition.seatings())
     calls = matches * each.per_match + entrants * game.players * each.shared
-    told = _INPUT + _INPUT_PER_PROFILE * game.payoffs[..., 0].size
+    prompt = _INPUT + _INPUT_PER_PROFILE * game.payoffs[..., 0].size
     output = _OUTPUT if condition.reasoning == "none" else _REASONED
     rounds = each.per_match / game.players
-    return Estimate(calls, calls * told, calls * output, _SECONDS * rounds, exact=True, in_a_row=rounds)
+    return Estimate(calls, calls * prompt, calls * output, _SECONDS * rounds, exact=True, in_a_row=rounds)
 
 
 _INPUT, _INPUT_PER_PROFILE, _OUTPUT, _REASONED, _SECONDS = 450, 20, 20, 400, 8

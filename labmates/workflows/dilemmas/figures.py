@@ -129,9 +129,9 @@ def _wide(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     rows = []
     for key, of_row in frame.groupby(who, sort=False):
         row: dict[str, Any] = dict(zip(who, key if isinstance(key, tuple) else (key,), strict=True))
-        for one in of_row.to_dict("records"):
-            row |= {one["action"]: one["share"]}
-            row |= {f"{one['action']}_{end}": one[f"share_{end}"] for end in ("low", "high")}
+        for record in of_row.to_dict("records"):
+            row |= {record["action"]: record["share"]}
+            row |= {f"{record['action']}_{end}": record[f"share_{end}"] for end in ("low", "high")}
         rows.append(row)
     return pd.DataFrame(rows), [str(action) for action in dict.fromkeys(frame["action"])]
 
@@ -197,7 +197,7 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
     """Draw shares as dots with intervals, one row of the table below the other."""
     who = [name for name in ("mechanism", "game", "model") if name in frame]
     drawn = [(column, said) for column, said in columns.items() if column in frame and frame[column].notna().any()]
-    for place, (column, said) in enumerate(drawn):
+    for place, (column, label) in enumerate(drawn):
         values = frame[column].to_numpy(dtype=float)
         low, high = (frame.get(f"{column}_{end}", frame[column]).to_numpy(dtype=float) for end in ("low", "high"))
         reach = [np.nan_to_num(values - low), np.nan_to_num(high - values)]
@@ -206,7 +206,7 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
         colour, marker = look(place)
         at = np.arange(len(values)) + offset
         ax.errorbar(
-            values, at, xerr=np.maximum(reach, 0), fmt=marker, color=colour, label=said, markersize=5, linewidth=1
+            values, at, xerr=np.maximum(reach, 0), fmt=marker, color=colour, label=label, markersize=5, linewidth=1
         )
     for row in range(len(frame)):
         ax.axhline(row, color=GREY, linewidth=0.3, zorder=0)
@@ -249,8 +249,8 @@ def _estimates(cells: Sequence[Cell]) -> Array:
     tensors = np.array([cell.payoffs for cell in cells])
     while tensors.ndim > 4:
         tensors = tensors.mean(axis=-1)
-    found = means(tensors.reshape(len(cells), -1).T.tolist(), cells[0].domain)
-    rows = [[np.nan if end is None else end for end in (one.value, one.low, one.high)] for one in found]
+    estimates = means(tensors.reshape(len(cells), -1).T.tolist(), cells[0].domain)
+    rows = [[np.nan if end is None else end for end in (one.value, one.low, one.high)] for one in estimates]
     return np.array(rows, dtype=float).T.reshape(3, *tensors.shape[1:])
 
 

@@ -30,8 +30,8 @@ def _form_of(blanks: tuple[Blank, ...], total: int | None) -> type[Filled]:
     class Sum(Filled):
         @model_validator(mode="after")
         def _adds_up(self) -> Self:
-            if total is not None and (found := sum(self.values.values())) != total:
-                raise ValueError(f"the numbers have to add up to {total}, not {found}")
+            if total is not None and (total_given := sum(self.values.values())) != total:
+                raise ValueError(f"the numbers have to add up to {total}, not {total_given}")
             return self
 
     # A blank may have any name, also one that is none in Python.

@@ -32,10 +32,10 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     plays = list(plays)
     rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
-    found = _counted(_frame(rows, [*_WHO, "run", "action", "share"]), [*_WHO, "action"])
+    means_of = _counted(_frame(rows, [*_WHO, "run", "action", "share"]), [*_WHO, "action"])
     counts = failures_frame(plays).groupby(_WHO, sort=False)[["asked", "failed"]].sum()
     rates = (counts["failed"] / counts["asked"]).rename("failed")
-    return found.merge(rates.reset_index(), how="left", on=_WHO)
+    return means_of.merge(rates.reset_index(), how="left", on=_WHO)
 
 
 def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -59,10 +59,12 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         if not play.has_metagame or play.table.game().cooperate is None:
             continue
         matches: dict[tuple[int, ...], list[float]] = {}
-        for one in play.rounds:
-            made = [likely for likely, failed in zip(play.cooperation(one), one.failed, strict=True) if not failed]
+        for round_ in play.rounds:
+            made = [
+                likely for likely, failed in zip(play.cooperation(round_), round_.failed, strict=True) if not failed
+            ]
             if made:
-                matches.setdefault(one.entrants, []).append(fmean(made))
+                matches.setdefault(round_.entrants, []).append(fmean(made))
         if not matches:
             continue
         population = replicator_dynamics(play.cell().payoffs).path[-1]
@@ -95,9 +97,9 @@ def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         for play in plays
         for one in sorted(play.decided, key=lambda one: (one.entrant, one.stage, one.seat))
     ]
-    found = _frame(rows, [*where, "asked", "failed"]).groupby(where, sort=False)[["asked", "failed"]].sum()
-    found["share"] = found["failed"] / found["asked"]
-    return found.reset_index()
+    counts = _frame(rows, [*where, "asked", "failed"]).groupby(where, sort=False)[["asked", "failed"]].sum()
+    counts["share"] = counts["failed"] / counts["asked"]
+    return counts.reset_index()
 
 
 def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
@@ -111,17 +113,17 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         if not any(one.number for one in play.rounds):
             continue
         last: dict[tuple[str, int, int], str] = {}
-        for one in play.rounds:
-            for agent, action in zip(one.agents, one.actions, strict=True):
-                last[one.match, agent, one.number] = action
-        for one in play.rounds:
-            for seat, entrant in enumerate(one.entrants):
-                if one.failed[seat]:
+        for round_ in play.rounds:
+            for agent, action in zip(round_.agents, round_.actions, strict=True):
+                last[round_.match, agent, round_.number] = action
+        for round_ in play.rounds:
+            for seat, entrant in enumerate(round_.entrants):
+                if round_.failed[seat]:
                     continue
-                others = [agent for place, agent in enumerate(one.agents) if place != seat]
-                did = [last.get((one.match, agent, one.number - 1)) for agent in others]
+                others = [agent for place, agent in enumerate(round_.agents) if place != seat]
+                did = [last.get((round_.match, agent, round_.number - 1)) for agent in others]
                 before = "-" if None in did else "+".join(str(action) for action in did)
-                for label, share in zip(one.labels[seat], one.mixes[seat], strict=True):
+                for label, share in zip(round_.labels[seat], round_.mixes[seat], strict=True):
                     rows.append({**_who(play, entrant), "before": before, "action": label, "share": share / 100})
     return _counted(_frame(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
 
@@ -136,19 +138,19 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """
     rows = []
     for play in plays:
-        for one in play.agreements:
-            offered = [seat for seat, design in enumerate(one.proposals) if design is not None]
-            unsaid, unsigned = play.failed_at(one.place, "vote"), play.failed_at(one.place, "sign")
-            votes = [vote for seat, vote in enumerate(one.votes) if seat not in unsaid]
-            for seat, entrant in enumerate(one.entrants):
+        for agreement in play.agreements:
+            offered = [seat for seat, design in enumerate(agreement.proposals) if design is not None]
+            unsaid, unsigned = play.failed_at(agreement.place, "vote"), play.failed_at(agreement.place, "sign")
+            votes = [vote for seat, vote in enumerate(agreement.votes) if seat not in unsaid]
+            for seat, entrant in enumerate(agreement.entrants):
                 row: dict[str, Any] = {**_who(play, entrant), "proposes": float(seat in offered)}
                 if offered and seat not in unsaid:
-                    row["approves"] = len(one.votes[seat]) / len(offered)
+                    row["approves"] = len(agreement.votes[seat]) / len(offered)
                 if seat in offered:
                     row["approved"] = sum(seat in vote for vote in votes) / len(votes) if votes else None
-                    row["wins"] = (seat in one.winners) / max(len(one.winners), 1)
-                if one.signed and seat not in unsigned:
-                    row["signs"] = sum(signed[seat] for signed in one.signed) / len(one.signed)
+                    row["wins"] = (seat in agreement.winners) / max(len(agreement.winners), 1)
+                if agreement.signed and seat not in unsigned:
+                    row["signs"] = sum(signed[seat] for signed in agreement.signed) / len(agreement.signed)
                 rows.append(row)
         rows += [
             {**_who(play, entrant), "delegates": row["share"]}
@@ -210,8 +212,10 @@ def _counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def _choices(play: CrossPlay) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield entrant, action and share of every action of every distribution that was handed in."""
-    for one in play.rounds:
-        for entrant, labels, mix, failed in zip(one.entrants, one.labels, one.mixes, one.failed, strict=True):
+    for round_ in play.rounds:
+        for entrant, labels, mix, failed in zip(
+            round_.entrants, round_.labels, round_.mixes, round_.failed, strict=True
+        ):
             for label, share in () if failed else zip(labels, mix, strict=True):
                 yield entrant, {"action": label, "share": share / 100}
 
@@ -222,17 +226,17 @@ def _who(play: CrossPlay, entrant: int) -> dict[str, str]:
 
 def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
     """The means of shares by keys, each with its interval over runs (`NAME_low`, `NAME_high`) or why it has none."""
-    found = frame.groupby(keys, sort=False)[list(columns)].mean()
+    frame_of_means = frame.groupby(keys, sort=False)[list(columns)].mean()
     for name in columns:
         by_run = frame.groupby([*keys, "run"], sort=False)[name].mean().dropna()
         runs: dict[Any, list[float]] = {}
         for row in by_run.reset_index().itertuples(index=False, name=None):
             runs.setdefault(row[: len(keys)], []).append(float(row[-1]))
         estimates = dict(zip(runs, means(list(runs.values()), SHARE), strict=True))
-        told = [estimates.get(key if isinstance(key, tuple) else (key,)) for key in found.index]
+        by_row = [estimates.get(key if isinstance(key, tuple) else (key,)) for key in frame_of_means.index]
         for end in ("low", "high", "reason"):
-            found[f"{name}_{end}"] = [None if one is None else getattr(one, end) for one in told]
-    return found.reset_index()
+            frame_of_means[f"{name}_{end}"] = [None if one is None else getattr(one, end) for one in by_row]
+    return frame_of_means.reset_index()
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
@@ -290,8 +294,8 @@ def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.Dat
     """
     labelled = [(_who(play, one.entrant), one) for play in plays for one in play.labels]
     given: dict[str, set[str]] = {}
-    for _, one in labelled:
-        given.setdefault(one.judge, set()).update(one.labels)
+    for _, reasons in labelled:
+        given.setdefault(reasons.judge, set()).update(reasons.labels)
     rows = [
         {**who, "judge": one.judge, "label": label, "share": float(label in one.labels)}
         | {"confidence": one.confidence if label in one.labels else None}
@@ -300,6 +304,6 @@ def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.Dat
     ]
     keys = [*(name for name in _WHO if by_game or name != "game"), "judge", "label"]
     frame = _frame(rows, [*_WHO, "judge", "label", "run", "share", "confidence"])
-    found = _counted(frame, keys).rename(columns={"choices": "labelled"})
+    counted = _counted(frame, keys).rename(columns={"choices": "labelled"})
     sure = frame.astype({"confidence": float}).groupby(keys, sort=False)["confidence"].mean().reset_index()
-    return found.merge(sure, on=keys)
+    return counted.merge(sure, on=keys)

@@ -150,15 +150,15 @@ def graph(condition: DilemmaCondition) -> DilemmaGraph:
 @cache
 def dilemma_graph() -> DilemmaGraph:
     """The graph; compiled once, since that takes longer than a step."""
-    one = StateGraph(MatchState, context_schema=DilemmaContext, output_schema=Ended)
-    one.add_node("ask", ask)
-    one.add_node("settle", settle)
-    one.add_edge(START, "ask")
-    one.add_conditional_edges("ask", after_ask, ["settle", END])
-    one.add_conditional_edges("settle", after_settle, ["ask", END])
+    match_graph = StateGraph(MatchState, context_schema=DilemmaContext, output_schema=Ended)
+    match_graph.add_node("ask", ask)
+    match_graph.add_node("settle", settle)
+    match_graph.add_edge(START, "ask")
+    match_graph.add_conditional_edges("ask", after_ask, ["settle", END])
+    match_graph.add_conditional_edges("settle", after_settle, ["ask", END])
     graph = StateGraph(CrossPlay, context_schema=DilemmaContext)
     graph.add_node("prepare", prepare)
-    graph.add_node("match", one.compile(name="match"), input_schema=MatchState)
+    graph.add_node("match", match_graph.compile(name="match"), input_schema=MatchState)
     graph.add_node("gather", gather)
     graph.add_edge(START, "prepare")
     graph.add_conditional_edges("prepare", seat, ["match", "finish"])

@@ -31,15 +31,15 @@ def outcome(state: CrossPlays, ctx: DilemmaContext) -> Outcome:
 def _metrics(play: CrossPlay) -> Mapping[str, float]:
     expected, sampled = play.cell("expected"), play.cell("sampled")
     means = {"payoff": _mean(expected.payoffs), "payoff_sampled": _mean(sampled.payoffs)}
-    found = {name: float(values.mean()) for name, values in means.items()}
+    metrics = {name: float(values.mean()) for name, values in means.items()}
     if (scale := play.scale) is not None:
-        found["normalised"] = float(scale.normalise(means["payoff"]).mean())
-        found["normalised_sampled"] = float(scale.normalise(means["payoff_sampled"]).mean())
+        metrics["normalised"] = float(scale.normalise(means["payoff"]).mean())
+        metrics["normalised_sampled"] = float(scale.normalise(means["payoff_sampled"]).mean())
     if play.has_metagame:
         average = replicator_dynamics(expected.payoffs).average
-        found["fitness"] = average if scale is None else float(scale.normalise(np.array(average)))
-    found["failed_decision_rate"] = total(play.failures).rate
-    return found | _of_choices(play) | _of_agreements(play)
+        metrics["fitness"] = average if scale is None else float(scale.normalise(np.array(average)))
+    metrics["failed_decision_rate"] = total(play.failures).rate
+    return metrics | _of_choices(play) | _of_agreements(play)
 
 
 def _mean(payoffs: Array) -> Array:
@@ -53,14 +53,14 @@ def _of_choices(play: CrossPlay) -> dict[str, float]:
     """
     cooperative: list[float] = []
     delegated: list[float] = []
-    for one in play.rounds:
-        made = [not failed for failed in one.failed]
-        cooperative += compress(play.cooperation(one), made)
-        for labels, mix in compress(zip(one.labels, one.mixes, strict=True), made):
+    for round_ in play.rounds:
+        made = [not failed for failed in round_.failed]
+        cooperative += compress(play.cooperation(round_), made)
+        for labels, mix in compress(zip(round_.labels, round_.mixes, strict=True), made):
             shares = dict(zip(labels, mix, strict=True))
             delegated += [shares[DELEGATE] / 100] if DELEGATE in shares else []
-    found = {"cooperation_rate": cooperative, "delegation_rate": delegated}
-    return {name: fmean(values) for name, values in found.items() if values}
+    values_of = {"cooperation_rate": cooperative, "delegation_rate": delegated}
+    return {name: fmean(values) for name, values in values_of.items() if values}
 
 
 def _of_agreements(play: CrossPlay) -> dict[str, float]:
@@ -80,7 +80,7 @@ def _of_agreements(play: CrossPlay) -> dict[str, float]:
         for seat, vote in enumerate(one.votes)
         if seat not in play.failed_at(one.place, "vote")
     ]
-    found: dict[str, Sequence[float]] = {
+    values_of: dict[str, Sequence[float]] = {
         "approval_rate": approved,
         "tie_rate": [one.tied > 1 for one in play.agreements if one.tied],
         "signature_rate": signed,
@@ -88,4 +88,4 @@ def _of_agreements(play: CrossPlay) -> dict[str, float]:
         "stable_proposal_rate": [nash for nash, _ in stable],
         "dominant_proposal_rate": [dominant for _, dominant in stable],
     }
-    return {name: fmean(values) for name, values in found.items() if values}
+    return {name: fmean(values) for name, values in values_of.items() if values}

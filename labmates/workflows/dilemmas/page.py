@@ -142,9 +142,9 @@ def _matches(play: CrossPlay) -> list[Match]:
     agreements: defaultdict[str, list[Agreement]] = defaultdict(list)
     for agreement in play.agreements:
         agreements[agreement.match].append(agreement)
-    found: dict[str, Match] = {}
-    for one in play.rounds:
-        seats = tuple(play.models[entrant] for entrant in one.entrants)
-        match = found.setdefault(one.match, Match(one.match, seats, agreements[one.match]))
-        match.rounds.append(one)
-    return sorted(found.values(), key=lambda match: [int(p) if p.isdecimal() else 0 for p in match.name.split("-")])
+    matches: dict[str, Match] = {}
+    for round_ in play.rounds:
+        seats = tuple(play.models[entrant] for entrant in round_.entrants)
+        match = matches.setdefault(round_.match, Match(round_.match, seats, agreements[round_.match]))
+        match.rounds.append(round_)
+    return sorted(matches.values(), key=lambda match: [int(p) if p.isdecimal() else 0 for p in match.name.split("-")])

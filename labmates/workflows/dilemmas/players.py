@@ -102,49 +102,54 @@ def _nothing(blank: Blank) -> int | str | bool:
 def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
     """The strategy that always takes its part of the cooperative play, or of the bad equilibrium."""
 
-    def strategy(said: Situation, rng: random.Random) -> str:
-        if said.stage == "choose":
-            return said.reply(_choice(said, cooperates))
-        if said.stage == "propose":
-            return said.reply(best_design(said.view, said.sheet) if cooperates else _worst_design(said))
-        if said.stage in ("announce", "settle"):
-            return _equilibrium(said, rng)
-        return said.reply(
-            {one.name: one.allowed[0 if cooperates else -1] if one.allowed else cooperates for one in said.sheet.blanks}
+    def strategy(situation: Situation, rng: random.Random) -> str:
+        if situation.stage == "choose":
+            return situation.reply(_choice(situation, cooperates))
+        if situation.stage == "propose":
+            return situation.reply(
+                best_design(situation.view, situation.sheet) if cooperates else _worst_design(situation)
+            )
+        if situation.stage in ("announce", "settle"):
+            return _equilibrium(situation, rng)
+        return situation.reply(
+            {
+                one.name: one.allowed[0 if cooperates else -1] if one.allowed else cooperates
+                for one in situation.sheet.blanks
+            }
         )
 
     return strategy
 
 
-def _random(said: Situation, rng: random.Random) -> str:
-    if said.stage == "choose":
-        cuts = sorted(rng.randint(0, 100) for _ in said.keys[1:])
+def _random(situation: Situation, rng: random.Random) -> str:
+    if situation.stage == "choose":
+        cuts = sorted(rng.randint(0, 100) for _ in situation.keys[1:])
         shares = [end - start for start, end in zip([0, *cuts], [*cuts, 100], strict=True)]
-        return said.reply(dict(zip(said.keys, shares, strict=True)))
-    if said.stage == "propose":
-        if _is_contract(said):
-            most = int(max(said.view.payoffs.max(), 1))
-            return said.reply({key: rng.randint(-most, most) for key in said.keys})
-        return said.reply({key: rng.choice(said.view.labels[0]) for key in said.keys})
-    return said.reply(
-        {one.name: rng.choice(one.allowed) if one.allowed else rng.random() < 0.5 for one in said.sheet.blanks}
+        return situation.reply(dict(zip(situation.keys, shares, strict=True)))
+    if situation.stage == "propose":
+        if _is_contract(situation):
+            most = int(max(situation.view.payoffs.max(), 1))
+            return situation.reply({key: rng.randint(-most, most) for key in situation.keys})
+        return situation.reply({key: rng.choice(situation.view.labels[0]) for key in situation.keys})
+    return situation.reply(
+        {one.name: rng.choice(one.allowed) if one.allowed else rng.random() < 0.5 for one in situation.sheet.blanks}
     )
 
 
-def _equilibrium(said: Situation, rng: random.Random) -> str:
+def _equilibrium(situation: Situation, rng: random.Random) -> str:
     del rng
-    return said.reply(follow(said.view, said.stage, said.facts, said.seat, said.sheet))
+    return situation.reply(follow(situation.view, situation.stage, situation.facts, situation.seat, situation.sheet))
 
 
 def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.Random], str]:
     """The strategy of a norm for games that are played again; where there is nothing to go by, it is nice."""
 
-    def strategy(said: Situation, rng: random.Random) -> str:
-        past = past_of(said.facts)
-        if said.stage != "choose" or "design" in said.facts:
-            return _equilibrium(said, rng)
-        cooperates = past is None or norm(past, does_its_part(said.view, said.seat))
-        return said.reply(_choice(said, cooperates))
+    def strategy(situation: Situation, rng: random.Random) -> str:
+        past = past_of(situation.facts)
+        if situation.stage != "choose" or "design" in situation.facts:
+            return _equilibrium(situation, rng)
+        cooperates = past is None or norm(past, does_its_part(situation.view, situation.seat))
+        return situation.reply(_choice(situation, cooperates))
 
     return strategy
 
@@ -155,14 +160,14 @@ def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
     Where co-players change, what the present one did last stands for what it did to this player.
     """
 
-    def strategy(said: Situation, rng: random.Random) -> str:
-        found = prisoners_payoffs(said.view)
-        if said.stage != "choose" or DELEGATE in said.keys or found is None:
+    def strategy(situation: Situation, rng: random.Random) -> str:
+        payoffs = prisoners_payoffs(situation.view)
+        if situation.stage != "choose" or DELEGATE in situation.keys or payoffs is None:
             return "I play prisoner's dilemmas, and nothing around them."
-        past = past_of(said.facts)
-        rounds = [] if past is None else _pairs(past, does_its_part(said.view, said.seat))
-        action = library_action(name, rounds, payoffs=Payoffs(*found), seed=rng.getrandbits(31))
-        return said.reply(_choice(said, action == "C"))
+        past = past_of(situation.facts)
+        rounds = [] if past is None else _pairs(past, does_its_part(situation.view, situation.seat))
+        action = library_action(name, rounds, payoffs=Payoffs(*payoffs), seed=rng.getrandbits(31))
+        return situation.reply(_choice(situation, action == "C"))
 
     return strategy
 
@@ -178,21 +183,21 @@ def _pairs(past: Past, is_good: IsGood) -> list[Round]:
     return rounds
 
 
-def _choice(said: Situation, cooperates: bool) -> Answer:
-    dilemma = dilemma_of(said.view)
+def _choice(situation: Situation, cooperates: bool) -> Answer:
+    dilemma = dilemma_of(situation.view)
     profile = dilemma.cooperate if cooperates else dilemma.defect
-    return all_on(said.keys, said.view.labels[0][profile[0]])
+    return all_on(situation.keys, situation.view.labels[0][profile[0]])
 
 
-def _worst_design(said: Situation) -> Answer:
+def _worst_design(situation: Situation) -> Answer:
     """A design that changes nothing: payments of nothing, or a mediator that defects for everybody."""
-    if _is_contract(said):
-        return dict.fromkeys(said.keys, 0)
-    return dict.fromkeys(said.keys, said.view.labels[0][dilemma_of(said.view).defect[0]])
+    if _is_contract(situation):
+        return dict.fromkeys(situation.keys, 0)
+    return dict.fromkeys(situation.keys, situation.view.labels[0][dilemma_of(situation.view).defect[0]])
 
 
-def _is_contract(said: Situation) -> bool:
-    return set(said.keys) == set(said.view.labels[0]) | ({DELEGATE} & set(said.keys))
+def _is_contract(situation: Situation) -> bool:
+    return set(situation.keys) == set(situation.view.labels[0]) | ({DELEGATE} & set(situation.keys))
 
 
 FAMILY = Family(

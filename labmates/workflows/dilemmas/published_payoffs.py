@@ -121,19 +121,19 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
     unread: list[Unread] = []
     for path in sorted(one.parent for one in root.rglob("config.json")):
         try:
-            found = _cell(path)
+            cell = _cell(path)
         except UsageError as error:
             unread.append(Unread(path.relative_to(root), str(error)))
         else:
-            rated += [] if found is None else [found]
+            rated += [] if cell is None else [cell]
     if not rated:
         why = f"; the first of {len(unread)} that can't be read: {unread[0].path}: {unread[0].reason}" if unread else ""
         raise UsageError(f"--published: {root} has no folder with config.json and {PAYOFFS} that can be rated{why}")
     return sorted(rated, key=_place), unread
 
 
-def _place(one: Published) -> tuple[int, int, str]:
-    cell = one.rated.cell
+def _place(published: Published) -> tuple[int, int, str]:
+    cell = published.rated.cell
     mechanisms, games = list(MECHANISMS.values()), list(GAMES.values())
     return mechanisms.index(cell.mechanism), games.index(cell.game), cell.run
 
@@ -185,9 +185,9 @@ def _values(path: Path, models: Sequence[str]) -> Array | None:
     """A published rating of each model; None if there is no such file."""
     if not path.exists():
         return None
-    found = _json(path)
+    ratings = _json(path)
     try:
-        plain = [found[model]["fitness"] if isinstance(found[model], dict) else found[model] for model in models]
+        plain = [ratings[model]["fitness"] if isinstance(ratings[model], dict) else ratings[model] for model in models]
         return np.array(plain, dtype=float)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path.name} has no number for each of {', '.join(models)}") from error
@@ -203,30 +203,30 @@ def _json(path: Path) -> Any:
     if text.startswith("version https://git-lfs"):
         raise UsageError(f"{path.name} is a pointer of Git LFS: fetch the file itself (git lfs pull)")
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{path.name} is no JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise UsageError(f"{path.name} is no JSON object")
-    return found
+    return data
 
 
-def published_tables(found: Sequence[Published], unread: Sequence[Unread]) -> list[Table]:
+def published_tables(rated: Sequence[Published], unread: Sequence[Unread]) -> list[Table]:
     """Mean ranks, published and ours, by mechanism and game, and the cells one by one."""
-    return [_ranks_table(found), _cells_table(found, unread)]
+    return [_ranks_table(rated), _cells_table(rated, unread)]
 
 
-def _groups(found: Sequence[Published]) -> Iterator[tuple[str, str, list[Published]]]:
+def _groups(rated: Sequence[Published]) -> Iterator[tuple[str, str, list[Published]]]:
     groups: dict[tuple[str, str], list[Published]] = {}
-    for one in found:
-        groups.setdefault((one.rated.cell.mechanism, one.rated.cell.game), []).append(one)
+    for cell in rated:
+        groups.setdefault((cell.rated.cell.mechanism, cell.rated.cell.game), []).append(cell)
     yield from ((*what, some) for what, some in groups.items())
 
 
-def _ranks_table(found: Sequence[Published]) -> Table:
-    models = list(dict.fromkeys(model for one in found for model in one.rated.cell.models))
+def _ranks_table(rated: Sequence[Published]) -> Table:
+    models = list(dict.fromkeys(model for one in rated for model in one.rated.cell.models))
     rows = []
-    for mechanism, game, some in _groups(found):
+    for mechanism, game, some in _groups(rated):
         with_both = [one for one in some if "rank" in one.values]
         for model in models:
             mine = [(one, one.rated.cell.models.index(model)) for one in with_both if model in one.rated.cell.models]
@@ -246,20 +246,20 @@ def _ranks_table(found: Sequence[Published]) -> Table:
     return Table("averages", "Published ratings beside ours", [*columns, Column("runs")], rows, notes)
 
 
-def _cells_table(found: Sequence[Published], unread: Sequence[Unread]) -> Table:
+def _cells_table(rated: Sequence[Published], unread: Sequence[Unread]) -> Table:
     rows: list[dict[str, Any]] = []
-    for one in found:
-        cell = one.rated.cell
+    for published in rated:
+        cell = published.rated.cell
         row: dict[str, Any] = {"mechanism": cell.mechanism, "game": cell.game, "run": cell.run}
-        row |= {f"{name}_apart": one.apart(name) for name in _FILES}
-        row |= {"published_ranks": _listed(one.values.get("rank")), "ranks": _listed(one.rated.rank)}
-        rows.append({**row, "ranks_differ": bool(one.why), "why": one.why})
+        row |= {f"{name}_apart": published.apart(name) for name in _FILES}
+        row |= {"published_ranks": _listed(published.values.get("rank")), "ranks": _listed(published.rated.rank)}
+        rows.append({**row, "ranks_differ": bool(published.why), "why": published.why})
     columns = [Column("mechanism", once=True), Column("game", once=True), Column("run")]
     columns += [Column(f"{name}_apart", name, ".1e", group="largest difference") for name in _FILES]
     columns += [Column("published_ranks", "published", group="ranks"), Column("ranks", "ours", group="ranks")]
-    known = [one for one in found if "rank" in one.values]
+    known = [one for one in rated if "rank" in one.values]
     differ = sum(bool(one.why) for one in known)
-    names = ", ".join(found[0].rated.cell.models)
+    names = ", ".join(rated[0].rated.cell.models)
     notes = [
         f"Ranks differ in {differ} of {len(known)} cells. Differences are shares of the payoffs' range.",
         f"Ranks are those of {names}, in this order.",

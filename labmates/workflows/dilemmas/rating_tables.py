@@ -21,19 +21,19 @@ _BOUNDS = {"mean": ("worst_mean", "best_mean"), "rank": ("best_rank", "worst_ran
 def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
     """The ratings of every model in every cell; models that are left out have none, and bounds."""
     rows: list[dict[str, Any]] = []
-    for one in rated:
-        cell = one.cell
+    for ratings in rated:
+        cell = ratings.cell
         for place, model in enumerate((*cell.models, *cell.left_out)):
             row: dict[str, Any] = {"game": cell.game, "mechanism": cell.mechanism, "run": cell.run, "model": model}
             for name in RATINGS:
-                values = getattr(one, name)
+                values = getattr(ratings, name)
                 row[name] = None if values is None or model in cell.left_out else float(values[place])
-            row |= {"converged": one.converged, "unconverged": one.converged is False}
+            row |= {"converged": ratings.converged, "unconverged": ratings.converged is False}
             row |= {"failed": cell.failed_rate(model), "validity": _validity(cell, model)}
-            found = one.bounds.get(model)
+            bounds = ratings.bounds.get(model)
             for name, ends in _BOUNDS.items():
                 for side, end in zip(("low", "high"), ends, strict=True):
-                    row[f"{name}_bounds_{side}"] = None if found is None else getattr(found, end)
+                    row[f"{name}_bounds_{side}"] = None if bounds is None else getattr(bounds, end)
             rows.append(row)
     columns = [*(Column(name, once=True) for name in ("game", "mechanism", "run")), Column("model")]
     columns += [
@@ -78,20 +78,20 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
     """Ratings over runs: a row for each game, mechanism and rating, a column for each model."""
     rows: list[dict[str, Any]] = []
     models = list(dict.fromkeys(model for one in summaries for model in (*one.models, *one.left_out)))
-    told: dict[tuple[str, str], Summary] = {}
-    for one in summaries:
-        game = "all games" if one.game == ALL_GAMES else one.game
-        rating = f"{one.rating}, normalised" if one.normalised else one.rating
-        row: dict[str, Any] = {"game": game, "mechanism": one.mechanism, "rating": rating, "runs": one.runs}
-        row |= {"unconverged": one.unconverged > 0, **one.average.row("average")}
-        for model, mean in zip(one.models, one.each, strict=True):
+    by_game: dict[tuple[str, str], Summary] = {}
+    for summary in summaries:
+        game = "all games" if summary.game == ALL_GAMES else summary.game
+        rating = f"{summary.rating}, normalised" if summary.normalised else summary.rating
+        row: dict[str, Any] = {"game": game, "mechanism": summary.mechanism, "rating": rating, "runs": summary.runs}
+        row |= {"unconverged": summary.unconverged > 0, **summary.average.row("average")}
+        for model, mean in zip(summary.models, summary.each, strict=True):
             row |= mean.row(model)
         rows.append(row)
-        told[game, one.mechanism] = one
-    for (game, mechanism), one in told.items():
-        shares = {**dict(zip(one.models, one.failed, strict=True)), **one.left_out}
-        rows.append({"game": game, "mechanism": mechanism, "rating": FAILED, "runs": one.runs, **shares})
-    rows.sort(key=lambda row: list(told).index((row["game"], row["mechanism"])))
+        by_game[game, summary.mechanism] = summary
+    for (game, mechanism), summary in by_game.items():
+        shares = {**dict(zip(summary.models, summary.failed, strict=True)), **summary.left_out}
+        rows.append({"game": game, "mechanism": mechanism, "rating": FAILED, "runs": summary.runs, **shares})
+    rows.sort(key=lambda row: list(by_game).index((row["game"], row["mechanism"])))
     columns = [Column("game", once=True), Column("mechanism", once=True), Column("rating"), Column("runs")]
     columns += [Column(name, name, ".3f", "both", marked="unconverged") for name in ("average", *models)]
     remarks = [
@@ -102,12 +102,12 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
     fitness = [one for one in summaries if one.rating == "fitness" and one.game != ALL_GAMES]
     if moving := sum(one.unconverged for one in fitness):
         remarks.append(_moving(moving, sum(one.runs for one in fitness), steps))
-    for (game, mechanism), one in told.items():
-        for model, failed in one.left_out.items():
-            if one.game == ALL_GAMES:
+    for (game, mechanism), summary in by_game.items():
+        for model, failed in summary.left_out.items():
+            if summary.game == ALL_GAMES:
                 remarks.append(f"{model} is left out of all games under {mechanism}, as it is of one of them.")
             else:
-                remarks.append(_left_out(mechanism, game, model, failed) + _bounded(summaries, one, model))
+                remarks.append(_left_out(mechanism, game, model, failed) + _bounded(summaries, summary, model))
     return Table("ratings", "Ratings over runs", columns, rows, remarks)
 
 

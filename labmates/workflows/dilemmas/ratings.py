@@ -81,11 +81,11 @@ def summarise_plays(
 
 def pooled(plays: Sequence[CrossPlay]) -> dict[str, Tally]:
     """Count the decisions of each model over several cross-plays."""
-    found: dict[str, Tally] = {}
+    tallies: dict[str, Tally] = {}
     for play in plays:
         for model, tally in play.failures.items():
-            found[model] = found.get(model, Tally(0, 0)) + tally
-    return found
+            tallies[model] = tallies.get(model, Tally(0, 0)) + tally
+    return tallies
 
 
 def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] = ()) -> Bounds | None:
@@ -107,38 +107,38 @@ def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] 
     means, ranks = [], []
     for sign in (-1, 1):
         rounds = []
-        for one in play.rounds:
-            imputed = _imputed(play, one, place, use, sign)
+        for round_ in play.rounds:
+            imputed = _imputed(play, round_, place, use, sign)
             if imputed is None:
                 return None
             rounds.append(imputed)
         others = [name for name in leave_out if name != model]
         cell = replace(play, rounds=tuple(rounds)).without(others).cell(use)
-        found = rate(cell)
+        ratings = rate(cell)
         at = cell.models.index(model)
-        means.append(float(found.mean[at]))
-        ranks.append(None if found.rank is None else float(found.rank[at]))
+        means.append(float(ratings.mean[at]))
+        ranks.append(None if ratings.rank is None else float(ratings.rank[at]))
     return Bounds(means[0], means[1], ranks[0], ranks[1])
 
 
-def _imputed(play: CrossPlay, one: Round, entrant: int, use: Use, sign: int) -> Round | None:
+def _imputed(play: CrossPlay, round_: Round, entrant: int, use: Use, sign: int) -> Round | None:
     """A round whose failed choices of an entrant are the worst (-1) or the best (1) for it; None if unknown."""
-    failed = [seat for seat, who in enumerate(one.entrants) if who == entrant and one.failed[seat]]
+    failed = [seat for seat, who in enumerate(round_.entrants) if who == entrant and round_.failed[seat]]
     if not failed:
-        return one
-    game = play.form(one)
-    if game.labels != one.labels:
+        return round_
+    game = play.form(round_)
+    if game.labels != round_.labels:
         return None
-    mixes = [np.array(mix) / 100 for mix in one.mixes]
-    if not np.allclose(game.expected([list(mix) for mix in mixes]), one.expected, rtol=1e-9, atol=1e-9):
+    mixes = [np.array(mix) / 100 for mix in round_.mixes]
+    if not np.allclose(game.expected([list(mix) for mix in mixes]), round_.expected, rtol=1e-9, atol=1e-9):
         return None  # Some mechanism has changed what the game is worth.
     if use == "sampled":
-        mixes = [np.eye(len(own))[own.index(action)] for own, action in zip(one.labels, one.actions, strict=True)]
+        mixes = [np.eye(len(own))[own.index(action)] for own, action in zip(round_.labels, round_.actions, strict=True)]
     outcomes = game.table
     for seat in reversed(range(len(mixes))):
         if seat not in failed:
             outcomes = np.tensordot(mixes[seat], outcomes, axes=(0, seat))
-    own = sum(outcomes[..., seat] for seat, who in enumerate(one.entrants) if who == entrant)
+    own = sum(outcomes[..., seat] for seat, who in enumerate(round_.entrants) if who == entrant)
     best = np.unravel_index(int(np.argmax(sign * np.asarray(own))), np.shape(own))
     payoffs = tuple(map(float, outcomes[best]))
-    return replace(one, expected=payoffs, payoffs=payoffs)
+    return replace(round_, expected=payoffs, payoffs=payoffs)

@@ -115,11 +115,11 @@ async def _label(
     watch: Callable[[RunRecord, int, int], None] | None,
 ) -> int:
     events, stored = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))
-    found = list(choices(events, Bodies(stored)))
-    if most is not None and most < len(found):
-        found = random.Random(derive(run.seed, "reasons")).sample(found, most)
+    chosen = list(choices(events, Bodies(stored)))
+    if most is not None and most < len(chosen):
+        chosen = random.Random(derive(run.seed, "reasons")).sample(chosen, most)
     had = set(labelled_steps(events, f"{PREFIX}{model}"))
-    left = [choice for choice in found if choice.event.step not in had]
+    left = [choice for choice in chosen if choice.event.step not in had]
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
     places = asyncio.Semaphore(options.calls_at_once)
     thinkers: set[str] = set()
@@ -138,7 +138,7 @@ async def _label(
         # Whatever happens meanwhile, what was paid is written.
         await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))
         if watch is not None:
-            watch(run, len(found) - len(left) + start + len(labelled), len(found))
+            watch(run, len(chosen) - len(left) + start + len(labelled), len(chosen))
     return len(left)
 
 
@@ -159,12 +159,16 @@ def _events(
     del had
     events: list[Event] = []
     name = f"{PREFIX}{model}"
-    for choice, said, calls in labelled:
+    for choice, labelled_choice, calls in labelled:
         where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
         events += [judge_call_event(name, VERSION, call, bodies) for call in calls]
-        labels = None if said.labels is None else list(said.labels)
-        told = {"reason": said.reason, "failed": said.failed, "confidence": said.confidence}
-        events.append(LabelEvent(**where, judge=name, version=VERSION, labels=labels, **told))
+        labels = None if labelled_choice.labels is None else list(labelled_choice.labels)
+        details = {
+            "reason": labelled_choice.reason,
+            "failed": labelled_choice.failed,
+            "confidence": labelled_choice.confidence,
+        }
+        events.append(LabelEvent(**where, judge=name, version=VERSION, labels=labels, **details))
     return events
 
 
@@ -200,8 +204,8 @@ def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
     except InterruptedWorkError:
         lab.notify("Interrupted. Labels so far are kept; the same command resumes.")
         raise
-    said = f"{added} choices of {len(runs)} runs labelled by {model}."
-    yield Result((), verdict=[said], objects=[{"runs": len(runs), "judge": model, "labelled": added}])
+    sentence = f"{added} choices of {len(runs)} runs labelled by {model}."
+    yield Result((), verdict=[sentence], objects=[{"runs": len(runs), "judge": model, "labelled": added}])
 
 
 # It asks a model and adds to runs, which an analysis never does.

@@ -256,12 +256,12 @@ class CrossPlay:
 
     @cached_property
     def _failed(self) -> Mapping[tuple[str, str], frozenset[int]]:
-        found: dict[tuple[str, str], set[int]] = {}
-        for one in self.decided:
-            if one.failed:
-                for place in places(one.step):
-                    found.setdefault((place, one.stage), set()).add(one.seat)
-        return {key: frozenset(seats) for key, seats in found.items()}
+        seats_of: dict[tuple[str, str], set[int]] = {}
+        for decision in self.decided:
+            if decision.failed:
+                for place in places(decision.step):
+                    seats_of.setdefault((place, decision.stage), set()).add(decision.seat)
+        return {key: frozenset(seats) for key, seats in seats_of.items()}
 
     @cached_property
     def _mediators(self) -> dict[str, Agreement]:
@@ -273,28 +273,28 @@ class CrossPlay:
             if any(design is not None and set(design) == numbers for design in one.proposals)
         }
 
-    def mediator(self, one: Round) -> Mapping[str, str] | None:
+    def mediator(self, round_: Round) -> Mapping[str, str] | None:
         """The mediator under whom a round was played, the action for each number of delegators; None without."""
-        for place in places(one.step):
+        for place in places(round_.step):
             if place in self._mediators:
-                found = self._mediators[place].design(one.step)
-                return None if found is None else found[0]
+                design = self._mediators[place].design(round_.step)
+                return None if design is None else design[0]
         return None
 
-    def form(self, one: Round) -> NormalForm:
+    def form(self, round_: Round) -> NormalForm:
         """The game that a round was: with the mediators and contracts that held in it."""
         game = self.table.game()
         agreements = {agreement.place: agreement for agreement in self.agreements}
-        for place in places(one.step):
-            if place in agreements and (found := agreements[place].design(one.step)) is not None:
-                design, number = found
+        for place in places(round_.step):
+            if place in agreements and (played := agreements[place].design(round_.step)) is not None:
+                design, number = played
                 if place in self._mediators:
                     game = Mediation().apply(game, design)
                 elif all(agreements[place].signed[number]):
                     game = Contract().apply(game, design)
         return game
 
-    def cooperation(self, one: Round) -> list[float]:
+    def cooperation(self, round_: Round) -> list[float]:
         """The probability of the cooperative action by seat, taken by itself or by its mediator.
 
         Empty for a game that has no cooperative play.
@@ -302,10 +302,10 @@ class CrossPlay:
         game = self.table.game()
         if game.cooperate is None:
             return []
-        design = self.mediator(one)
-        shares = [dict(zip(labels, mix, strict=True)) for labels, mix in zip(one.labels, one.mixes, strict=True)]
+        design = self.mediator(round_)
+        shares = [dict(zip(labels, mix, strict=True)) for labels, mix in zip(round_.labels, round_.mixes, strict=True)]
         delegated = [own.get(DELEGATE, 0) / 100 for own in shares]
-        found = []
+        probabilities = []
         for seat, own in enumerate(shares):
             good = game.cooperate[seat]
             likely = own[game.labels[seat][good]] / 100
@@ -313,33 +313,33 @@ class CrossPlay:
                 others = _numbers([*delegated[:seat], *delegated[seat + 1 :]])
                 acted = (game.labels[0].index(design[str(number)]) for number in range(1, game.players + 1))
                 likely += delegated[seat] * sum(p for p, action in zip(others, acted, strict=True) if action == good)
-            found.append(likely)
-        return found
+            probabilities.append(likely)
+        return probabilities
 
     def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
         """The entrant and the payoff of each agent of each match, in the order of agents.
 
         The weights of a match add up to 1; where rounds with other models were left out, those that are left do.
         """
-        found: dict[tuple[str, int], tuple[int, float]] = {}
+        totals: dict[tuple[str, int], tuple[int, float]] = {}
         weights: dict[tuple[str, int], float] = {}
-        for one in self.rounds:
-            values = one.expected if use == "expected" else one.payoffs
-            for entrant, agent, value in zip(one.entrants, one.agents, values, strict=True):
-                _, before = found.get((one.match, agent), (entrant, 0.0))
-                found[one.match, agent] = (entrant, before + one.weight * value)
-                weights[one.match, agent] = weights.get((one.match, agent), 0.0) + one.weight
+        for round_ in self.rounds:
+            values = round_.expected if use == "expected" else round_.payoffs
+            for entrant, agent, value in zip(round_.entrants, round_.agents, values, strict=True):
+                _, before = totals.get((round_.match, agent), (entrant, 0.0))
+                totals[round_.match, agent] = (entrant, before + round_.weight * value)
+                weights[round_.match, agent] = weights.get((round_.match, agent), 0.0) + round_.weight
         if self.left_out and not self.has_metagame:
-            found = {who: (entrant, payoff / weights[who]) for who, (entrant, payoff) in found.items()}
-        return dict(sorted(found.items()))
+            totals = {who: (entrant, payoff / weights[who]) for who, (entrant, payoff) in totals.items()}
+        return dict(sorted(totals.items()))
 
 
 def _numbers(likely: Sequence[float]) -> Array:
     """The distribution of the number of events that occur, given the probability of each."""
-    found: Array = np.ones(1)
-    for one in likely:
-        found = np.convolve(found, [1 - one, one])
-    return found
+    distribution: Array = np.ones(1)
+    for probability in likely:
+        distribution = np.convolve(distribution, [1 - probability, probability])
+    return distribution
 
 
 def places(step: str) -> Iterator[str]:
@@ -493,15 +493,15 @@ def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Rou
 
 
 def _agreement(event: DecisionEvent) -> Agreement:
-    said = event.decision
+    decision = event.decision
     return Agreement(
         match=event.match,
         place=event.step.removesuffix("outcome"),
-        entrants=tuple(said["entrants"]),
-        proposals=tuple(said["proposals"]),
-        stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in said["stable"]),
-        votes=tuple(map(tuple, said["votes"])),
-        winners=tuple(said["winners"]),
-        tied=said["tied"],
-        signed=tuple(map(tuple, said["signed"])),
+        entrants=tuple(decision["entrants"]),
+        proposals=tuple(decision["proposals"]),
+        stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in decision["stable"]),
+        votes=tuple(map(tuple, decision["votes"])),
+        winners=tuple(decision["winners"]),
+        tied=decision["tied"],
+        signed=tuple(map(tuple, decision["signed"])),
     )

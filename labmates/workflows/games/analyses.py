@@ -24,12 +24,12 @@ def profiles(runs: Runs, params: Params) -> Result:
 
     del params
     records = runs.records("game")
-    found = profiles_of(records, {})
-    if not found:
+    played = profiles_of(records, {})
+    if not played:
         raise TooFewRunsError(f"none of these {len(records)} runs is a game by one model that has ended")
     alt = "Each model's primary metric, a panel for each game with its reference plays; the numbers are in the table."
-    figure = Drawing("profiles", "Cooperative profiles", alt, lambda: profile_figure(found, [], games_of(records)))
-    return Result([profiles_table(found), games_table(found)], [figure])
+    figure = Drawing("profiles", "Cooperative profiles", alt, lambda: profile_figure(played, [], games_of(records)))
+    return Result([profiles_table(played), games_table(played)], [figure])
 
 
 class ConvergenceParams(Params):

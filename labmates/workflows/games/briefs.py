@@ -96,13 +96,13 @@ class Briefing:
         quantities = self._game.quantities
         keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in quantities)
         total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
-        said = rounds[-1].said.get(player[0], [])
+        messages = rounds[-1].said.get(player[0], [])
         text = render(
             "game_decide",
             round=len(rounds),
             rounds=self._game.rounds,
             history=self._history(player, rounds) + self._status(rounds[:-1]),
-            said=f"\n## What your group has said\n{_lines(said)}\n" if said else "",
+            said=f"\n## What your group has said\n{_lines(messages)}\n" if messages else "",
             reasoning=self._reasoning,
             keys="\n".join([*keys, *total]),
             form=form_text(one.name for one in quantities),
@@ -218,5 +218,5 @@ class Briefing:
         return spent or ["- nobody in your group spent a token"]
 
 
-def _lines(said: Sequence[Said]) -> str:
-    return "\n".join(f"{player}: {text}" for player, text in said)
+def _lines(messages: Sequence[Said]) -> str:
+    return "\n".join(f"{player}: {text}" for player, text in messages)

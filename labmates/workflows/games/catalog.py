@@ -59,10 +59,10 @@ def check(_lab: Lab, params: CheckParams) -> Iterator[Result]:
 
 
 def _json(game: Game) -> dict[str, Any]:
-    found = references(game)
+    reference_plays = references(game)
     plays = {
         name: {"level": float(play.level), "payoff": float(play.payoff)}
-        for name, play in (("nash", found.nash), ("optimum", found.optimum))
+        for name, play in (("nash", reference_plays.nash), ("optimum", reference_plays.optimum))
     }
     return {
         "name": game.name,
@@ -73,7 +73,7 @@ def _json(game: Game) -> dict[str, Any]:
         "primary": game.primary,
         **plays,
         "people": [asdict(people) for people in game.people],
-        "equilibria": [float(level) for level in found.equilibria],
+        "equilibria": [float(level) for level in reference_plays.equilibria],
     }
 
 

@@ -101,13 +101,13 @@ def variance_between(means: Array, errors: Array, conditions: Sequence[str] | No
         By default all are under one. Some condition has to have two.
     """
     under = np.zeros(len(means)) if conditions is None else np.array(conditions)
-    found, freedom = 0.0, 0
+    squares, freedom = 0.0, 0
     for condition in np.unique(under):
         mine = under == condition
         more = int(mine.sum()) - 1
-        found += float(((means[mine] - means[mine].mean()) ** 2).sum()) - more * float((errors[mine] ** 2).mean())
+        squares += float(((means[mine] - means[mine].mean()) ** 2).sum()) - more * float((errors[mine] ** 2).mean())
         freedom += more
-    return max(0.0, found / freedom)
+    return max(0.0, squares / freedom)
 
 
 def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
@@ -137,17 +137,17 @@ def convergence(
     simulation of a game tell nothing of it and are left out, as are models of which more than `MOST_FAILED` of the
     decisions failed there, games without any other, and metrics that a game does not have.
     """
-    found: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
+    measured: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
     ended = _played([run for run in runs if run.status in ENDED and len(run.models) == 1])
     for game in dict.fromkeys(run.condition["game"] for run in ended):
         for metric in metrics:
             for run in ended:
                 if run.condition["game"] == game and metric in run.metrics:
-                    values = found.setdefault((game, metric), {}).setdefault((run.models[0], _setting(run)), [])
+                    values = measured.setdefault((game, metric), {}).setdefault((run.models[0], _setting(run)), [])
                     values.append(run.metrics[metric])
     enough = {
         what: {one: np.array(values) for one, values in models.items() if len(values) > 1}
-        for what, models in found.items()
+        for what, models in measured.items()
     }
     return [_of_game(*what, models, sizes, resamples, seed) for what, models in enough.items() if models]
 
@@ -165,7 +165,7 @@ def _played(runs: Sequence[RunRecord]) -> list[RunRecord]:
     ]
 
 
-def convergence_table(found: Sequence[Convergence]) -> Table:
+def convergence_table(curves: Sequence[Convergence]) -> Table:
     """Errors and reliabilities, a row for each game and number of simulations."""
     rows = [
         {
@@ -180,7 +180,7 @@ def convergence_table(found: Sequence[Convergence]) -> Table:
             "formula": formula,
             "reliability": share,
         }
-        for one in found
+        for one in curves
         for n, sampled, formula, share in zip(
             one.sizes,
             one.bootstrap,
@@ -205,7 +205,7 @@ def convergence_table(found: Sequence[Convergence]) -> Table:
         "whatever is measured (0.18 at n = 20), so a curve of it can't say that n are enough. The reliability can: the "
         "share of the variance of such means that lies between models."
     ]
-    if any(one.reliability is None for one in found):
+    if any(one.reliability is None for one in curves):
         notes.append("A reliability needs two models under the same condition.")
     return Table("convergence", "Convergence of the games' metrics", columns, rows, notes)
 

@@ -52,8 +52,8 @@ async def deliberate(state: GameState, runtime: Runtime[GameContext]) -> Update:
     ctx, rounds = runtime.context, state["rounds"]
     if not ctx.condition.deliberation:
         return {"rounds": [*rounds, Round()]}
-    said = await together(_talk(ctx, group, rounds) for group in ctx.groups)
-    return {"rounds": [*rounds, Round(dict(zip(ctx.groups, said, strict=True)))]}
+    messages = await together(_talk(ctx, group, rounds) for group in ctx.groups)
+    return {"rounds": [*rounds, Round(dict(zip(ctx.groups, messages, strict=True)))]}
 
 
 async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
@@ -146,21 +146,21 @@ async def finish(state: GameState, runtime: Runtime[GameContext]) -> Update:
 async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Said]:
     """The messages of the members of a group, in turn."""
     round_ = len(past) + 1
-    said: list[Said] = []
+    messages: list[Said] = []
     for player in ctx.groups[group]:
         step = f"{round_}/{player}/deliberation"
         text = await ctx.table.say(
             step,
             ctx.speaker(player),
-            ctx.briefing.deliberate(player, [*past, Round({group: said})]),
+            ctx.briefing.deliberate(player, [*past, Round({group: messages})]),
             _sentences,
             name=f"{player}, round {round_}: deliberation",
         )
         if text:
-            said.append((player, text))
+            messages.append((player, text))
             body = ctx.table.recorder.bodies.keep(text)
             ctx.table.recorder.once(MessageEvent(step=step, team=group, agent=player, to=group, text=body))
-    return said
+    return messages
 
 
 def _sentences(reply: Reply, last: bool) -> str:
@@ -174,7 +174,7 @@ def _sentences(reply: Reply, last: bool) -> str:
 async def _decisions(
     ctx: GameContext, round_: int, stage: str, asked: dict[str, list[BaseMessage]], forms: dict[str, type[Numbers]]
 ) -> list[dict[str, int] | None]:
-    found = await together(
+    decisions = await together(
         ctx.table.decide(
             f"{round_}/{player}/{stage}",
             ctx.speaker(player),
@@ -184,7 +184,7 @@ async def _decisions(
         )
         for player, messages in asked.items()
     )
-    return [None if one is None else one.values for one in found]
+    return [None if one is None else one.values for one in decisions]
 
 
 def _record(

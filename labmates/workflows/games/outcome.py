@@ -44,28 +44,28 @@ def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
     game, rounds = ctx.game, state["rounds"]
     played, earned = history(rounds), payoffs(rounds)
     welfare = game.welfare(played, earned)
-    found = {
+    metrics = {
         "welfare": welfare,
         "payoff": float(earned.sum(axis=0).mean()) * state["kept"],
         "failed_decision_rate": total(ctx.failures()).rate,
         **game.outcome(played),
     }
     if game.sanction_limit:
-        found["sanctions"] = float(np.mean([one.tokens.sum() for one in rounds if one.tokens is not None]))
-        found["sanctions"] /= game.players
+        metrics["sanctions"] = float(np.mean([one.tokens.sum() for one in rounds if one.tokens is not None]))
+        metrics["sanctions"] /= game.players
     usable = np.stack([one.usable for one in rounds if one.usable is not None])
     if not usable.any():
-        return found
+        return metrics
     level = float(game.levels(played)[usable].mean())
-    found["level"] = level
+    metrics["level"] = level
     if (plays := references_or_none(game)) is None:
-        return found
-    found["action_gap"] = level - float(plays.optimum.level)
+        return metrics
+    metrics["action_gap"] = level - float(plays.optimum.level)
     if (proximity := pareto_proximity(level, plays)) is not None:
-        found |= {"cooperation": cooperation(proximity), "pareto_proximity": proximity}
+        metrics |= {"cooperation": cooperation(proximity), "pareto_proximity": proximity}
     if (reached := efficiency(_made_welfare(ctx, rounds, usable), plays)) is not None:
-        found["efficiency"] = reached
-    return found
+        metrics["efficiency"] = reached
+    return metrics
 
 
 def _made_welfare(ctx: GameContext, rounds: Sequence[Round], usable: NDArray[np.bool_]) -> float:
@@ -81,15 +81,15 @@ def _made_welfare(ctx: GameContext, rounds: Sequence[Round], usable: NDArray[np.
     if usable.all() and all(one.all() for one in spent):
         return game.welfare(played, payoffs(rounds))
     rng = np.random.default_rng(derive(ctx.seed, "failed"))
-    found = []
+    welfares = []
     for _ in range(DRAWS):
         drawn = _filled(played, usable, rng)
         earned = [np.asarray(game.payoffs(one), dtype=float) for one in drawn]
         if sanctions is not None:
             tokens = _turned(_filled(_turned(sanctions, 1), np.stack(spent), rng), -1)
             earned = [game.sanctioned(one, own) for one, own in zip(earned, tokens, strict=True)]
-        found.append(game.welfare(drawn, np.stack(earned)))
-    return float(np.mean(found))
+        welfares.append(game.welfare(drawn, np.stack(earned)))
+    return float(np.mean(welfares))
 
 
 def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) -> Array:

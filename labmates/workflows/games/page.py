@@ -51,7 +51,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     rounds = sorted({number for number, _ in moves})
     if not rounds:
         return
-    said = _said(reader)
+    messages = _said(reader)
     note = "" if len(groups) <= _MOST_PLAYERS else f"{len(groups) - _MOST_PLAYERS} more players stand in the story"
     if len(rounds) > _MOST_ROUNDS:
         note = f"{len(rounds) - _MOST_ROUNDS} more rounds stand in the story"
@@ -63,7 +63,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         moves=moves,
         got=got,
         totals=got.get(0, {}),
-        said=said,
+        said=messages,
         links=links,
         run=reader.run,
     )
@@ -77,12 +77,12 @@ def _said(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
     """The messages before the decisions of each round, with the numbers of the events."""
     messages = dict(list(reader.events("message").items())[:_MOST_SAID])
     bodies = reader.values(event.text for event in messages.values())
-    found: dict[int, list[tuple[int, Any, str]]] = {}
+    by_round: dict[int, list[tuple[int, Any, str]]] = {}
     for number, event in messages.items():
         place = event.step.partition("/")[0]
         at = int(place) if place.isdecimal() else 0
-        found.setdefault(at, []).append((number, event, as_text(bodies.get(event.text))))
-    return found
+        by_round.setdefault(at, []).append((number, event, as_text(bodies.get(event.text))))
+    return by_round
 
 
 def _levels(decisions: Any) -> dict[str, list[tuple[float, float]]]:

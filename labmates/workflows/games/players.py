@@ -74,41 +74,41 @@ def _game_of(figures: tuple[tuple[str, str], ...]) -> Game | None:
     return None
 
 
-def _cooperate(said: Situation, rng: random.Random) -> str:
+def _cooperate(situation: Situation, rng: random.Random) -> str:
     del rng
-    return answer(said, of_profile(said, references(said.game).optimum.profile))
+    return answer(situation, of_profile(situation, references(situation.game).optimum.profile))
 
 
-def _defect(said: Situation, rng: random.Random) -> str:
+def _defect(situation: Situation, rng: random.Random) -> str:
     del rng
-    return answer(said, of_profile(said, references(said.game).nash.profile))
+    return answer(situation, of_profile(situation, references(situation.game).nash.profile))
 
 
-def _random(said: Situation, rng: random.Random) -> str:
-    if said.stage != "sanction":
-        return answer(said, rng.choice(_all_decisions(said.game)))
-    left = rng.randint(0, said.game.sanction_limit)
-    others = list(said.last)
+def _random(situation: Situation, rng: random.Random) -> str:
+    if situation.stage != "sanction":
+        return answer(situation, rng.choice(_all_decisions(situation.game)))
+    left = rng.randint(0, situation.game.sanction_limit)
+    others = list(situation.last)
     spent = dict.fromkeys(others, 0)
     for _ in range(left):
         spent[rng.choice(others)] += 1
     return json.dumps(spent)
 
 
-def _fair_share(said: Situation, rng: random.Random) -> str:
+def _fair_share(situation: Situation, rng: random.Random) -> str:
     del rng
-    return answer(said, fair_share(said.game, said.round))
+    return answer(situation, fair_share(situation.game, situation.round))
 
 
-def _conditional(said: Situation, rng: random.Random) -> str:
+def _conditional(situation: Situation, rng: random.Random) -> str:
     del rng
-    if said.stage == "sanction":
-        guilty = less_cooperative(said)
-        return json.dumps({name: int(name in guilty) for name in said.last})
-    if not said.last:
-        return answer(said, of_profile(said, references(said.game).optimum.profile))
-    means = [Fraction(sum(one), len(said.last)) for one in zip(*said.last.values(), strict=True)]
-    return answer(said, nearest(said.game, means))
+    if situation.stage == "sanction":
+        guilty = less_cooperative(situation)
+        return json.dumps({name: int(name in guilty) for name in situation.last})
+    if not situation.last:
+        return answer(situation, of_profile(situation, references(situation.game).optimum.profile))
+    means = [Fraction(sum(one), len(situation.last)) for one in zip(*situation.last.values(), strict=True)]
+    return answer(situation, nearest(situation.game, means))
 
 
 def fair_share(game: Game, round_: int) -> Decision:
@@ -126,9 +126,9 @@ def fair_share(game: Game, round_: int) -> Decision:
     return tuple((quantity.low + quantity.high) // 2 for quantity in game.quantities)
 
 
-def of_profile(said: Situation, profile: tuple[tuple[Decision, ...], ...]) -> Decision:
+def of_profile(situation: Situation, profile: tuple[tuple[Decision, ...], ...]) -> Decision:
     """The decision in this round of a player with its part in a profile of strategies."""
-    return said.game.decision_in(profile[said.group][said.seat], said.round)
+    return situation.game.decision_in(profile[situation.group][situation.seat], situation.round)
 
 
 @lru_cache(maxsize=64)
@@ -144,53 +144,53 @@ def nearest(game: Game, wanted: Sequence[float | Fraction]) -> Decision:
     )
 
 
-def less_cooperative(said: Situation) -> list[str]:
+def less_cooperative(situation: Situation) -> list[str]:
     """The members less cooperative than the mean of the others of the group; as many as may be sanctioned."""
-    if not said.last:
+    if not situation.last:
         return []
-    place = [quantity.name for quantity in said.game.quantities].index(said.game.primary)
-    plays = references(said.game)
+    place = [quantity.name for quantity in situation.game.quantities].index(situation.game.primary)
+    plays = references(situation.game)
     worse = 1 if plays.nash.level > plays.optimum.level else -1
-    levels = {name: worse * decision[place] for name, decision in said.last.items()}
+    levels = {name: worse * decision[place] for name, decision in situation.last.items()}
     mean = sum(levels.values()) / len(levels)
-    return [name for name in said.last if levels.get(name, mean) > mean][: said.game.sanction_limit]
+    return [name for name in situation.last if levels.get(name, mean) > mean][: situation.game.sanction_limit]
 
 
-def answer(said: Situation, decision: Decision) -> str:
+def answer(situation: Situation, decision: Decision) -> str:
     """A decision as a reply."""
-    if said.stage == "sanction":
-        return json.dumps(dict.fromkeys(said.last, 0))
-    decided = {quantity.name: value for quantity, value in zip(said.game.quantities, decision, strict=True)}
-    if said.stage == "deliberation":
+    if situation.stage == "sanction":
+        return json.dumps(dict.fromkeys(situation.last, 0))
+    decided = {quantity.name: value for quantity, value in zip(situation.game.quantities, decision, strict=True)}
+    if situation.stage == "deliberation":
         return f"I am going to play {json.dumps(decided)}."
     return json.dumps(decided)
 
 
-def play(said: Situation, mine: Disposition, chance: random.Random) -> str:
+def play(situation: Situation, mine: Disposition, chance: random.Random) -> str:
     """The reply of a disposition."""
-    if said.stage == "sanction":
-        guilty = less_cooperative(said)
-        return json.dumps({name: int(name in guilty and chance.random() < mine.reciprocity) for name in said.last})
-    game, plays = said.game, references(said.game)
+    if situation.stage == "sanction":
+        guilty = less_cooperative(situation)
+        return json.dumps({name: int(name in guilty and chance.random() < mine.reciprocity) for name in situation.last})
+    game, plays = situation.game, references(situation.game)
     lean = mine.trust if plays.optimum.level in plays.equilibria else mine.generosity
     if game.sanction_limit:
         lean += (1 - lean) * mine.reciprocity / 2
-    secure, best = (of_profile(said, one.profile) for one in (plays.nash, plays.optimum))
+    secure, best = (of_profile(situation, one.profile) for one in (plays.nash, plays.optimum))
     wanted = [
         low + lean * (high - low) + chance.gauss(0, mine.noise * (quantity.high - quantity.low))
         for quantity, low, high in zip(game.quantities, secure, best, strict=True)
     ]
-    if said.last:
+    if situation.last:
         wanted = [
             (1 - mine.reciprocity) * own + mine.reciprocity * sum(theirs) / len(theirs)
-            for own, theirs in zip(wanted, zip(*said.last.values(), strict=True), strict=True)
+            for own, theirs in zip(wanted, zip(*situation.last.values(), strict=True), strict=True)
         ]
-    return answer(said, nearest(game, wanted))
+    return answer(situation, nearest(game, wanted))
 
 
-def _as_colleague(said: Situation, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
+def _as_colleague(situation: Situation, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
     del heard
-    return Draft(play(said, mine, chance))
+    return Draft(play(situation, mine, chance))
 
 
 FAMILY = Family(

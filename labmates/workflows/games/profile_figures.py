@@ -63,11 +63,11 @@ def profile_figure(
     entries = 3 + len({point.family for point in points})
     height = (2.3 if are_alike else 3.4) * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
     figure, axes = new_figure(width, height, rows=rows, columns=columns)
-    for place, (one, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
-        _draw_range(one, game)
-        _draw_points(one, game, played[game])
-        one.set(title=title, ylabel=game.primary)
-        _name_points(one, played[game], shown=not are_alike or place + columns >= len(panels))
+    for place, (panel, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
+        _draw_range(panel, game)
+        _draw_points(panel, game, played[game])
+        panel.set(title=title, ylabel=game.primary)
+        _name_points(panel, played[game], shown=not are_alike or place + columns >= len(panels))
     for empty in axes[len(panels) :]:
         empty.set_visible(False)
     handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
@@ -94,21 +94,21 @@ class _Point:
 def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_Point]:
     traits = traits_of({one.model for one in profiles})
 
-    def order(one: Profile) -> tuple[bool, str, float, str]:
-        known = traits.get(one.model)
-        return (not known, known.family if known else "", known.size if known else 0.0, one.name)
+    def order(profile: Profile) -> tuple[bool, str, float, str]:
+        known = traits.get(profile.model)
+        return (not known, known.family if known else "", known.size if known else 0.0, profile.name)
 
     points: list[_Point] = []
     members: dict[str, list[str]] = {}
-    for one in sorted(profiles, key=order):
-        known = traits.get(one.model)
+    for profile in sorted(profiles, key=order):
+        known = traits.get(profile.model)
         family = (known and known.family) or _UNKNOWN
-        if one.model not in members.setdefault(family, []):
-            members[family].append(one.model)
+        if profile.model not in members.setdefault(family, []):
+            members[family].append(profile.model)
         colour = FAMILY_COLOURS[(len(members) - 1) % len(FAMILY_COLOURS)] if family != _UNKNOWN else "black"
-        marker = MARKERS[members[family].index(one.model) % len(MARKERS)]
+        marker = MARKERS[members[family].index(profile.model) % len(MARKERS)]
         size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
-        points.append(_Point(one, family, colour, marker, size))
+        points.append(_Point(profile, family, colour, marker, size))
     return [*points, *(_Point(one, _BASELINES, GREY, "d", 6.0) for one in baselines)]
 
 
@@ -129,12 +129,12 @@ def _draw_range(axes: Axes, game: Game) -> None:
 def _draw_points(axes: Axes, game: Game, points: Sequence[_Point]) -> None:
     for place, point in enumerate(points):
         axes.plot([], [], "d" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
-        [one] = [own for own in point.games if own.game == game.name]
-        if one.excluded or one.level is None:
+        [played] = [own for own in point.games if own.game == game.name]
+        if played.excluded or played.level is None:
             axes.plot(place, axes.get_ylim()[0], "x", color=point.colour, markersize=5, clip_on=False)
             continue
-        axes.vlines(place, *one.level.ends(), color=point.colour, linewidth=1)
-        axes.plot(place, one.level.value, point.marker, color=point.colour, markersize=point.size, zorder=3)
+        axes.vlines(place, *played.level.ends(), color=point.colour, linewidth=1)
+        axes.plot(place, played.level.value, point.marker, color=point.colour, markersize=point.size, zorder=3)
 
 
 def _name_points(axes: Axes, points: Sequence[_Point], *, shown: bool) -> None:
@@ -148,20 +148,20 @@ def _name_points(axes: Axes, points: Sequence[_Point], *, shown: bool) -> None:
             axes.axvline(place + 0.5, color=GREY, linewidth=0.4, alpha=0.5)
 
 
-def _name(one: Convergence) -> str:
-    return one.game if one.metric == "level" else f"{one.game}, {one.metric.replace('_', ' ')}"
+def _name(curve: Convergence) -> str:
+    return curve.game if curve.metric == "level" else f"{curve.game}, {curve.metric.replace('_', ' ')}"
 
 
-def convergence_figure(found: Sequence[Convergence]) -> Figure:
+def convergence_figure(curves: Sequence[Convergence]) -> Figure:
     """Draw the error of a mean of n simulations in units of the standard deviation, and the reliability.
 
     First over all models and games together, then by game (cooperative-profiles paper, Figure 1); the reliability where
     there are models to tell apart.
     """
-    judged = [one for one in found if one.reliability is not None]
+    judged = [one for one in curves if one.reliability is not None]
     figure, axes = new_figure(8.4 if not judged else 12.6, 3.4, columns=3 if judged else 2)
-    sizes = found[0].sizes
-    every = np.array([curve for one in found for curve in one.relative])
+    sizes = curves[0].sizes
+    every = np.array([curve for one in curves for curve in one.relative])
     axes[0].set_title("All models and games", loc="left", fontsize=9)
     axes[0].plot(sizes, closed_form_errors(1.0, sizes), color=GREY, linewidth=1, label="formula, normal errors")
     if every.size:
@@ -169,7 +169,7 @@ def convergence_figure(found: Sequence[Convergence]) -> Figure:
         axes[0].fill_between(sizes, mean - spread, mean + spread, color=COLOURS[0], alpha=0.2, label="± 1 SD")
         axes[0].plot(sizes, mean, "o-", color=COLOURS[0], markersize=4, linewidth=1, label="mean")
         axes[0].plot(sizes, np.quantile(every, 0.95, axis=0), "--", color=COLOURS[0], label="95th percentile")
-    for place, one in enumerate(found):
+    for place, one in enumerate(curves):
         colour, marker = look(place)
         if one.relative:
             curve = np.mean(one.relative, axis=0)

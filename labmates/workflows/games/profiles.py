@@ -149,13 +149,13 @@ def profiles_table(found: Sequence[Profile]) -> Table:
     """Profiles, a row for each model and game."""
     rows: list[dict[str, Any]] = []
     for profile in found:
-        for one in profile.games:
-            row: dict[str, Any] = {"model": profile.model, "setting": profile.setting, "game": one.game}
-            row["simulations"] = one.simulations
+        for game_profile in profile.games:
+            row: dict[str, Any] = {"model": profile.model, "setting": profile.setting, "game": game_profile.game}
+            row["simulations"] = game_profile.simulations
             for name in (*METRICS, "pareto_proximity", "near_best"):
-                mean = None if one.excluded else getattr(one, name)
+                mean = None if game_profile.excluded else getattr(game_profile, name)
                 row |= {name: None} if mean is None else mean.row(name)
-            rows.append({**row, "failed_rate": one.failed_rate, "excluded": one.excluded})
+            rows.append({**row, "failed_rate": game_profile.failed_rate, "excluded": game_profile.excluded})
     columns = [
         Column("model", once=True),
         *([Column("setting", "played under", once=True)] if any(profile.setting for profile in found) else []),
@@ -215,13 +215,13 @@ def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
     """The game behind each setting and name of `profiles`, as far as this package and plug-ins know it."""
     used = _used(runs)
     settings = _settings(used)
-    found: dict[tuple[str, str], Game] = {}
+    games: dict[tuple[str, str], Game] = {}
     for run in used:
         what = settings[run.key], run.condition["game"]
-        if what not in found:
+        if what not in games:
             with suppress(UsageError):
-                found[what] = _game_of(run.condition)
-    return found
+                games[what] = _game_of(run.condition)
+    return games
 
 
 def told_excluded(profile: Profile) -> list[str]:

@@ -98,8 +98,8 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     20 % of a model's decisions failed is excluded from its profile: the exit code is then 1, as for an invalid run.
     """
     play = partial(profile, lab, games=params.games, seed=params.seed)
-    found = play(params.models, simulations=params.simulations)
-    if not found:
+    profiles_taken = play(params.models, simulations=params.simulations)
+    if not profiles_taken:
         return
     others = [name for baseline in BASELINES if (name := f"scripted:{baseline}") not in params.models]
 
@@ -108,20 +108,20 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
         return play(others, simulations=params.baselines) if params.baselines else []
 
     beside = [] if lab.as_json else baselines()
-    games = {("", name): _condition(lab, name, found[0].model).make_game() for name in _names(found)}
+    games = {("", name): _condition(lab, name, profiles_taken[0].model).make_game() for name in _names(profiles_taken)}
     alt = "Each primary metric beside the equilibrium and the play that is best for all; the numbers are in the table."
     figure = Drawing(
         "profile",
         "Cooperative profile",
         alt,
-        lambda: profile_figure(found, baselines(), games),
+        lambda: profile_figure(profiles_taken, baselines(), games),
     )
     yield Result(
-        [_played_table(found, games)],
+        [_played_table(profiles_taken, games)],
         [figure],
-        objects=[_json(each) for each in found],
-        details=[_beside_table([*found, *beside])] if beside else [],
-        fault="\n".join(text for each in found for text in told_excluded(each)) or None,
+        objects=[_json(each) for each in profiles_taken],
+        details=[_beside_table([*profiles_taken, *beside])] if beside else [],
+        fault="\n".join(text for each in profiles_taken for text in told_excluded(each)) or None,
     )
 
 

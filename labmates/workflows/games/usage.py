@@ -32,11 +32,11 @@ def usage(runs: Runs, params: Params) -> Result:
 
 def usage_table(records: Iterable[RunRecord]) -> Table:
     """The mean usage of a run: a row for each experiment and model, those with the fewest tokens first."""
-    found: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+    by_kind: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
     for run in records:
-        found[run.kind][run.models[0]].append(run)
+        by_kind[run.kind][run.models[0]].append(run)
     rows: list[dict[str, Any]] = []
-    for kind, by_model in found.items():
+    for kind, by_model in by_kind.items():
         mine = [_row(kind, model, some) for model, some in by_model.items()]
         rows += sorted(mine, key=lambda row: row["total"])
         if len(mine) > 1:

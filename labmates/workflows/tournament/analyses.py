@@ -42,19 +42,19 @@ def cooperation(runs: Runs, params: CooperationParams) -> Result:
 
     records = runs.records("tournament")
     played = tournaments(runs.store, records)
-    found = report(played)
-    if not found.groups:
+    reported = report(played)
+    if not reported.groups:
         raise UsageError(f"none of these {len(records)} runs is a tournament that has ended")
     return Result(
         [
-            rates_table(found.groups),
-            hypotheses_table(found.hypotheses),
+            rates_table(reported.groups),
+            hypotheses_table(reported.hypotheses),
             scores_table(played),
             *([_plans_table(runs.store, played)] if params.plans else []),
         ],
-        figures=list(_drawings(found.groups)),
-        objects=[asdict(found)],
-        details=[_behaviour_table(found.groups, single=params.profiles)],
+        figures=list(_drawings(reported.groups)),
+        objects=[asdict(reported)],
+        details=[_behaviour_table(reported.groups, single=params.profiles)],
     )
 
 
@@ -66,10 +66,14 @@ def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
     from labmates.workflows.tournament.results import standings
 
     rows = []
-    for one in played:
-        plans = final_plans(store.events(one.run_id), Bodies(store.bodies(one.run_id)))
-        for standing in standings(one):
-            row: dict[str, Any] = {"run": one.run_id, "structure": one.structure.upper(), "player": standing.player}
+    for tournament in played:
+        plans = final_plans(store.events(tournament.run_id), Bodies(store.bodies(tournament.run_id)))
+        for standing in standings(tournament):
+            row: dict[str, Any] = {
+                "run": tournament.run_id,
+                "structure": tournament.structure.upper(),
+                "player": standing.player,
+            }
             row |= {"team": standing.team, "model": standing.model, "points": standing.points}
             rows.append({**row, "plan": plans.get(standing.player)})
     columns = [Column("run", once=True), Column("structure", once=True)]

@@ -40,8 +40,8 @@ def estimate(condition: TournamentCondition) -> Estimate:
     chosen = 2 * (condition.team_choice == "wished")
     calls = players * (budget + planning + asked + written + chosen)
     seen = _INPUT + _INPUT_PER_ROUND * condition.rounds / 2
-    told = _INPUT + _INPUT_PER_ROUND * budget / 2
-    inputs = players * (seen * (budget + asked + written) + told * planning)
+    prompt = _INPUT + _INPUT_PER_ROUND * budget / 2
+    inputs = players * (seen * (budget + asked + written) + prompt * planning)
     outputs = players * (_MOVE_OUTPUT * (budget + written) + _PLAN_OUTPUT * planning + _ANSWER_OUTPUT * asked)
     in_a_row = budget + planning + asked + written
     return Estimate(calls, inputs, outputs, _SECONDS * in_a_row, in_a_row=in_a_row)

@@ -33,9 +33,9 @@ def teams_figure(groups: Sequence[Group]) -> Figure | None:
         return None
     figure, [axes] = new_figure(1.8 + 1.6 * len(both), 3.2)
     for place, group in enumerate(both):
-        for offset, found, colour in ((-0.2, group.within, COLOURS[0]), (0.2, group.between, COLOURS[1])):
+        for offset, rate, colour in ((-0.2, group.within, COLOURS[0]), (0.2, group.between, COLOURS[1])):
             label = ("within teams" if offset < 0 else "between teams") if place == 0 else None
-            _bar(axes, place + offset, found, colour, 0.38, label)
+            _bar(axes, place + offset, rate, colour, 0.38, label)
     axes.set_xticks(range(len(both)), _titles(both))
     _share(axes, "moves that cooperate")
     axes.legend(fontsize=8, frameon=False)
@@ -82,14 +82,14 @@ def _curves(groups: Sequence[Group], points: Callable[[Group], Sequence[Point]],
     return figure
 
 
-def _bar(axes: Axes, at: float, found: Rate | None, colour: str, width: float, label: str | None) -> None:
-    if found is None:
+def _bar(axes: Axes, at: float, rate: Rate | None, colour: str, width: float, label: str | None) -> None:
+    if rate is None:
         return
-    axes.bar(at, found.value, width, color=colour, label=label)
-    low, high = found.over_players.low, found.over_players.high
+    axes.bar(at, rate.value, width, color=colour, label=label)
+    low, high = rate.over_players.low, rate.over_players.high
     if low is not None and high is not None:
-        errors = [[found.value - low], [high - found.value]]
-        axes.errorbar(at, found.value, yerr=errors, color="black", capsize=2, linewidth=1)
+        errors = [[rate.value - low], [high - rate.value]]
+        axes.errorbar(at, rate.value, yerr=errors, color="black", capsize=2, linewidth=1)
 
 
 def _share(axes: Axes, label: str) -> None:

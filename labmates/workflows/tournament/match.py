@@ -281,7 +281,7 @@ def _record_payoff(ctx: TournamentContext, state: MatchState, executed: list[Act
 async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None:
     view, step = _view(ctx, state, seat), f"{state['number']}/{state['players'][seat]}/questions"
     asked = questions(view.rounds, ctx.condition.payoffs, seed=derive(ctx.seed, step))
-    found = await ctx.table.decide(
+    decided = await ctx.table.decide(
         step,
         ctx.speaker(view.player),
         ctx.briefing.questions(view, asked),
@@ -295,8 +295,8 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
             agent=view.player,
             stage="questions",
             match=f"match {state['number']}",
-            decision=marked(asked, None if found is None else ctx.meant(found)),
-            failed=found is None,
+            decision=marked(asked, None if decided is None else ctx.meant(decided)),
+            failed=decided is None,
         )
     )
 

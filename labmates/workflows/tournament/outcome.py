@@ -15,12 +15,12 @@ def outcome(state: TournamentState, ctx: TournamentContext) -> Outcome:
     return Outcome("completed", played.metrics(), _invalid(played))
 
 
-def _invalid(found: Tournament) -> str | None:
+def _invalid(tournament: Tournament) -> str | None:
     """The reason why a tournament is invalid: nothing was played, or a model gave no usable decision.
 
     Nothing is played instead of a failed move, so that single failures do no harm.
     """
-    if not found.played:
+    if not tournament.played:
         return "no round was played"
-    silent = [model for model, tally in found.failures.items() if tally.failed == tally.asked]
+    silent = [model for model, tally in tournament.failures.items() if tally.failed == tally.asked]
     return f"all decisions of {', '.join(silent)} failed" if silent else None

@@ -43,11 +43,11 @@ class Shown:
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     """Tell a tournament."""
     events = reader.all("payoff", "decision")
-    found = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
-    if found.matches:
-        body = render("standings.html", standings=standings(found), links=links, run=reader.run)
+    tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
+    if tournament.matches:
+        body = render("standings.html", standings=standings(tournament), links=links, run=reader.run)
         yield Section("standings", "Standings", body)
-    matches = [*_ended(found), *_going_on(reader, found)]
+    matches = [*_ended(tournament), *_going_on(reader, tournament)]
     if matches:
         body = render(
             "matches.html",
@@ -58,19 +58,19 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         )
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more stand in the story" if left > 0 else "")
-    yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=found.payoffs))
+    yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=tournament.payoffs))
 
 
-def _ended(found: Tournament) -> Iterator[Shown]:
-    for match in found.matches:
-        points = tuple(float(found.payoffs.total(match.seen_by(player))) for player in match.players)
+def _ended(tournament: Tournament) -> Iterator[Shown]:
+    for match in tournament.matches:
+        points = tuple(float(tournament.payoffs.total(match.seen_by(player))) for player in match.players)
         name = f"match {match.number}"
         yield Shown(name, match.players, match.teams, match.rounds, points, match.end, match.by)
 
 
-def _going_on(reader: RunReader, found: Tournament) -> Iterator[Shown]:
+def _going_on(reader: RunReader, tournament: Tournament) -> Iterator[Shown]:
     """The matches that have begun and not ended, as far as they have come."""
-    ended = {f"match {match.number}" for match in found.matches}
+    ended = {f"match {match.number}" for match in tournament.matches}
     rounds: dict[str, list[Any]] = {}
     for event in reader.all("payoff"):
         if event.round and event.match not in ended:

@@ -78,35 +78,35 @@ def read(heard: Heard) -> Situation:
     )
 
 
-def _reply(choose: Callable[[Situation, random.Random], Action], said: Situation, rng: random.Random) -> str:
-    if said.step == "move":
-        return said.reply({"move": LABELS[choose(said, rng)], "reasoning": "My rule says so."})
-    if said.step == "questions":
-        return said.reply(answers(said))
-    if said.step == "wishes":
-        wanted = rng.sample(said.others, min(said.most, len(said.others)))
+def _reply(choose: Callable[[Situation, random.Random], Action], situation: Situation, rng: random.Random) -> str:
+    if situation.step == "move":
+        return situation.reply({"move": LABELS[choose(situation, rng)], "reasoning": "My rule says so."})
+    if situation.step == "questions":
+        return situation.reply(answers(situation))
+    if situation.step == "wishes":
+        wanted = rng.sample(situation.others, min(situation.most, len(situation.others)))
         return json.dumps({"wanted": wanted, "reasoning": "One is as good as another."})
-    return _TEXTS.get(said.step, _PLAN)
+    return _TEXTS.get(situation.step, _PLAN)
 
 
 def _own(strategy: Strategy) -> Reply:
-    def choose(said: Situation, rng: random.Random) -> Action:
-        return strategy.action(said.rounds, said.payoffs, rng.random())
+    def choose(situation: Situation, rng: random.Random) -> Action:
+        return strategy.action(situation.rounds, situation.payoffs, rng.random())
 
     return partial(_reply, choose)
 
 
 def _of_library(name: str) -> Reply:
-    def choose(said: Situation, rng: random.Random) -> Action:
+    def choose(situation: Situation, rng: random.Random) -> Action:
         seed = rng.getrandbits(31)
-        return library_action(name, said.rounds, payoffs=said.payoffs, length=said.length, seed=seed)
+        return library_action(name, situation.rounds, payoffs=situation.payoffs, length=situation.length, seed=seed)
 
     return partial(_reply, choose)
 
 
-def answers(said: Situation) -> dict[str, Any]:
+def answers(situation: Situation) -> dict[str, Any]:
     """The right answers to the questions, by key."""
-    payoffs, rounds = said.payoffs, said.rounds
+    payoffs, rounds = situation.payoffs, situation.rounds
     theirs = turned(rounds)
     forgiving = forgives(theirs)
 
@@ -130,7 +130,7 @@ def answers(said: Situation) -> dict[str, Any]:
         "tit_for_tat": lambda _: "yes" if plays_tit_for_tat(theirs, payoffs) else "no",
         "forgiving": lambda _: UNDECIDABLE if forgiving is None else "yes" if forgiving else "no",
     }
-    return {key: known[key](facts) for key, facts in said.questions.items()}
+    return {key: known[key](facts) for key, facts in situation.questions.items()}
 
 
 FAMILY = Family(read, {name: _own(strategy) for name, strategy in STRATEGIES.items()}, _of_library)

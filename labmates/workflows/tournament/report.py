@@ -158,13 +158,13 @@ def labels_of(groups: Sequence[Group]) -> list[str]:
     return labels_apart(told_settings(groups), ("model", "model_for"))
 
 
-def told_settings(found: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
+def told_settings(groups: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
     """The settings of groups or hypotheses, with the models among which one plays where that varies."""
     among: dict[str, set[tuple[str, ...]]] = {}
-    for one in found:
-        among.setdefault(one.model, set()).add(one.among)
+    for group in groups:
+        among.setdefault(group.model, set()).add(group.among)
     varies = any(len(several) > 1 for several in among.values())
-    return [{**({"among": one.among} if varies else {}), **one.settings} for one in found]
+    return [{**({"among": one.among} if varies else {}), **one.settings} for one in groups]
 
 
 def report(tournaments: Sequence[Tournament]) -> Report:
@@ -200,26 +200,26 @@ def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
 Measure = Callable[[Tournament, str], float | None]
 
 
-def _cooperation(one: Tournament, player: str) -> float | None:
-    return rate(one.moves(player))
+def _cooperation(tournament: Tournament, player: str) -> float | None:
+    return rate(tournament.moves(player))
 
 
-def _one_shot(one: Tournament, player: str) -> float | None:
-    return rate(one.first_moves(player))
+def _one_shot(tournament: Tournament, player: str) -> float | None:
+    return rate(tournament.first_moves(player))
 
 
 def _of_matches(wanted: Callable[[Match], bool]) -> Measure:
-    def measure(one: Tournament, player: str) -> float | None:
-        return rate([own for match in one.of(player) if wanted(match) for own, _ in match.seen_by(player)])
+    def measure(tournament: Tournament, player: str) -> float | None:
+        return rate([own for match in tournament.of(player) if wanted(match) for own, _ in match.seen_by(player)])
 
     return measure
 
 
 def _answered(question: str | None) -> Measure:
-    def measure(one: Tournament, player: str) -> float | None:
+    def measure(tournament: Tournament, player: str) -> float | None:
         marks = [
             bool(row["right"])
-            for name, rows in one.answers
+            for name, rows in tournament.answers
             if name == player
             for key, row in rows.items()
             if question in (None, key) and row["right"] is not None
@@ -230,12 +230,12 @@ def _answered(question: str | None) -> Measure:
 
 
 def _values(some: Sequence[Tournament], model: str, measure: Measure) -> list[list[float]]:
-    found = ([measure(one, player) for player in _players(one, model)] for one in some)
-    return [[value for value in values if value is not None] for values in found]
+    by_tournament = ([measure(one, player) for player in _players(one, model)] for one in some)
+    return [[value for value in values if value is not None] for values in by_tournament]
 
 
-def _players(one: Tournament, model: str) -> list[str]:
-    return sorted(player for player, name in one.models.items() if name == model)
+def _players(tournament: Tournament, model: str) -> list[str]:
+    return sorted(player for player, name in tournament.models.items() if name == model)
 
 
 def _group(
@@ -275,8 +275,8 @@ def _curve(moves: Iterable[Sequence[Action]]) -> tuple[Point, ...]:
     points = []
     for at in range(1, max(map(len, shares), default=0) + 1):
         values = [own[at - 1] for own in shares if len(own) >= at]
-        found = mean(values, SHARE)
-        points.append(Point(at, found.value, found.n, found.low, found.high))
+        estimate = mean(values, SHARE)
+        points.append(Point(at, estimate.value, estimate.n, estimate.low, estimate.high))
     return tuple(points)
 
 
@@ -299,9 +299,9 @@ def _hypothesis(
     if missing := [structure for structure in STRUCTURES if counts.get(structure, 0) < 2]:
         reason = f"it takes two tournaments or more of each structure; too few of: {', '.join(missing)}"
         return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, reason)
-    found = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
-    reason = "all tournaments of each structure are equal" if found.p is None else ""
-    return Hypothesis(name, measure, model, among, settings, rates, counts, found.difference, found.p, reason)
+    gain = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
+    reason = "all tournaments of each structure are equal" if gain.p is None else ""
+    return Hypothesis(name, measure, model, among, settings, rates, counts, gain.difference, gain.p, reason)
 
 
 def _alike(
@@ -309,19 +309,19 @@ def _alike(
 ) -> list[tuple[list[Tournament], tuple[str, ...]]]:
     """Groups of tournaments that differ only in these fields and the seed, with these fields."""
 
-    def key(one: Tournament) -> str:
-        return json.dumps({k: v for k, v in one.condition.items() if k not in free}, sort_keys=True, default=str)
+    def key(tournament: Tournament) -> str:
+        return json.dumps({k: v for k, v in tournament.condition.items() if k not in free}, sort_keys=True, default=str)
 
     ordered = sorted(tournaments, key=lambda one: (key(one), one.structure, one.seed))
-    found: list[tuple[list[Tournament], tuple[str, ...]]] = []
+    groups: list[tuple[list[Tournament], tuple[str, ...]]] = []
     for same in (list(same) for _, same in groupby(ordered, key=key)):
         budgets = {(one.structure, one.condition.get(_BUDGET)) for one in same}
         if _BUDGET in free and len(budgets) > len({structure for structure, _ in budgets}):
             # Somebody has chosen them: they follow from more than the structure.
-            found += _alike(same, tuple(name for name in free if name != _BUDGET))
+            groups += _alike(same, tuple(name for name in free if name != _BUDGET))
         else:
-            found.append((same, free))
-    return found
+            groups.append((same, free))
+    return groups
 
 
 def mean_profile(group: Group) -> dict[str, float | None]:
@@ -329,9 +329,9 @@ def mean_profile(group: Group) -> dict[str, float | None]:
     totals: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     names: dict[str, None] = {}
-    for one in group.profiles:
-        likeness = {f"like {name}": value for name, value in one.affinity.items()}
-        for name, value in {**one.traits, **likeness}.items():
+    for profile in group.profiles:
+        likeness = {f"like {name}": value for name, value in profile.affinity.items()}
+        for name, value in {**profile.traits, **likeness}.items():
             names[name] = None
             if value is not None:
                 totals[name] += value  # type: ignore[assignment]

@@ -95,7 +95,7 @@ class Tournament:
         rounds = sum(len(match.rounds) for match in played)
         points = sum(self.payoffs.total(match.seen_by(player)) for match in played for player in match.players)
         right = [one["right"] for _, rows in self.answers for one in rows.values() if one["right"] is not None]
-        found: dict[str, float | None] = {
+        metrics: dict[str, float | None] = {
             "cooperation": self.cooperation(played),
             "one_shot_cooperation": rate([action for match in played for action in match.rounds[0]]),
             "within_team_cooperation": self.cooperation([match for match in played if match.within_team]),
@@ -110,8 +110,8 @@ class Tournament:
             "failed_decision_rate": total(self.failures).rate if self.failures else None,
         }
         if self.structure == "ri":  # Nobody knows of teams.
-            found["within_team_cooperation"] = found["between_team_cooperation"] = None
-        return {name: value for name, value in found.items() if value is not None}
+            metrics["within_team_cooperation"] = metrics["between_team_cooperation"] = None
+        return {name: value for name, value in metrics.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -138,26 +138,31 @@ class Standing:
     team_wins: bool | None
 
 
-def standings(found: Tournament) -> list[Standing]:
+def standings(tournament: Tournament) -> list[Standing]:
     """The standings of all players, the most points first."""
-    teams = {player: team for match in found.matches for player, team in zip(match.players, match.teams, strict=True)}
-    points = {player: sum(found.payoffs.total(match.seen_by(player)) for match in found.of(player)) for player in teams}
+    teams = {
+        player: team for match in tournament.matches for player, team in zip(match.players, match.teams, strict=True)
+    }
+    points = {
+        player: sum(tournament.payoffs.total(match.seen_by(player)) for match in tournament.of(player))
+        for player in teams
+    }
     of_teams = Counter[str]()
     for player, team in teams.items():
         of_teams[team] += points[player]
-    own: Mapping[str, str] = found.condition.get("model_for", {})
+    own: Mapping[str, str] = tournament.condition.get("model_for", {})
     made = [
         Standing(
             player,
             team,
-            own.get(player, own.get(team, found.condition["model"])),
-            len(found.of(player)),
-            len(found.moves(player)),
+            own.get(player, own.get(team, tournament.condition["model"])),
+            len(tournament.of(player)),
+            len(tournament.moves(player)),
             points[player],
-            rate(found.moves(player)),
+            rate(tournament.moves(player)),
             of_teams[team],
             points[player] == max(points.values()),
-            None if found.structure == "ri" else of_teams[team] == max(of_teams.values()),
+            None if tournament.structure == "ri" else of_teams[team] == max(of_teams.values()),
         )
         for player, team in teams.items()
     ]

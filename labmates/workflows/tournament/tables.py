@@ -22,9 +22,9 @@ def rates_table(groups: Sequence[Group]) -> Table:
     rows: list[dict[str, Any]] = []
     players: list[Estimate] = []
     tournaments: list[Estimate] = []
-    told = told_settings(groups)
-    differing = settings_apart(told, _MODELS)
-    for group, settings in zip(groups, told, strict=True):
+    settings_of = told_settings(groups)
+    differing = settings_apart(settings_of, _MODELS)
+    for group, settings in zip(groups, settings_of, strict=True):
         rates: dict[str, Rate | None] = {
             "cooperation": group.cooperation,
             "one-shot cooperation": group.one_shot,
@@ -40,14 +40,14 @@ def rates_table(groups: Sequence[Group]) -> Table:
         }
         what |= shown_settings(settings, differing)
         what |= {"failed_rate": group.failures.rate, "failed": group.failures.failed, "asked": group.failures.asked}
-        for name, one in rates.items():
-            if one is None:
+        for name, value in rates.items():
+            if value is None:
                 continue
             row: dict[str, Any] = {**what, "rate": name}
-            row |= one.over_players.row("mean") | one.over_tournaments.row("wide")
-            rows.append({**row, "players": one.over_players.n, "tournaments": one.over_tournaments.n})
-            players.append(one.over_players)
-            tournaments.append(one.over_tournaments)
+            row |= value.over_players.row("mean") | value.over_tournaments.row("wide")
+            rows.append({**row, "players": value.over_players.n, "tournaments": value.over_tournaments.n})
+            players.append(value.over_players)
+            tournaments.append(value.over_tournaments)
     columns = [
         Column("model", once=True),
         *(Column(name, once=True) for name in differing),
@@ -77,11 +77,11 @@ def rates_table(groups: Sequence[Group]) -> Table:
     return Table("rates", "Cooperation in tournaments", columns, rows, remarks)
 
 
-def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
+def hypotheses_table(hypotheses: Sequence[Hypothesis]) -> Table:
     """The tests of both hypotheses."""
-    told = told_settings(found)
-    differing = settings_apart(told, _MODELS)
-    adjusted = holm([one.p for one in found])
+    settings_of = told_settings(hypotheses)
+    differing = settings_apart(settings_of, _MODELS)
+    adjusted = holm([one.p for one in hypotheses])
     rows = [
         {
             "model": one.model,
@@ -93,7 +93,7 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
             "p_holm": p_holm,
             "reason": one.reason,
         }
-        for one, settings, p_holm in zip(found, told, adjusted, strict=True)
+        for one, settings, p_holm in zip(hypotheses, settings_of, adjusted, strict=True)
     ]
     columns = [
         Column("model", once=True),
@@ -108,7 +108,7 @@ def hypotheses_table(found: Sequence[Hypothesis]) -> Table:
     remarks = [
         "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments; "
         "p (Holm) is adjusted for all tests of this table.",
-        *notes(one.difference for one in found),
+        *notes(one.difference for one in hypotheses),
     ]
     return Table(
         "hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, remarks

@@ -51,8 +51,8 @@ async def introductions(state: ChoiceState, runtime: Runtime[TournamentContext])
 async def wishes(state: ChoiceState, runtime: Runtime[TournamentContext]) -> Update:
     """Ask all players whom they want in their team."""
     ctx = runtime.context
-    told = await together(_wishes(ctx, player, state["introductions"]) for player in ctx.condition.players)
-    return {"wishes": dict(zip(ctx.condition.players, told, strict=True))}
+    answers = await together(_wishes(ctx, player, state["introductions"]) for player in ctx.condition.players)
+    return {"wishes": dict(zip(ctx.condition.players, answers, strict=True))}
 
 
 async def tournament(state: ChoiceState, runtime: Runtime[TournamentContext]) -> Update:

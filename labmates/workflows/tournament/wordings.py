@@ -59,9 +59,9 @@ class Ours:
             return f"player {opponent}, of your own team"
         return f"player {opponent}, of {'the other team' if condition.teams == 2 else f'team {team}'}"
 
-    def round(self, number: int, one: Round) -> str:
+    def round(self, number: int, round_: Round) -> str:
         """A round of the present match or of one that is over."""
-        own, other = one
+        own, other = round_
         return (
             f"Round {number}: you {LABELS[own]}, opponent {LABELS[other]}; "
             f"you {self._payoffs.of(own, other)} points, opponent {self._payoffs.of(other, own)} points"
@@ -94,9 +94,9 @@ class Paper(Ours):
         """An opponent with its group."""
         return f"player {opponent}{self.own_team(opponent)}"
 
-    def round(self, number: int, one: Round) -> str:
+    def round(self, number: int, round_: Round) -> str:
         """Actions and points of a round."""
-        own, other = one
+        own, other = round_
         return (
             f"Round {number}: you chose {LABELS[own]}, your opponent {LABELS[other]}. Points: "
             f"{self._payoffs.of(own, other):+d} for you, {self._payoffs.of(other, own):+d} for your opponent"

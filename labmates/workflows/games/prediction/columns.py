@@ -40,12 +40,12 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
     """
     n = len(conditions)
     names: dict[str, str] = {}
-    found: list[Array] = []
+    columns: list[Array] = []
     if all("budget" in one for one in conditions):
         budgets = np.log([_positive(one["budget"]) for one in conditions])
         # Not by the standard deviation: that of equal numbers is a rounding error, and would be blown up to a column.
         if np.ptp(budgets) > 0:
-            names, found = {"log(budget)": "budget"}, [standardised(budgets)[0]]
+            names, columns = {"log(budget)": "budget"}, [standardised(budgets)[0]]
     elif any("budget" in one for one in conditions):
         notes.append("The budget is not known of all lab runs, so the model does not control for it.")
     for factor, (pattern, usual) in _FACTORS.items():
@@ -57,16 +57,16 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
         for value in there:
             if value != reference:
                 names[pattern.format(value or "not given")] = factor
-                found.append(np.array([one == value for one in values], dtype=float))
+                columns.append(np.array([one == value for one in values], dtype=float))
     minds = np.array([str(one.get("theory_of_mind", "")).lower() in _TRUE for one in conditions], dtype=float)
     if minds.std() > 0:
         names["theory of mind"] = "theory of mind"
-        found.append(minds)
+        columns.append(minds)
     others = [name for name in dict.fromkeys(key for one in conditions for key in one) if name not in _NO_PART]
     differ = [name for name in others if len({json.dumps(one.get(name), default=str) for one in conditions}) > 1]
     if differ:
         notes.append(f"Lab runs also differ in {', '.join(differ)}, which the model does not control for.")
-    return names, np.column_stack(found) if found else np.empty((n, 0))
+    return names, np.column_stack(columns) if columns else np.empty((n, 0))
 
 
 def _positive(text: object) -> float:

@@ -134,12 +134,12 @@ class Collapsed:
     @cached_property
     def nonnegative(self) -> Array:
         """Which coordinates can't be negative: σ, ω and the standard deviations of reactions and data sets."""
-        found = np.zeros(self.size, dtype=bool)
-        found[self.games :] = True
-        found[2 * self.games] = False
+        mask = np.zeros(self.size, dtype=bool)
+        mask[self.games :] = True
+        mask[2 * self.games] = False
         if "run" in self.tail:
-            found[-1] = False
-        return found
+            mask[-1] = False
+        return mask
 
     def parts(self, points: Array) -> Hyper:
         """Take points of shape (n, size) apart."""
@@ -167,11 +167,13 @@ class Collapsed:
         factor, _ = self._integrated(hyper)
         lower, half = factor[:, :-1, :-1], factor[:, -1, :-1]
         drawn = half + rng.standard_normal(half.shape)
-        found = np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), drawn[..., None])[..., 0])
+        drawn_coefficients = np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), drawn[..., None])[..., 0])
         if self.shifts is not None:
             mean, root, _ = self.shifts.given(hyper.shift, hyper.run)
-            found[:, -self.shift_size :] = mean + (root @ found[:, -self.shift_size :, None])[..., 0]
-        return found
+            drawn_coefficients[:, -self.shift_size :] = (
+                mean + (root @ drawn_coefficients[:, -self.shift_size :, None])[..., 0]
+            )
+        return drawn_coefficients
 
     def _integrated(self, hyper: Hyper) -> tuple[Array, Array]:
         """Integrate out what is linear; return the factor of its precision, and the log likelihood that is left.
@@ -225,10 +227,10 @@ class Collapsed:
 
 
 def _log_prior(hyper: Hyper) -> Array:
-    found = ((hyper.effect / EFFECT) ** 2).sum(axis=1) + ((hyper.spread / SPREAD) ** 2).sum(axis=1)
+    squares = ((hyper.effect / EFFECT) ** 2).sum(axis=1) + ((hyper.spread / SPREAD) ** 2).sum(axis=1)
     others = [hyper.noise[:, None], hyper.between[:, None], hyper.reactions, hyper.shift[:, None], hyper.run[:, None]]
-    found += (np.hstack(others) ** 2).sum(axis=1) / NOISE**2
-    return np.asarray(np.log(hyper.noise) + np.log(np.where(hyper.run > 0, hyper.run, 1)) - 0.5 * found)
+    squares += (np.hstack(others) ** 2).sum(axis=1) / NOISE**2
+    return np.asarray(np.log(hyper.noise) + np.log(np.where(hyper.run > 0, hyper.run, 1)) - 0.5 * squares)
 
 
 @dataclass(frozen=True)

@@ -181,19 +181,19 @@ def assemble_all(
     """
     if wanted:
         return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
-    found: list[Assembled] = []
+    assembled_all: list[Assembled] = []
     left: list[LeftOut] = []
     outcomes = list(default)
     for outcome in outcomes:
         try:
-            found.append(assembled(outcome))
+            assembled_all.append(assembled(outcome))
         except UninformativeError as error:
             left.append(LeftOut(outcome, 1, str(error).removeprefix(f"{outcome} ")))
             if outcome == SKILL:
                 outcomes.append(_ACCURACY)
-    if not found:
+    if not assembled_all:
         raise UsageError("\n".join(f"{one.what}: {one.reason}" for one in left))
-    return found, left
+    return assembled_all, left
 
 
 def control_values(known: KnownModel) -> list[float]:
@@ -215,19 +215,19 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
     """
     counts: Counter[str] = Counter()
     outcomes: dict[str, set[str]] = defaultdict(set)
-    for one in observations:
-        for (judge, metric), value in one.scores.items():
+    for observation in observations:
+        for (judge, metric), value in observation.scores.items():
             if value is not None:
                 outcomes[judge].add(metric)
                 counts[judge] += metric == outcome
     able = {judge: count for judge, count in counts.items() if count}
-    said = ", ".join(f"{judge} ({count} runs)" for judge, count in sorted(able.items()))
+    scorers = ", ".join(f"{judge} ({count} runs)" for judge, count in sorted(able.items()))
     if not able:
         raise UninformativeError(f"no lab run has a score of {outcome}; add some with labmates judge")
     wanted = asked.get(outcome, asked.get("", ""))
     if wanted:
         if wanted not in able:
-            raise UsageError(f"the judge '{wanted}' has not scored {outcome}; these have: {said}")
+            raise UsageError(f"the judge '{wanted}' has not scored {outcome}; these have: {scorers}")
         return wanted
     judges = [judge for judge in able if judge != MEAN_JUDGE]
     if outcome == _ACCURACY:
@@ -242,12 +242,12 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
         judges = [judge for judge in judges if outcomes[judge].issuperset(OUTCOMES)]
     if len(judges) != 1:
         raise UsageError(
-            f"several judges scored {outcome}: {said}. Their scores are not to be mixed: choose one with --judge NAME, "
-            f"or for this outcome alone with --judge {outcome}=NAME"
+            f"several judges scored {outcome}: {scorers}. Their scores are not to be mixed: choose one with "
+            f"--judge NAME, or for this outcome alone with --judge {outcome}=NAME"
         )
     if len(able) > 1:
         notes.append(
-            f"{outcome} is that of {judges[0]}; scored by: {said}. Another is chosen by --judge {outcome}=NAME."
+            f"{outcome} is that of {judges[0]}; scored by: {scorers}. Another is chosen by --judge {outcome}=NAME."
         )
     return judges[0]
 
@@ -258,28 +258,28 @@ Scored = tuple[Observation, float]
 def _scored(
     outcome: str, judge: str, observations: Sequence[Observation], notes: list[str]
 ) -> tuple[list[Scored], list[LeftOut]]:
-    found, unscored, versions = [], Counter[str](), Counter[str]()
-    for one in observations:
-        value = one.scores.get((judge, outcome))
+    scored, unscored, versions = [], Counter[str](), Counter[str]()
+    for observation in observations:
+        value = observation.scores.get((judge, outcome))
         if value is None:
-            unscored[one.model] += 1
+            unscored[observation.model] += 1
         else:
-            found.append((one, value))
-            versions[one.versions.get(judge, "")] += 1
+            scored.append((observation, value))
+            versions[observation.versions.get(judge, "")] += 1
     if len(versions) > 1:
-        said = ", ".join(f"{version or '?'} ({count} runs)" for version, count in sorted(versions.items()))
-        notes.append(f"{outcome} was scored by several versions of {judge}: {said}.")
-    if judge == VERIFIED and (unread := [value for one, value in found if not one.readable]):
-        read = [value for one, value in found if one.readable]
+        by_version = ", ".join(f"{version or '?'} ({count} runs)" for version, count in sorted(versions.items()))
+        notes.append(f"{outcome} was scored by several versions of {judge}: {by_version}.")
+    if judge == VERIFIED and (unread := [value for one, value in scored if not one.readable]):
+        read = [value for one, value in scored if one.readable]
         protocol = f"; over the other {len(read)} (per protocol) the mean is {np.mean(read):.3f}" if read else ""
         notes.append(
-            f"{len(unread)} of {len(found)} runs have no findings that can be read and count as what that is worth "
-            f"(intention to treat): the mean {outcome} is {np.mean([value for _, value in found]):.3f}{protocol}."
+            f"{len(unread)} of {len(scored)} runs have no findings that can be read and count as what that is worth "
+            f"(intention to treat): the mean {outcome} is {np.mean([value for _, value in scored]):.3f}{protocol}."
         )
     left = [
         LeftOut("runs", count, f"{outcome} unscored by {judge}: runs of {model}") for model, count in unscored.items()
     ]
-    return found, left
+    return scored, left
 
 
 def _games(levels: Iterable[Level], asked: Sequence[str]) -> list[str]:
@@ -345,9 +345,9 @@ def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str,
     if not kept:
         return []
     spread = values.std(axis=0)
-    found = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
-    notes += [f"{name} is left out of the predictors: {why}." for at, name in enumerate(names) if at not in found]
-    return found
+    varying = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
+    notes += [f"{name} is left out of the predictors: {why}." for at, name in enumerate(names) if at not in varying]
+    return varying
 
 
 def _covariates(
@@ -368,9 +368,9 @@ def _enough(
     advice = "fewer games (--game)" + (" or no benchmark scores (--no-benchmarks)" if benchmarks and controls else "")
     reasons = "".join(f"\n  {one.what}: {one.reason}" for one in left if one.what not in ("runs", "simulations"))
     if models < LEAST_MODELS:
-        said = "1 model has" if models == 1 else f"{models} models have"
+        subject = "1 model has" if models == 1 else f"{models} models have"
         raise UsageError(
-            f"{said} both a profile and scored lab runs; {LEAST_MODELS} are needed at the very least{_list(reasons)}"
+            f"{subject} both a profile and scored lab runs; {LEAST_MODELS} are needed at the very least{_list(reasons)}"
         )
     if not games:
         raise UsageError("no game tells these models apart, so none can predict anything")
@@ -394,8 +394,10 @@ def _list(reasons: str) -> str:
 def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[list[Scored]]]:
     """The unit of observations, and the runs of each."""
     cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
-    for one in scored:
-        cells[one[0].model, json.dumps(dict(one[0].condition), sort_keys=True, default=str)].append(one)
+    for scored_run in scored:
+        cells[scored_run[0].model, json.dumps(dict(scored_run[0].condition), sort_keys=True, default=str)].append(
+            scored_run
+        )
     single = len(cells) == len({one.model for one, _ in scored})
     if unit == "condition" and single:
         raise UsageError("no model has lab runs of two conditions, so that conditions say nothing of noise: --unit run")

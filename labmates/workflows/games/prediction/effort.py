@@ -56,14 +56,14 @@ class Ratio:
     @property
     def sentence(self) -> str:
         """The comparison in words."""
-        one, lab = self.profile, self.lab
+        profile, lab = self.profile, self.lab
         what = "as billed" if self.paid else "in credits at the price lists of the conditions"
         parts = [(self.in_tokens, "tokens"), (self.in_money, "money")]
         as_many = " and ".join(f"{value:.3g} lab runs in {name}" for value, name in parts if value is not None)
         per_run = f"{lab.tokens / lab.runs:,.0f} tokens and {show_dollars(round(lab.money / lab.runs))}"
         return (
-            f"Games : lab. The profile ({one.runs} simulations) took {one.tokens:,} tokens and "
-            f"{show_dollars(one.money)}, a lab run {per_run} (mean of {lab.runs}; money {what})"
+            f"Games : lab. The profile ({profile.runs} simulations) took {profile.tokens:,} tokens and "
+            f"{show_dollars(profile.money)}, a lab run {per_run} (mean of {lab.runs}; money {what})"
             + (f": the profile takes as much as {as_many}." if as_many else ".")
         )
 
@@ -72,8 +72,8 @@ class Ratio:
         from labmates.budgets.money import format_dollars
 
         both = {"profile": self.profile, "lab": self.lab}
-        told = {name: {**asdict(one), "money": format_dollars(one.money)} for name, one in both.items()}
-        return {**told, "paid": self.paid, "lab_runs_in_tokens": self.in_tokens, "lab_runs_in_money": self.in_money}
+        efforts = {name: {**asdict(one), "money": format_dollars(one.money)} for name, one in both.items()}
+        return {**efforts, "paid": self.paid, "lab_runs_in_tokens": self.in_tokens, "lab_runs_in_money": self.in_money}
 
 
 def _over(profile: int, lab: int, runs: int) -> float | None:
@@ -112,10 +112,10 @@ def profile_beside_lab(
 
 
 def _effort(store: Store, runs: Iterable[RunRecord], *, paid: bool) -> Effort:
-    found = list(runs)
-    tokens = sum(run.usage.input_tokens + run.usage.output_tokens for run in found)
+    records = list(runs)
+    tokens = sum(run.usage.input_tokens + run.usage.output_tokens for run in records)
     if paid:
-        money = sum(parse_dollars(run.bill or "0") for run in found)
+        money = sum(parse_dollars(run.bill or "0") for run in records)
     else:
-        money = sum(store.costs([run.id for run in found]).values())
-    return Effort(len(found), tokens, money)
+        money = sum(store.costs([run.id for run in records]).values())
+    return Effort(len(records), tokens, money)

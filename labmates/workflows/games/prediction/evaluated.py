@@ -59,15 +59,15 @@ def block(fit: PredictionFit, data: PredictionData, at: int) -> Block:
 
 
 def _labels(data: PredictionData) -> tuple[str, ...]:
-    told = []
+    labels = []
     for at, model in enumerate(data.model_of):
         values = [
             name if value == 1 else f"{name}={value:+.2g}"
             for name, value in zip(data.columns, data.conditions[at], strict=True)
             if value
         ]
-        told.append(", ".join([data.models[model], *values]))
-    return tuple(told)
+        labels.append(", ".join([data.models[model], *values]))
+    return tuple(labels)
 
 
 def _parameters(fit: PredictionFit, rng: np.random.Generator) -> dict[str, Parameter]:

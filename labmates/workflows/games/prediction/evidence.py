@@ -108,12 +108,12 @@ def sign_tests(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: 
     data sets do to all models alike is no part of it: it is for these data sets.
     """
     effects = own_effects(data)
-    found = {}
+    tests = {}
     for name, own in zip(data.columns, effects.T, strict=True):
         known = own[~np.isnan(own)]
         if len(known) >= 2:
-            found[name] = sign_flips(known, permutations=permutations, seed=seed)
-    return found
+            tests[name] = sign_flips(known, permutations=permutations, seed=seed)
+    return tests
 
 
 def own_effects(data: PredictionData) -> Array:
@@ -121,30 +121,30 @@ def own_effects(data: PredictionData) -> Array:
 
     NaN where these do not tell them apart from the other columns.
     """
-    found = np.full((len(data.models), len(data.columns)), np.nan)
+    effects = np.full((len(data.models), len(data.columns)), np.nan)
     for at in range(len(data.models)):
         mine = data.model_of == at
         design = np.column_stack([np.ones(int(mine.sum())), data.conditions[mine]])
         inverse = np.linalg.pinv(design)
-        told = np.abs((inverse @ design) - np.eye(design.shape[1])).max(axis=1) < 1e-8
-        found[at, told[1:]] = (inverse @ data.outcome[mine])[1:][told[1:]]
-    return found
+        is_told = np.abs((inverse @ design) - np.eye(design.shape[1])).max(axis=1) < 1e-8
+        effects[at, is_told[1:]] = (inverse @ data.outcome[mine])[1:][is_told[1:]]
+    return effects
 
 
 def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:
     """The games whose 95 % interval leaves 0 out, with their effects and adjusted p where these are known."""
     return [
-        f"{game} {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        f"{game} {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}]"
         + (f", p (Holm) = {p_holm[game]:.4f}" if game in p_holm else "")
         for game in games
-        if (one := posterior.summaries[game]).credible
+        if (summary := posterior.summaries[game]).credible
     ]
 
 
 def verdict(
     outcome: str,
     fits: Mapping[Form, PredictionFit],
-    found: Evidence,
+    tests: Evidence,
     p_holm: Mapping[Form, Mapping[str, float]] | None = None,
     p: float | None = None,
 ) -> list[str]:
@@ -159,12 +159,12 @@ def verdict(
     """
     data = next(iter(fits.values())).data
     beyond = f" beyond {', '.join(name.removeprefix(PREFIX) for name in data.controls)}" if data.controls else ""
-    said = [_whether(outcome, beyond, found, found.permutation.p if p is None else p)]
+    sentences = [_whether(outcome, beyond, tests, tests.permutation.p if p is None else p)]
     trusted: Form | None = next((form for form in ("correlated", "robust") if form in fits), None)
     if trusted is not None:
         posterior = fits[trusted].posterior
         names = credible_games(posterior, data.games, (p_holm or {}).get(trusted, {}))
-        said.append(
+        sentences.append(
             f"In the form {trusted}, credible: {'; '.join(names)}."
             if names
             else f"In the form {trusted}, no game has a credible effect by itself."
@@ -176,24 +176,26 @@ def verdict(
                 if fits["paper"].posterior.summaries[game].credible and not posterior.summaries[game].credible
             ]
             if alone:
-                said.append(
+                sentences.append(
                     f"In the paper's form alone, credible: {', '.join(alone)}. It takes a model's runs for independent "
                     "witnesses; do not rely on these."
                 )
     elif "paper" in fits:
-        said.append("The paper's form calls chance findings credible once models differ in other ways (--spec robust).")
+        sentences.append(
+            "The paper's form calls chance findings credible once models differ in other ways (--spec robust)."
+        )
     if trusted == "robust":
-        said += _together(data)
-    return [*said, *_cautions(found)]
+        sentences += _together(data)
+    return [*sentences, *_cautions(tests)]
 
 
 def _together(data: PredictionData) -> list[str]:
-    found = correlations(data.levels, data.errors)
+    correlation = correlations(data.levels, data.errors)
     pairs = [
-        f"{one} and {other} ({found[row, column]:+.2f})"
+        f"{one} and {other} ({correlation[row, column]:+.2f})"
         for row, one in enumerate(data.games)
         for column, other in enumerate(data.games[:row])
-        if abs(found[row, column]) > TOGETHER
+        if abs(correlation[row, column]) > TOGETHER
     ]
     if not pairs:
         return []
@@ -203,14 +205,14 @@ def _together(data: PredictionData) -> list[str]:
     ]
 
 
-def _whether(outcome: str, beyond: str, found: Evidence, p: float) -> str:
-    test = found.permutation
+def _whether(outcome: str, beyond: str, tests: Evidence, p: float) -> str:
+    test = tests.permutation
     chance = f"(permuting models: F = {test.statistic:.2f}, p = {p:.4f}, {test.units} models)"
-    better = found.r2 is not None and found.r2_without is not None and found.r2 > max(found.r2_without, 0.0)
+    better = tests.r2 is not None and tests.r2_without is not None and tests.r2 > max(tests.r2_without, 0.0)
     gain = ""
-    if found.r2 is not None and found.r2_without is not None:
-        verb = "better" if found.r2 > found.r2_without else "worse"
-        change = f"R² {found.r2_without:.2f} → {found.r2:.2f}"
+    if tests.r2 is not None and tests.r2_without is not None:
+        verb = "better" if tests.r2 > tests.r2_without else "worse"
+        change = f"R² {tests.r2_without:.2f} → {tests.r2:.2f}"
         gain = f" A model that was left out is predicted {verb} with the games ({change})."
     if p >= LEVEL:
         return f"These data can't tell whether the games predict {outcome}{beyond} {chance}.{gain}"
@@ -219,12 +221,12 @@ def _whether(outcome: str, beyond: str, found: Evidence, p: float) -> str:
     return f"The games have to do with {outcome}{beyond} {chance}, but do not serve to predict a new model.{gain}"
 
 
-def _cautions(found: Evidence) -> list[str]:
-    said = []
-    if leaning := [f"{model} ({value:.2f})" for model, value in found.leverage.items() if value > LEANING]:
-        said.append(f"Leverage above {LEANING}, so that the result leans on them: {', '.join(leaning)}.")
-    if inflated := [f"{name} ({value:.1f})" for name, value in found.inflation.items() if value > INFLATED]:
-        said.append(f"Hard to tell apart from the other predictors (variance inflation): {', '.join(inflated)}.")
-    if noisy := [f"{game} ({value:.2f})" for game, value in found.reliability.items() if value < RELIABLE]:
-        said.append(f"Measured with much error (reliability), more simulations would help: {', '.join(noisy)}.")
-    return said
+def _cautions(tests: Evidence) -> list[str]:
+    sentences = []
+    if leaning := [f"{model} ({value:.2f})" for model, value in tests.leverage.items() if value > LEANING]:
+        sentences.append(f"Leverage above {LEANING}, so that the result leans on them: {', '.join(leaning)}.")
+    if inflated := [f"{name} ({value:.1f})" for name, value in tests.inflation.items() if value > INFLATED]:
+        sentences.append(f"Hard to tell apart from the other predictors (variance inflation): {', '.join(inflated)}.")
+    if noisy := [f"{game} ({value:.2f})" for game, value in tests.reliability.items() if value < RELIABLE]:
+        sentences.append(f"Measured with much error (reliability), more simulations would help: {', '.join(noisy)}.")
+    return sentences

@@ -107,13 +107,13 @@ def fit_prediction(
     with one_thread():
         model = Collapsed(data, form)
         scale = reach(model)
-        found = find_modes(model, scale, starts)
-        target = Target(_inside(model, scale), found[0][0], scale, model.nonnegative, batch=batch(model))
+        modes_found = find_modes(model, scale, starts)
+        target = Target(_inside(model, scale), modes_found[0][0], scale, model.nonnegative, batch=batch(model))
         drawn = sample(target, draws=draws, seed=seed)
         linear = model.coefficients(drawn.points, np.random.default_rng([seed, 1]))
     posterior = from_sample(names(model), arranged(model, drawn.points, linear), drawn)
     g = model.games
-    modes = tuple(Mode(tuple(map(float, point[:g])), found[0][1] - height) for point, height in found)
+    modes = tuple(Mode(tuple(map(float, point[:g])), modes_found[0][1] - height) for point, height in modes_found)
     warnings = (*posterior.diagnostics.warnings, *_competing(modes, data))
     mixed = mixture(model, drawn.points, linear)
     shifts = linear[:, model.linear - model.shift_size :]
@@ -140,12 +140,14 @@ def _inside(model: Collapsed, scale: Array) -> Callable[[Array], Array]:
 
 def mixture(model: Collapsed, points: Array, linear: Array) -> tuple[Array, Array, Array]:
     """`average`, `own_average` and `own_condition` of a fit, each of shape (n,)."""
-    data, found = model.data, model.reactions
+    data, reactions = model.data, model.reactions
     columns = np.hstack([data.conditions, *([model.shifts.columns] if model.shifts else [])])
     first = model.games + 1
     places = np.r_[first : first + len(data.columns), len(linear.T) - model.shift_size : len(linear.T)]
-    terms = np.column_stack([np.ones(len(columns)), data.conditions]) @ found.terms.reshape(-1, 1 + len(data.columns)).T
-    variances = model.parts(points).reactions[:, list(found.factor)] ** 2
+    terms = (
+        np.column_stack([np.ones(len(columns)), data.conditions]) @ reactions.terms.reshape(-1, 1 + len(data.columns)).T
+    )
+    variances = model.parts(points).reactions[:, list(reactions.factor)] ** 2
     own = (variances @ terms.mean(axis=0) ** 2, variances @ (terms**2).mean(axis=0))
     return linear[:, places] @ columns.mean(axis=0), *own
 
@@ -185,17 +187,17 @@ def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tup
     out. Chains that start near it stay there and agree with each other. So one starts at least squares, at no effects,
     and on purpose near that mode, and the density says which is right.
     """
-    found: list[tuple[Array, float]] = []
+    modes: list[tuple[Array, float]] = []
     for start in _starts(model)[:starts]:
         point, height = _climb(model, start, scale)
         g = model.games
-        known = (np.abs(point[:g] - other[:g]) < _APART * scale[:g] for other, _ in found)
+        known = (np.abs(point[:g] - other[:g]) < _APART * scale[:g] for other, _ in modes)
         place = next((at for at, same in enumerate(known) if same.all()), None)
         if place is None:
-            found.append((point, height))
-        elif height > found[place][1]:
-            found[place] = (point, height)
-    return sorted(found, key=lambda one: -one[1])
+            modes.append((point, height))
+        elif height > modes[place][1]:
+            modes[place] = (point, height)
+    return sorted(modes, key=lambda one: -one[1])
 
 
 def reach(model: Collapsed) -> Array:
@@ -224,9 +226,9 @@ def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
     design = np.column_stack([np.ones(len(means)), data.levels, data.benchmarks])
     # A little ridge: there may be hardly more models than predictors.
     penalty = np.diag([0.0] + [1e-3] * (design.shape[1] - 1))
-    found = np.linalg.solve(design.T @ design + penalty, design.T @ means)
-    left = float(np.std(means - design @ found))
-    return np.asarray(found[1 : 1 + model.games]), left, noise
+    solution = np.linalg.solve(design.T @ design + penalty, design.T @ means)
+    left = float(np.std(means - design @ solution))
+    return np.asarray(solution[1 : 1 + model.games]), left, noise
 
 
 def _starts(model: Collapsed) -> list[Array]:

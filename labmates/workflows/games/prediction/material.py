@@ -94,23 +94,23 @@ def read_material(
     known = tuple(model for path in rosters for model in read_roster(path))
     levels, levels_left = read_levels(games_file, variant) if games_file else ([], [])
     observations, observations_left = read_observations(lab_file) if lab_file else ([], [])
-    told = [f"profiles of {games_file}"] if games_file else []
-    told += [f"lab runs of {lab_file}"] if lab_file else []
+    sources = [f"profiles of {games_file}"] if games_file else []
+    sources += [f"lab runs of {lab_file}"] if lab_file else []
     if not (games_file and lab_file):
         store, study = runs.store, runs.study
         if not games_file:
             levels, levels_left = levels_of_runs(store.runs(kind="game"), variant)
-            told.insert(0, f"profiles of {store.shown_url}")
+            sources.insert(0, f"profiles of {store.shown_url}")
         if not lab_file:
             if study is not None:
                 study_record(store.database, study)
             lab_runs = runs.records("science") if runs.ids else store.runs(kind="science", study=study)
             observations, observations_left = observations_of_runs(store, lab_runs)
-            told.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
+            sources.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
             if not observations:
                 raise UsageError(
                     f"the store {store.shown_url} has no lab run of a team of one model that has ended"
                     + (f" in the study '{study}'" if study else "")
                     + "; make some with labmates run science or labmates study run"
                 )
-    return Material(levels, observations, [*levels_left, *observations_left], known, "; ".join(told))
+    return Material(levels, observations, [*levels_left, *observations_left], known, "; ".join(sources))

@@ -59,11 +59,11 @@ def collapsed(model: Collapsed) -> tuple[Callable[[dict[str, Any]], None], dict[
 def given_data(model: Collapsed) -> dict[str, Any]:
     """The arrays that every way to write the model takes, by name."""
     data = model.data
-    found: dict[str, Any] = {name: getattr(data, name) for name in ("levels", "errors", "benchmarks")}
-    found["factor"] = np.eye(len(model.reactions.factors))[list(model.reactions.factor)]
+    arrays: dict[str, Any] = {name: getattr(data, name) for name in ("levels", "errors", "benchmarks")}
+    arrays["factor"] = np.eye(len(model.reactions.factors))[list(model.reactions.factor)]
     if model.shifts is not None and model.shifts.freedom:
-        found |= {"within": members(data)[1], "freedom": float(model.shifts.freedom)}
-    return found
+        arrays |= {"within": members(data)[1], "freedom": float(model.shifts.freedom)}
+    return arrays
 
 
 def own_terms(model: Collapsed) -> Array:

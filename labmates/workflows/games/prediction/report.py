@@ -42,8 +42,8 @@ def predict_outcomes(
     """
     found = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
     useful = usefulness(found)
-    told = watch or (lambda _: None)
-    fits = [_fits(one, forms, draws, seed, check, told) for one in outcomes]
+    notify = watch or (lambda _: None)
+    fits = [_fits(one, forms, draws, seed, check, notify) for one in outcomes]
     p_holm = _adjusted([one for one, _ in fits], forms)
     return [
         _result(one, mine, checks, p_values, found[one.outcome][1], useful[one.outcome])
@@ -52,16 +52,16 @@ def predict_outcomes(
 
 
 def _fits(
-    one: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
+    assembled: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
 ) -> tuple[dict[Form, PredictionFit], dict[Form, Posterior]]:
     fits: dict[Form, PredictionFit] = {}
     checks: dict[Form, Posterior] = {}
     for form in forms:
-        watch(f"{one.outcome}: the form {form}")
-        fits[form] = fit_prediction(one.data, form, draws=draws, seed=seed)
+        watch(f"{assembled.outcome}: the form {form}")
+        fits[form] = fit_prediction(assembled.data, form, draws=draws, seed=seed)
         if check:
-            watch(f"{one.outcome}: the form {form} by NUTS")
-            checks[form] = fit_nuts(one.data, form, seed=seed)
+            watch(f"{assembled.outcome}: the form {form} by NUTS")
+            checks[form] = fit_nuts(assembled.data, form, seed=seed)
     return fits, checks
 
 
@@ -69,23 +69,23 @@ def _adjusted(
     fits: Sequence[Mapping[Form, PredictionFit]], forms: Sequence[Form]
 ) -> list[dict[Form, dict[str, float]]]:
     """Holm's p of each outcome's effects by form: for all games and outcomes; so for other kinds."""
-    found: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
+    p_holm: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
     for form in forms:
         for kind in ("games", "controls", "columns"):
             effects = [(place, name) for place, one in enumerate(fits) for name in getattr(one[form].data, kind)]
             p_values = adjusted([(fits[place][form].posterior, name) for place, name in effects])
             for (place, name), p in zip(effects, p_values, strict=True):
-                found[place][form][name] = p
-    return found
+                p_holm[place][form][name] = p
+    return p_holm
 
 
 def _result(
-    one: Assembled,
+    assembled: Assembled,
     fits: Mapping[Form, PredictionFit],
     checks: Mapping[Form, Posterior],
     p_holm: Mapping[Form, Mapping[str, float]],
-    found: Evidence,
+    tests: Evidence,
     useful: Usefulness,
 ) -> OutcomeResult:
-    said = (useful.sentence, *verdict(one.outcome, fits, found, p_holm, useful.p_holm))
-    return OutcomeResult(one, fits, checks, found, useful, p_holm, said)
+    sentences = (useful.sentence, *verdict(assembled.outcome, fits, tests, p_holm, useful.p_holm))
+    return OutcomeResult(assembled, fits, checks, tests, useful, p_holm, sentences)

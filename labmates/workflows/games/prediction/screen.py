@@ -102,16 +102,16 @@ def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
             parse_model(lab.catalog.name_of(reference))
     material = params.material(lab.runs, _variant(lab))
     screening = Screening(material, params.choice(), params.spec, params.outcomes, seed=params.draws_seed)
-    found: list[Screened] = []
+    screened: list[Screened] = []
     several = len(set(params.models)) > 1
     for reference in dict.fromkeys(params.models):
         model = lab.catalog.name_of(reference)
         taken = _taken(lab, params, material, screening.games(), model, reference)
         if taken.levels:
-            found.append(screening.of(model, taken.levels))
-            yield _result(found[-1], taken, several=several)
+            screened.append(screening.of(model, taken.levels))
+            yield _result(screened[-1], taken, several=several)
     if several:
-        yield Result([screening_table(found)], objects=())
+        yield Result([screening_table(screened)], objects=())
 
 
 def _variant(lab: Lab) -> dict[str, str]:

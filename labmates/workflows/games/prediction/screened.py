@@ -200,13 +200,13 @@ class Screening:
 
     def games(self) -> list[str]:
         """The games that a profile needs."""
-        found = [game for outcome in self._outcomes for game in self._assembled(outcome, "").data.games]
-        return list(dict.fromkeys(found))
+        games = [game for outcome in self._outcomes for game in self._assembled(outcome, "").data.games]
+        return list(dict.fromkeys(games))
 
     def of(self, model: str, levels: Sequence[Level]) -> Screened:
         """Predict the outcomes of a model."""
         known = self._material.traits([model]).get(model)
-        studies, forecasts, standings, observed, found = {}, {}, {}, {}, {}
+        studies, forecasts, standings, observed, tested = {}, {}, {}, {}, {}
         doubts: list[str] = []
         for outcome in self._outcomes:
             whole = self._assembled(outcome, "")
@@ -218,7 +218,7 @@ class Screening:
             fit = self._fit(outcome, model if inside else "", study)
             new = candidate(model, levels, known, study)
             studies[outcome] = study
-            found[outcome] = study.data, self._tested(outcome, model if inside else "", study)
+            tested[outcome] = study.data, self._tested(outcome, model if inside else "", study)
             forecasts[outcome] = forecast(fit, new, outcome, seed=self._seed)
             standings[outcome] = standing(study.data, new)
             doubts += [f"{outcome}: {text}" for text in fit.warnings]
@@ -227,7 +227,7 @@ class Screening:
             self._form,
             self._material.told,
             studies,
-            usefulness(found),
+            usefulness(tested),
             forecasts,
             standings,
             observed,
@@ -239,8 +239,8 @@ class Screening:
         if (outcome, without) not in self._studies:
             levels = [one for one in self._material.levels if one.model != without]
             runs = [one for one in self._material.observations if one.model != without]
-            found = assemble(outcome, levels, runs, self._material.traits(), self._choice)
-            self._studies[outcome, without] = found
+            assembled = assemble(outcome, levels, runs, self._material.traits(), self._choice)
+            self._studies[outcome, without] = assembled
         return self._studies[outcome, without]
 
     def _tested(self, outcome: str, without: str, study: Assembled) -> Evidence:

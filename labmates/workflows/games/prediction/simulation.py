@@ -98,10 +98,10 @@ def printed(outcome: str) -> dict[str, float]:
     """
     if outcome not in PUBLISHED:
         return {}
-    one = PUBLISHED[outcome]
-    games, controls = zip(GAMES, one.games, strict=True), zip(CONTROLS, one.controls, strict=True)
-    columns = [pair for pair in zip(COLUMNS, one.columns, strict=True) if pair[0] != "visibility: team"]
-    return {INTERCEPT: one.intercept, **dict(games), **dict(controls), **dict(columns), NOISE: one.noise}
+    published = PUBLISHED[outcome]
+    games, controls = zip(GAMES, published.games, strict=True), zip(CONTROLS, published.controls, strict=True)
+    columns = [pair for pair in zip(COLUMNS, published.columns, strict=True) if pair[0] != "visibility: team"]
+    return {INTERCEPT: published.intercept, **dict(games), **dict(controls), **dict(columns), NOISE: published.noise}
 
 
 @dataclass(frozen=True)
@@ -234,14 +234,14 @@ def _between(rng: np.random.Generator, world: World, *shape: int) -> Array:
 
 
 def _reactions(rng: np.random.Generator, world: World, columns: Array, model_of: Places) -> Array:
-    found = np.zeros(len(columns))
+    reactions = np.zeros(len(columns))
     for factor, deviation in world.reactions.items():
         values = columns[:, [at for at, name in enumerate(FACTORS) if name == factor]]
         if values.shape[1] > 1:
             values = np.column_stack([1 - values.sum(axis=1), values])
         own = deviation * _between(rng, world, model_of.max() + 1, values.shape[1])
-        found += (values * own[model_of]).sum(axis=1)
-    return found
+        reactions += (values * own[model_of]).sum(axis=1)
+    return reactions
 
 
 def _on_data_sets(

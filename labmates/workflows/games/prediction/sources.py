@@ -143,16 +143,16 @@ def levels_of_runs(
         Other values than the usual ones for parts of the condition, as text.
     """
     wanted = {**USUAL, **(variant or {})}
-    found: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
+    by_game: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
     left: Counter[str] = Counter()
     for run in runs:
         reason = _no_profile(run, wanted)
         if reason:
             left[reason] += 1
         else:
-            found[run.models[0], run.condition["game"]].append(run)
+            by_game[run.models[0], run.condition["game"]].append(run)
     levels = []
-    for (model, game), mine in found.items():
+    for (model, game), mine in by_game.items():
         values = [run.metrics["level"] for run in mine if "level" in run.metrics]
         failed = sum(run.metrics.get("failed_decision_rate", 0.0) for run in mine) / len(mine)
         if not values:
@@ -225,8 +225,8 @@ def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[
             events = store.scores(run.id)
             scores = {(score.judge, score.metric): score.intended for score in events}
             versions = {score.judge: score.version.partition("+")[0] for score in events}
-            told = [score.readable for score in events if score.readable is not None]
-            yield run, scores, versions, not told or told[-1]
+            readable = [score.readable for score in events if score.readable is not None]
+            yield run, scores, versions, not readable or readable[-1]
 
     return _of_teams(scored())
 
@@ -234,14 +234,14 @@ def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[
 def _of_teams(
     scored: Iterable[tuple[RunRecord, Scores, Mapping[str, str], bool]],
 ) -> tuple[list[Observation], list[LeftOut]]:
-    found, left = [], Counter[str]()
+    observations, left = [], Counter[str]()
     for run, scores, versions, readable in scored:
         if reason := _no_lab_run(run):
             left[reason] += 1
         else:
             condition = {name: value for name, value in run.condition.items() if name not in ("model", "model_for")}
-            found.append(Observation(run.models[0], condition, scores, versions, readable, str(run.seed)))
-    return found, [LeftOut("runs", count, reason) for reason, count in left.items()]
+            observations.append(Observation(run.models[0], condition, scores, versions, readable, str(run.seed)))
+    return observations, [LeftOut("runs", count, reason) for reason, count in left.items()]
 
 
 def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[list[Level], list[LeftOut]]:
@@ -289,12 +289,12 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
         ]
     if "level" not in rows[0]:
         raise UsageError(f"'{path}' needs a column level (a row per simulation), or mean and error")
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    by_game: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows:
         if row["game"]:
-            found[_model(path, row), row["game"]].append(_number(path, row, "level"))
+            by_game[_model(path, row), row["game"]].append(_number(path, row, "level"))
     levels = []
-    for (model, game), values in found.items():
+    for (model, game), values in by_game.items():
         level = mean(values)
         levels.append(Level(model, game, level.value, level.error, level.n))
     return levels
@@ -350,11 +350,11 @@ def _number(path: Path, row: Mapping[str, str], name: str, *, least: float = -ma
     if name not in row:
         raise UsageError(f"'{path}' has no column {name}; it has {', '.join(row)}")
     text = row[name]
-    found = finite(text)
-    if found is None or found < least:
+    number = finite(text)
+    if number is None or number < least:
         more = "" if least == -math.inf else f", {least:g} or more"
         raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_said(row)}")
-    return found
+    return number
 
 
 def _model(path: Path, row: Mapping[str, str]) -> str:

@@ -85,15 +85,15 @@ class OutcomeResult:
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data."""
-        data, one = self.assembled.data, self.assembled
+        data, assembled = self.assembled.data, self.assembled
         return {
-            "outcome": one.outcome,
+            "outcome": assembled.outcome,
             "better_than_mean": self.useful.answer,
             "usefulness": asdict(self.useful),
-            "judge": one.judge,
-            "unit": one.unit,
+            "judge": assembled.judge,
+            "unit": assembled.unit,
             "observations": len(data.outcome),
-            "runs": one.runs,
+            "runs": assembled.runs,
             "models": list(data.models),
             "games": list(data.games),
             "controls": list(data.controls),
@@ -110,8 +110,8 @@ class OutcomeResult:
             "nuts": {form: posterior.json() for form, posterior in self.checks.items()},
             "evidence": asdict(self.evidence),
             "verdict": list(self.verdict),
-            "left_out": [asdict(left) for left in one.left_out],
-            "notes": list(one.notes),
+            "left_out": [asdict(left) for left in assembled.left_out],
+            "notes": list(assembled.notes),
         }
 
 
@@ -139,10 +139,10 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
     ]
     if form != "paper":
         notes.insert(0, "p: sign flips of each model's own effect, over models and for these data sets.")
-    said = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
+    scales = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
     if any(column.heading == "printed" for column in columns):
         notes.append("Printed: in Table 7 of the cooperative-profiles paper, of other runs and scored by a model.")
-    return Table(f"prediction-{form}", TITLES[form], columns, rows, [said, HOLM, *notes])
+    return Table(f"prediction-{form}", TITLES[form], columns, rows, [scales, HOLM, *notes])
 
 
 def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[str, list[str]]]:
@@ -164,41 +164,41 @@ def _is_deviation(name: str) -> bool:
 
 
 def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for result in results:
         outcome = result.assembled.outcome
         if form == "paper" and name in (paper := printed(outcome)):
-            found[f"{outcome}_printed"] = paper[name]
-        one, p_holm = result.fits[form].posterior.summaries.get(name), result.p_holm[form]
-        if one is not None:
-            found |= {
-                outcome: one.mean,
-                f"{outcome}_low": one.low,
-                f"{outcome}_high": one.high,
-                f"{outcome}_sd": one.sd,
-                f"{outcome}_positive": one.positive,
-                f"{outcome}_credible": one.credible and name in p_holm,
+            row[f"{outcome}_printed"] = paper[name]
+        summary, p_holm = result.fits[form].posterior.summaries.get(name), result.p_holm[form]
+        if summary is not None:
+            row |= {
+                outcome: summary.mean,
+                f"{outcome}_low": summary.low,
+                f"{outcome}_high": summary.high,
+                f"{outcome}_sd": summary.sd,
+                f"{outcome}_positive": summary.positive,
+                f"{outcome}_credible": summary.credible and name in p_holm,
                 f"{outcome}_p_holm": p_holm.get(name),
-                f"{outcome}_mark": mark(one.credible and name in p_holm, p_holm.get(name)),
+                f"{outcome}_mark": mark(summary.credible and name in p_holm, p_holm.get(name)),
             }
             if name in result.evidence.signs:
-                found[f"{outcome}_p"] = result.evidence.signs[name].p
+                row[f"{outcome}_p"] = result.evidence.signs[name].p
         else:
-            found[outcome] = None
-    return found
+            row[outcome] = None
+    return row
 
 
 def _drawn(result: OutcomeResult, form: Form) -> str:
-    one = result.fits[form].posterior.diagnostics
-    return f"k-hat {one.k_hat:.2f}, {one.effective:,.0f} effective draws"
+    diagnostics = result.fits[form].posterior.diagnostics
+    return f"k-hat {diagnostics.k_hat:.2f}, {diagnostics.effective:,.0f} effective draws"
 
 
 def predictors_table(results: Sequence[OutcomeResult]) -> Table:
     """Variance inflation and reliability of each predictor, of the first outcome's models."""
-    found = results[0].evidence
+    tests = results[0].evidence
     rows = [
-        {"predictor": label(name), "inflation": value, "reliability": found.reliability.get(name)}
-        for name, value in found.inflation.items()
+        {"predictor": label(name), "inflation": value, "reliability": tests.reliability.get(name)}
+        for name, value in tests.inflation.items()
     ]
     columns = [
         Column("predictor"),
@@ -216,20 +216,20 @@ def rows_frame(outcomes: Sequence[Assembled]) -> pd.DataFrame:
     import pandas as pd
 
     frames = []
-    for one in outcomes:
-        data, place = one.data, one.data.model_of
-        levels = data.levels * one.level_scale.spread + one.level_scale.centre
-        errors = data.errors * one.level_scale.spread
-        known = data.benchmarks * one.control_scale.spread + one.control_scale.centre
-        found: dict[str, Any] = {
-            "outcome": one.outcome,
-            "judge": one.judge,
-            "unit": one.unit,
+    for assembled in outcomes:
+        data, place = assembled.data, assembled.data.model_of
+        levels = data.levels * assembled.level_scale.spread + assembled.level_scale.centre
+        errors = data.errors * assembled.level_scale.spread
+        known = data.benchmarks * assembled.control_scale.spread + assembled.control_scale.centre
+        table: dict[str, Any] = {
+            "outcome": assembled.outcome,
+            "judge": assembled.judge,
+            "unit": assembled.unit,
             "model": [data.models[at] for at in place],
             "value": data.outcome,
         }
-        found |= {name: data.conditions[:, at] for at, name in enumerate(data.columns)}
+        table |= {name: data.conditions[:, at] for at, name in enumerate(data.columns)}
         for at, game in enumerate(data.games):
-            found |= {f"{game}": levels[place, at], f"{game} error": errors[place, at]}
-        frames.append(pd.DataFrame(found | {name: known[place, at] for at, name in enumerate(data.controls)}))
+            table |= {f"{game}": levels[place, at], f"{game} error": errors[place, at]}
+        frames.append(pd.DataFrame(table | {name: known[place, at] for at, name in enumerate(data.controls)}))
     return pd.concat(frames, ignore_index=True)

@@ -100,20 +100,20 @@ def usefulness(found: Mapping[str, tuple[PredictionData, Evidence]]) -> dict[str
     }
 
 
-def _usefulness(outcome: str, data: PredictionData, found: Evidence, p: float) -> Usefulness:
+def _usefulness(outcome: str, data: PredictionData, tests: Evidence, p: float) -> Usefulness:
     answer: Answer = "can't tell"
-    if p < LEVEL and found.r2 is not None and found.r2 > max(found.r2_without or 0.0, 0.0):
+    if p < LEVEL and tests.r2 is not None and tests.r2 > max(tests.r2_without or 0.0, 0.0):
         answer = "yes"
-    elif found.r2_high is not None and found.r2_high < 0 and found.freedom >= LEAST_FREEDOM:
+    elif tests.r2_high is not None and tests.r2_high < 0 and tests.freedom >= LEAST_FREEDOM:
         answer = "no"
     return Usefulness(
         answer,
-        found.permutation.p,
+        tests.permutation.p,
         p,
-        found.r2,
-        found.r2_low,
-        found.r2_high,
-        found.r2_without,
+        tests.r2,
+        tests.r2_low,
+        tests.r2_high,
+        tests.r2_without,
         models_mean(outcome, data),
     )
 
@@ -136,12 +136,12 @@ def models_mean(outcome: str, data: PredictionData) -> Forecast:
     return bounded(Forecast(outcome, float(means.mean()), *ends), data)
 
 
-def bounded(found: Forecast, data: PredictionData) -> Forecast:
+def bounded(forecast: Forecast, data: PredictionData) -> Forecast:
     """A forecast cut off at 0 and 1 where all scores of the study lie between; skill may be negative."""
-    if found.outcome == SKILL or data.outcome.min() < 0 or data.outcome.max() > 1:
-        return found
-    numbers = (found.mean, found.low, found.high, found.run_low, found.run_high)
-    return Forecast(found.outcome, *(min(1.0, max(0.0, number)) for number in numbers))
+    if forecast.outcome == SKILL or data.outcome.min() < 0 or data.outcome.max() > 1:
+        return forecast
+    numbers = (forecast.mean, forecast.low, forecast.high, forecast.run_low, forecast.run_high)
+    return Forecast(forecast.outcome, *(min(1.0, max(0.0, number)) for number in numbers))
 
 
 def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:

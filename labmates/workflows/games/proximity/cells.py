@@ -78,11 +78,11 @@ def collapse(frame: pd.DataFrame, outcome: str, names: Sequence[str]) -> Cells:
     """
     keys = ["model", "game", "condition", *names]
     grouped = frame.groupby(keys, sort=True, observed=True)
-    found = grouped[outcome].agg(count="size", mean="mean").reset_index()
+    cells = grouped[outcome].agg(count="size", mean="mean").reset_index()
     away = frame[outcome] - grouped[outcome].transform("mean")
-    found["squares"] = (away**2).groupby([frame[key] for key in keys], sort=True, observed=True).sum().to_numpy()
+    cells["squares"] = (away**2).groupby([frame[key] for key in keys], sort=True, observed=True).sum().to_numpy()
     families = frame.drop_duplicates("model").set_index("model")["family"]
-    return cells_of(found.assign(family=found["model"].map(families)), names)
+    return cells_of(cells.assign(family=cells["model"].map(families)), names)
 
 
 def cells_of(frame: pd.DataFrame, names: Sequence[str]) -> Cells:

@@ -106,12 +106,12 @@ def _deviation(fit: Fit, name: str) -> Array:
 def _within(cells: Cells, noise: Array) -> Array:
     """The log density of simulations around the means of their cells, given the means, shape (s, cells)."""
     freedom = cells.count - 1
-    found = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
-    return np.asarray(found - 0.5 * cells.squares / (noise**2)[:, None])
+    density = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
+    return np.asarray(density - 0.5 * cells.squares / (noise**2)[:, None])
 
 
 def _labels(cells: Cells) -> tuple[str, ...]:
-    told = []
+    labels = []
     for at, model in enumerate(cells.model):
         game = cells.games[int(cells.block[at] % len(cells.games))]
         values = [
@@ -119,8 +119,8 @@ def _labels(cells: Cells) -> tuple[str, ...]:
             for name, value in zip(cells.names, cells.predictors[at], strict=True)
             if name in ("cot", "tom", "group_size", "standard") and value
         ]
-        told.append(", ".join([cells.models[model], game, *values]))
-    return tuple(told)
+        labels.append(", ".join([cells.models[model], game, *values]))
+    return tuple(labels)
 
 
 def _parameters(fit: Fit, rng: np.random.Generator) -> dict[str, Parameter]:
@@ -131,12 +131,12 @@ def _parameters(fit: Fit, rng: np.random.Generator) -> dict[str, Parameter]:
         Kind("beta", model.cells.names, Prior(0.0, priors.coefficient_sd), "predictor"),
         Kind("sigma", deviations, Prior(0.0, priors.component_sd, positive=True), "component", model.deviations),
     ]
-    found = {kind.key: kind.parameter(posterior, rng) for kind in kinds}
+    parameters = {kind.key: kind.parameter(posterior, rng) for kind in kinds}
     if FAMILY in model.components:
         families = posterior.columns([FAMILY_PREFIX + name for name in model.cells.families])
-        spread = found["sigma"].prior[:, [model.deviations.index(FAMILY)]]
+        spread = parameters["sigma"].prior[:, [model.deviations.index(FAMILY)]]
         prior = spread * rng.standard_normal(families.shape)
-        found["family"] = Parameter("family_name", model.cells.families, families, prior, None)
+        parameters["family"] = Parameter("family_name", model.cells.families, families, prior, None)
     r2 = posterior.columns([R_SQUARED])
-    found["r2"] = Parameter("", (), r2, np.full_like(r2, np.nan), None)
-    return found
+    parameters["r2"] = Parameter("", (), r2, np.full_like(r2, np.nan), None)
+    return parameters

@@ -87,14 +87,14 @@ def fit(
     model = MixedModel(cells, components, priors or Priors())
     try:
         with one_thread():
-            found = sample(model.target, draws=draws, seed=seed)
-            coefficients, families = model.draw(found.points, np.random.default_rng([seed, 1]))
+            sampled = sample(model.target, draws=draws, seed=seed)
+            coefficients, families = model.draw(sampled.points, np.random.default_rng([seed, 1]))
     except ValueError as error:  # next to no noise: variances differ by more than numbers can hold
         raise _no_noise(specification) from error
     everything = np.column_stack(
-        [coefficients, families, found.points, r_squared(model, coefficients, families, found.points)]
+        [coefficients, families, sampled.points, r_squared(model, coefficients, families, sampled.points)]
     )
-    return Fit(specification, from_sample(parameters(model), everything, found), model, notes)
+    return Fit(specification, from_sample(parameters(model), everything, sampled), model, notes)
 
 
 def parameters(model: MixedModel) -> tuple[str, ...]:

@@ -252,17 +252,17 @@ class MixedModel:
     @cached_property
     def _counted_by_model(self) -> Array:
         """Moments of each model, every row counting once."""
-        found = []
+        moments = []
         for at in range(len(self.cells.models)):
             where = self.cells.model == at
             mine = self._values[where]
-            found.append(mine.T @ (mine * self.cells.count[where, None]))
-        return np.array(found)
+            moments.append(mine.T @ (mine * self.cells.count[where, None]))
+        return np.array(moments)
 
     @cached_property
     def _pieces(self) -> list[tuple[slice, Array, Array]]:
         """For each model its cells, and what their weights are multiplied with to give moments and sums per game."""
-        found = []
+        pieces = []
         wide = self.width + 1
         for at in range(len(self.cells.models)):
             first, last = np.searchsorted(self.cells.model, [at, at + 1])
@@ -271,8 +271,8 @@ class MixedModel:
             blocks = np.unique(self.cells.block[first:last], return_inverse=True)[1]
             member = np.eye(blocks.max() + 1)[blocks]
             sums = (member[:, :, None] * mine[:, None, :]).reshape(len(mine), -1)
-            found.append((slice(first, last), products, sums))
-        return found
+            pieces.append((slice(first, last), products, sums))
+        return pieces
 
     @cached_property
     def _family_of(self) -> Mapping[int, int]:

@@ -151,11 +151,11 @@ def _row_of_run(run: RunRecord, traits: KnownModel) -> dict[str, Any]:
 
 def _measures(given: Mapping[str, float]) -> dict[str, float]:
     """Cooperation, efficiency and the paper's proximity, each from its opposite where only that is given."""
-    found = {}
+    measures = {}
     for name, distance in _DISTANCES.items():
-        found[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]
+        measures[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]
     proximity = given["pareto_proximity"]
-    return {**found, "pareto_proximity": 1.0 - found["cooperation"] if math.isnan(proximity) else proximity}
+    return {**measures, "pareto_proximity": 1.0 - measures["cooperation"] if math.isnan(proximity) else proximity}
 
 
 def _row_of_line(line: Mapping[str, str], traits: KnownModel, where: str) -> dict[str, Any]:

@@ -146,8 +146,8 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
     prepared, cells = report.prepared, report.prepared.cells
     outcome = OUTCOMES[prepared.outcome].replace("_", " ")
     columns = []
-    for one in report.fits:
-        name = one.specification
+    for fit_ in report.fits:
+        name = fit_.specification
         columns += [
             Column(name, "β", "+.3f", group=name, marked=f"{name}_mark"),
             Column(name, "95 % CI", "+.3f", shows="interval", group=name),
@@ -163,13 +163,13 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
         notes.append("Printed: of the cooperative-profiles paper, whose data were other runs.")
     first = [Column("category", once=True), Column("predictor")]
     rows = [{**row, "printed": printed.get(row["parameter"])} if printed else row for row in _rows(report)]
-    found = [
+    tables = [
         Table("coefficients", f"Regression of {outcome}", [*first, *columns], rows, notes),
     ]
     if len(cells.families) > 1:
         rows = [_row(report, "Family", FAMILY_PREFIX + name, name) for name in cells.families]
-        found.append(Table("families", "Family intercepts", [Column("predictor", "family"), *columns[:many]], rows))
-    return found
+        tables.append(Table("families", "Family intercepts", [Column("predictor", "family"), *columns[:many]], rows))
+    return tables
 
 
 def printed_coefficients(prepared: Prepared) -> Mapping[str, float]:
@@ -193,18 +193,18 @@ def _rows(report: ProximityReport) -> Iterator[dict[str, Any]]:
 def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[str, Any]:
     row: dict[str, Any] = {"category": category, "predictor": text, "parameter": name}
     for one in report.fits:
-        found = one.posterior.summaries.get(name)
+        summary = one.posterior.summaries.get(name)
         effect = name not in (R_SQUARED,) and not name.startswith(DEVIATION)
         spec, p_holm = one.specification, report.p_holm[one.specification]
         row |= {
-            spec: None if found is None else found.mean,
-            f"{spec}_sd": None if found is None else found.sd,
-            f"{spec}_low": None if found is None else found.low,
-            f"{spec}_high": None if found is None else found.high,
-            f"{spec}_positive": None if found is None or not effect else found.positive,
-            f"{spec}_credible": None if found is None or not effect else found.credible,
+            spec: None if summary is None else summary.mean,
+            f"{spec}_sd": None if summary is None else summary.sd,
+            f"{spec}_low": None if summary is None else summary.low,
+            f"{spec}_high": None if summary is None else summary.high,
+            f"{spec}_positive": None if summary is None or not effect else summary.positive,
+            f"{spec}_credible": None if summary is None or not effect else summary.credible,
             f"{spec}_p_holm": p_holm.get(name),
-            f"{spec}_mark": mark(found is not None and found.credible and name in p_holm, p_holm.get(name)),
+            f"{spec}_mark": mark(summary is not None and summary.credible and name in p_holm, p_holm.get(name)),
         }
     return row
 

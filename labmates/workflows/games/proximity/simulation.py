@@ -108,14 +108,14 @@ def proximity_design(models: Sequence[KnownModel], *, rows: int = ROWS) -> pd.Da
     """
     import pandas as pd
 
-    found = []
-    for one in models:
+    rows_of_cells = []
+    for model in models:
         for game, sizes in GROUP_SIZES.items():
             cells = [("canonical", "none", 5), ("cot", "cot", 5), ("tom", "tom", 5), ("payoffs", "none", 5)]
             cells += [(f"size {size}", "none", size) for size in sizes if size != 5]
-            found += [(one.name, one.family, one.size, one.thinking, game, *cell) for cell in cells]
+            rows_of_cells += [(model.name, model.family, model.size, model.thinking, game, *cell) for cell in cells]
     columns = ["model", "family", "size", "thinking", "game", "condition", "reasoning", "group_size"]
-    frame = pd.DataFrame(found, columns=columns).assign(framing="standard")
+    frame = pd.DataFrame(rows_of_cells, columns=columns).assign(framing="standard")
     swept = ~frame["condition"].isin(["canonical", "payoffs"])
     per_cell = max(2, round(_SIMULATIONS * rows / ROWS))
     usual = len(models) * len(GROUP_SIZES)

@@ -47,43 +47,43 @@ def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -
     by_name = {one.specification: one for one in fits}
     main = by_name.get("robust", fits[0])
     names = main.cells.names
-    told = [name for name in _WHAT if name in names] + [name for name in names if name.startswith(PREFIX)]
-    found = [_of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in told]
+    predictors = [name for name in _WHAT if name in names] + [name for name in names if name.startswith(PREFIX)]
+    sentences = [_of_predictor(name, main, by_name.get("paper"), beside, outcome) for name in predictors]
     if main.specification == "paper":
-        found.append(
+        sentences.append(
             "These intervals are of the paper's specification, which takes simulations of one model for independent: "
             "they are far too narrow wherever models differ beyond the predictors. Fit the robust one (--spec robust)."
         )
-    return [*found, *_limits(main, beside)]
+    return [*sentences, *_limits(main, beside)]
 
 
 def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outcome: str) -> str:
-    one = main.posterior.summaries[name]
+    summary = main.posterior.summaries[name]
     test = beside.tests.get(name)
     adjusted = beside.p_holm.get(name)
     p = f"; over {test.units} models p = {test.p:.2g} ({adjusted:.2g} after Holm's adjustment)" if test else ""
-    what = f"{_WHAT.get(name, label(name))}: {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]{p}."
-    if one.credible:
-        return f"{what} {_direction(one, outcome)}{_doubt(adjusted)}"
-    if max(abs(one.low), abs(one.high)) <= MATTERS:
-        said = f"No effect as large as {MATTERS} either way."
+    what = f"{_WHAT.get(name, label(name))}: {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}]{p}."
+    if summary.credible:
+        return f"{what} {_direction(summary, outcome)}{_doubt(adjusted)}"
+    if max(abs(summary.low), abs(summary.high)) <= MATTERS:
+        text = f"No effect as large as {MATTERS} either way."
     else:
-        said = "The data can't tell: effects that matter, of either sign or none at all, fit them."
-        if min(abs(one.low), abs(one.high)) <= MATTERS:
-            way = "up" if one.high > MATTERS else "down"
-            said = f"The data can't tell whether there is none, or one that matters, {way}."
+        text = "The data can't tell: effects that matter, of either sign or none at all, fit them."
+        if min(abs(summary.low), abs(summary.high)) <= MATTERS:
+            way = "up" if summary.high > MATTERS else "down"
+            text = f"The data can't tell whether there is none, or one that matters, {way}."
     if paper is not None and paper is not main and paper.posterior.summaries[name].credible:
-        said += (
+        text += (
             " The paper's specification calls it credible, since it takes simulations of one model for independent "
             "evidence."
         )
-    return f"{what} {said}"
+    return f"{what} {text}"
 
 
-def _direction(one: Summary, outcome: str) -> str:
-    better = one.mean < 0 if outcome == "proximity" else one.mean > 0
+def _direction(summary: Summary, outcome: str) -> str:
+    better = summary.mean < 0 if outcome == "proximity" else summary.mean > 0
     way = "Nearer to the optimum" if better else "Nearer to the equilibrium"
-    size = "" if max(abs(one.low), abs(one.high)) > MATTERS else f", though by less than {MATTERS}"
+    size = "" if max(abs(summary.low), abs(summary.high)) > MATTERS else f", though by less than {MATTERS}"
     return f"{way}{size}."
 
 
@@ -95,21 +95,21 @@ def _doubt(p: float | None) -> str:
 
 def _limits(main: Fit, beside: Checks) -> list[str]:
     cells = main.cells
-    found = []
+    sentences = []
     about = about_models(cells.names)
     if len(cells.models) < FEW_MODELS:
-        found.append(
+        sentences.append(
             f"{len(cells.models)} models are few: what is said of models (size, thinking, family) rests on them alone, "
             "however many simulations there are. More models help, more simulations do not."
         )
     if beside.left_out_r2 is not None and beside.left_out_r2 <= 0 and about:
-        found.append(
+        sentences.append(
             f"{', '.join(map(label, about))} do not predict a model that was left out (R² {beside.left_out_r2:.2f}): "
             "the mean of the others is as good a guess."
         )
     inflated = [name for name, value in beside.inflation.items() if value > _INFLATED]
     if inflated:
-        found.append(
+        sentences.append(
             f"{', '.join(map(label, inflated))} go together in these models (variance inflation "
             f"{max(beside.inflation.values()):.1f}): "
             "their effects can hardly be told apart."
@@ -117,5 +117,7 @@ def _limits(main: Fit, beside: Checks) -> list[str]:
     levers = {model: value for model, value in beside.leverage.items() if value > _LEVER}
     if levers and about:
         named = ", ".join(f"{model} ({value:.2f})" for model, value in levers.items())
-        found.append(f"Much rests on single models (leverage above {_LEVER}): {named}. See what is left without them.")
-    return found
+        sentences.append(
+            f"Much rests on single models (leverage above {_LEVER}): {named}. See what is left without them."
+        )
+    return sentences
