@@ -20,7 +20,8 @@ from scipy import stats
 
 from labmates.stats import intervals
 from labmates.stats.coefficients import Floats, concordance, pearson
-from labmates.stats.intervals import ANY, AT_MOST_ONE, COUNT, SHARE, Domain, Estimate
+from labmates.stats.domains import ANY, AT_MOST_ONE, COUNT, SHARE, Domain
+from labmates.stats.intervals import Estimate
 from labmates.workflows.agreement import coefficients_over_models
 
 RUNS = (2, 3, 5, 10, 20)

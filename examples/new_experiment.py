@@ -16,8 +16,8 @@ from labmates.models.orders import Order
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.events import DecisionEvent, PayoffEvent
+from labmates.stats.domains import SHARE, Domain
 from labmates.stats.figures import Drawing, new_figure
-from labmates.stats.intervals import SHARE, Domain
 from labmates.stats.tables import Table
 from labmates.studies.conformance import check_experiment
 from labmates.workflows import playing

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
+from labmates.stats.domains import ANY, Domain, Domains, unknown
 from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure
-from labmates.stats.intervals import ANY, Domain, Domains, Estimate, means, notes, unknown
+from labmates.stats.intervals import Estimate, means, notes
 from labmates.stats.tables import MISSING, Column, Table
 from labmates.workflows.experiment import EXPERIMENTS
 

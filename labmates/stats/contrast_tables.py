@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.contrasts import Contrast
 from labmates.stats.figures import GREY, Drawing, look, new_figure
-from labmates.stats.intervals import SIGNIFICANT, mark, notes
+from labmates.stats.intervals import notes
+from labmates.stats.multiplicity import SIGNIFICANT, mark
 from labmates.stats.tables import Column, Table
 
 if TYPE_CHECKING:

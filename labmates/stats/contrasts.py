@@ -13,7 +13,10 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from labmates.stats.intervals import ANY, Domain, Estimate, Sample, against_zero, combination, holm, pooled
+from labmates.stats.domains import ANY, Domain
+from labmates.stats.intervals import Estimate, against_zero, combination
+from labmates.stats.multiplicity import holm
+from labmates.stats.samples import Sample, pooled
 
 
 @dataclass(frozen=True)

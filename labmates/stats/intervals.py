@@ -14,78 +14,24 @@ Measured coverage: ``python -m benchmarks.coverage --experiment intervals``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from labmates.stats.tables import ADJUSTED, CREDIBLE
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from labmates.stats.domains import ANY, ROUNDING, Domain, Scale
+from labmates.stats.samples import Sample, pooled
 
 LEVEL: Final = 0.95
 RESAMPLES: Final = 20_000
-FEW: Final = 10
-"""Cells with fewer values than this borrow from the variances of others."""
-LEAST_CELLS: Final = 10
-"""Fewer cells than this say too little of how alike variances are (coverage at 4 cells of 3 values: .90 to .93)."""
 LEAST_CLUSTERS: Final = 3
 ONE: Final = "one value"
 EQUAL: Final = "equal values"
 GAFFKE: Final = "Gaffke, range only"
-
-_EQUAL = 1e-12
 _UNSEEN_SKEW = {2: 1.5, 3: 1.15, 4: 1.1}
 """The widening of intervals of so few unbounded values: they hardly show skewness (coverage .91 without)."""
 _REACH = 0.5
 """How much further an end without a bound is moved, per unit of skewness over the root of n (coverage .90 without)."""
-_AT_END = 1e-3
-"""Values as near as this to an end of their range, relative to its width, lie at the end."""
-_PILE = 0.25
-"""With this share of the values at one end the interval is Gaffke's (coverage of t for beta(.95, .05): .60 to .85)."""
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The values that an outcome can take.
-
-    Attributes
-    ----------
-    low, high
-        The ends; infinite where there is none.
-    unit
-        For an outcome without ends, a size in which outcomes of different cells can be compared.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    unit: float = 1.0
-
-    def difference(self) -> Domain:
-        """The values that the difference of two such outcomes can take."""
-        return Domain(self.low - self.high, self.high - self.low)
-
-    def holding(self, low: float, high: float) -> Domain:
-        """The same domain, extended to values that lie outside."""
-        return replace(self, low=min(self.low, low), high=max(self.high, high))
-
-
-ANY: Final = Domain()
-SHARE: Final = Domain(0.0, 1.0)
-COUNT: Final = Domain(0.0)
-CORRELATION: Final = Domain(-1.0, 1.0)
-AT_MOST_ONE: Final = Domain(high=1.0)
-"""Skill: 1 for the truth, 0 for a guess, without a lower end."""
-Domains = Callable[[Mapping[str, Any]], Mapping[str, Domain]]
-"""Returns the domains of metrics, by name, in runs of a condition."""
-
-
-def unknown(condition: Mapping[str, Any]) -> Mapping[str, Domain]:
-    """No domains."""
-    del condition
-    return {}
 
 
 @dataclass(frozen=True)
@@ -205,7 +151,7 @@ def interval(
     method
         What to call it.
     """
-    scale = _Scale.of(domain, value)
+    scale = Scale.of(domain, value)
     if not error > 0 or scale is None:
         return Estimate(value, error, None, None, n, df, reason=EQUAL)
     half = quantile(df) * error * scale.slope
@@ -218,7 +164,7 @@ def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, me
 
     Nothing is lost by cutting, since the truth lies in the domain.
     """
-    if not error > _EQUAL:
+    if not error > ROUNDING:
         return Estimate(value, error, None, None, n, df, reason=EQUAL)
     half = quantile(df) * error
     low, high = max(domain.low, value - half), min(domain.high, value + half)
@@ -244,93 +190,18 @@ def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> E
     m = len(left_out)
     if m < LEAST_CLUSTERS:
         return Estimate(value, None, None, None, m, reason=f"needs {LEAST_CLUSTERS} models")
-    scale, others = _Scale.of(domain, value), [_Scale.of(domain, one) for one in left_out]
+    scale, others = Scale.of(domain, value), [Scale.of(domain, one) for one in left_out]
     places = [other.place for other in others if other is not None and math.isfinite(other.place)]
     if scale is None:
         return Estimate(value, 0.0, None, None, m, reason="at the end of its range")
     if len(places) < m:
         return Estimate(value, None, None, None, m, reason="undefined without some model")
     error = math.sqrt(math.fsum((place - scale.place) ** 2 for place in places))
-    if error <= _EQUAL:
+    if error <= ROUNDING:
         return Estimate(value, 0.0, None, None, m, reason="equal without any model")
     half = quantile(m - 1) * error
     low, high = scale.back(scale.place - half), scale.back(scale.place + half)
     return Estimate(value, error / scale.slope, low, high, m, m - 1, _named("jackknife over models, t", scale))
-
-
-@dataclass(frozen=True)
-class Advantage:
-    """By how much one mean exceeds the largest of others, with its 95 % interval and a one-sided p.
-
-    Attributes
-    ----------
-    p
-        Against the hypothesis that there is no advantage; None where all values of each group are equal.
-    """
-
-    difference: Estimate
-    p: float | None
-
-
-def advantage(
-    first: Sequence[float], others: Sequence[Sequence[float]], domain: Domain = ANY, *, seed: int = 0
-) -> Advantage:
-    """The advantage of the mean of `first` over the largest mean of `others`.
-
-    Each group is resampled by itself. Degrees of freedom are those of `first` and the group with the largest mean.
-
-    Parameters
-    ----------
-    first
-        Independent values, for instance the means of tournaments.
-    others
-        The groups that it is compared with.
-    domain
-        Of the difference.
-
-    Raises
-    ------
-    ValueError
-        If a group has fewer than two values.
-    """
-    n = min(len(first), *map(len, others))
-    if n < 2:
-        raise ValueError("each group needs two values or more")
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    resampled = _resampled(first, rng) - np.max([_resampled(other, rng) for other in others], axis=0)
-    largest = max(others, key=lambda other: float(np.mean(other)))
-    difference, error = float(np.mean(first) - np.mean(largest)), float(resampled.std())
-    df = len(first) + len(largest) - 2
-    if error <= _EQUAL:
-        return Advantage(Estimate(difference, 0.0, None, None, n, df, reason=EQUAL), None)
-    bootstrapped = interval(difference, error, df, domain, n=n, method="bootstrap, t")
-    return Advantage(bootstrapped, 1 - probability(difference / error, df))
-
-
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P values adjusted for several tests (Holm 1979): the chance of any false finding stays at its level.
-
-    None stays None, and counts as no test.
-    """
-    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
-    adjusted: list[float | None] = [None] * len(p_values)
-    highest = 0.0
-    for rank, (p, place) in enumerate(tested):
-        highest = max(highest, min(1.0, (len(tested) - rank) * p))
-        adjusted[place] = highest
-    return adjusted
-
-
-SIGNIFICANT: Final = 0.05
-
-
-def mark(leaves_out_zero: bool, p_holm: float | None) -> str:
-    """The mark of an effect: a dagger where its interval leaves 0 out, a double one where Holm's p is small."""
-    if not leaves_out_zero:
-        return ""
-    return ADJUSTED if p_holm is not None and p_holm < SIGNIFICANT else CREDIBLE
 
 
 def against_zero(given: Estimate, domain: Domain) -> float | None:
@@ -340,7 +211,7 @@ def against_zero(given: Estimate, domain: Domain) -> float | None:
     """
     if given.low is None or given.high is None or given.df is None:
         return None
-    scales = [_Scale.of(domain, value) for value in (given.low, given.value, 0.0, given.high)]
+    scales = [Scale.of(domain, value) for value in (given.low, given.value, 0.0, given.high)]
     places = [scale.place for scale in scales if scale is not None]
     if len(places) < len(scales) or not places[3] > places[0]:
         return None
@@ -392,104 +263,9 @@ def _span(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """The scale on which an interval is symmetric, at one place.
-
-    Attributes
-    ----------
-    place, slope, bend
-        The value on the scale, its derivative there, and the second derivative over the first.
-    spread
-        How the variance of a value depends on its mean, up to a factor: that of a binomial or a Poisson variable.
-    open
-        The sides without a bound: -1 is below, 1 above.
-    """
-
-    name: str
-    place: float
-    slope: float
-    bend: float
-    spread: float
-    open: tuple[int, ...]
-    back: Callable[[float], float]
-
-    @classmethod
-    def of(cls, domain: Domain, value: float) -> _Scale | None:
-        """The scale of a domain at a value; None at an end of the domain."""
-        over, under = value - domain.low, domain.high - value
-        if math.isinf(over) and math.isinf(under):
-            return cls("", value, 1.0, 0.0, domain.unit**2, (-1, 1), lambda place: place)
-        # So near to an end, rounding is all that is left.
-        if not min(over, under) > _EQUAL * max(1.0, abs(value)):
-            return None
-        if math.isinf(under):
-            return cls("log", math.log(over), 1 / over, -1 / over, over, (1,), lambda place: domain.low + _exp(place))
-        if math.isinf(over):
-            return cls(
-                "log", -math.log(under), 1 / under, 1 / under, under, (-1,), lambda place: domain.high - _exp(-place)
-            )
-        width = domain.high - domain.low
-
-        def back(place: float) -> float:
-            share = 1 / (1 + _exp(-place)) if place >= 0 else _exp(place) / (1 + _exp(place))
-            return domain.low + width * share
-
-        slope, bend = width / (over * under), 1 / under - 1 / over
-        return cls("logit", math.log(over / under), slope, bend, over * under, (), back)
-
-
-def _exp(place: float) -> float:
-    return math.exp(min(place, 700.0))
-
-
-def _named(method: str, scale: _Scale, pooled_over: int = 0) -> str:
+def _named(method: str, scale: Scale, pooled_over: int = 0) -> str:
     where = f" on the {scale.name} scale" if scale.name else ""
     return f"{method}{where}{f', variances pooled over {pooled_over} cells' if pooled_over else ''}"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Independent values of one outcome, as far as an interval needs them.
-
-    Attributes
-    ----------
-    skewness
-        Adjusted for few values; 0 for fewer than three.
-    pooled
-        How many cells its variance was pooled over; 0 if it is its own.
-    piled
-        The values themselves where many lie at an end of their range, else none.
-    """
-
-    n: int
-    mean: float
-    variance: float
-    skewness: float
-    df: float
-    domain: Domain
-    pooled: int = 0
-    piled: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, values: Sequence[float], domain: Domain) -> Sample:
-        """The sample of some values; the domain is extended where they lie outside."""
-        n = len(values)
-        if not n:
-            raise ValueError("a mean needs a value or more")
-        low, high = float(min(values)), float(max(values))
-        mean = math.fsum(values) / n
-        domain = domain.holding(low, high)
-        # Differences whose squares are no numbers any more are none.
-        squares = math.fsum((value - mean) ** 2 for value in values)
-        if n < 2 or high - low <= _EQUAL * max(abs(low), abs(high)) or squares == 0:
-            return cls(n, mean, 0.0, 0.0, n - 1, domain)
-        skewness, spread = 0.0, math.sqrt(squares / n)
-        if n > 2 and spread > 0:
-            cubes = math.fsum(((value - mean) / spread) ** 3 for value in values)
-            skewness = cubes / n * math.sqrt(n * (n - 1)) / (n - 2)
-        piled = tuple(values) if _piled(values, domain) else ()
-        return cls(n, mean, squares / (n - 1), skewness, n - 1, domain, piled=piled)
 
 
 def estimate(cell: Sample) -> Estimate:
@@ -497,7 +273,7 @@ def estimate(cell: Sample) -> Estimate:
     n = cell.n
     if n < 2:
         return Estimate(cell.mean, None, None, None, n, reason=ONE)
-    scale = _Scale.of(cell.domain, cell.mean)
+    scale = Scale.of(cell.domain, cell.mean)
     if cell.variance == 0 or scale is None:
         return Estimate(cell.mean, 0.0, None, None, n, n - 1, reason=EQUAL)
     error = math.sqrt(cell.variance / n)
@@ -508,7 +284,7 @@ def estimate(cell: Sample) -> Estimate:
     return Estimate(cell.mean, error, low, high, n, cell.df, _named("t", scale, cell.pooled))
 
 
-def _reach(cell: Sample, scale: _Scale, side: int) -> float:
+def _reach(cell: Sample, scale: Scale, side: int) -> float:
     """The number of standard errors the upper (1) or lower (-1) end of an interval lies from the mean."""
     n, root = cell.n, math.sqrt(cell.n)
     t = quantile(cell.df) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
@@ -545,73 +321,3 @@ def _bounds(values: Sequence[float], domain: Domain) -> tuple[float, float]:
     low = np.quantile(known + weights[:, -1] * domain.low, tail)
     high = np.quantile(known + weights[:, -1] * domain.high, 1 - tail)
     return float(low), float(high)
-
-
-def _piled(values: Sequence[float], domain: Domain) -> bool:
-    """Whether values of a known range lie at one end of it; differences have no such end, but a test against 0."""
-    width = domain.high - domain.low
-    if math.isinf(width) or domain.low < 0:
-        return False
-    near = _AT_END * width
-    ends = sum(value - domain.low < near for value in values), sum(domain.high - value < near for value in values)
-    return max(ends) >= _PILE * len(values)
-
-
-def pooled(cells: Sequence[Sample]) -> list[Sample]:
-    """Cells whose variances are drawn towards each other as far as they are alike, where values are few.
-
-    Variances are compared relative to what means let expect (`_Scale.spread`). How alike true ones are follows from how
-    much more measured ones differ than chance has it; that gives the degrees of freedom of what they have in common.
-    Cells of equal values say nothing of that and are left alone.
-    """
-    scales = [_Scale.of(cell.domain, cell.mean) for cell in cells]
-    some = [
-        (place, cell.variance / scale.spread, cell.df)
-        for place, (cell, scale) in enumerate(zip(cells, scales, strict=True))
-        if scale is not None and cell.variance > 0
-    ]
-    if len(some) < LEAST_CELLS or all(cells[place].n >= FEW for place, *_ in some):
-        return list(cells)
-    import numpy as np
-
-    dispersions, freedoms = (np.array([one[at] for one in some]) for at in (1, 2))
-    prior, prior_df = _common(dispersions, freedoms)
-    drawn = list(cells)
-    for place, dispersion, df in some:
-        scale = scales[place]
-        if cells[place].n >= FEW or scale is None:
-            continue
-        shared = prior if math.isinf(prior_df) else (prior_df * prior + df * dispersion) / (prior_df + df)
-        drawn[place] = replace(
-            cells[place],
-            variance=float(shared * scale.spread),
-            df=float(min(prior_df + df, freedoms.sum())),
-            pooled=len(some),
-        )
-    return drawn
-
-
-def _common(dispersions: NDArray[np.float64], freedoms: NDArray[np.float64]) -> tuple[float, float]:
-    """The dispersion that cells have in common and its degrees of freedom, by moments of logarithms."""
-    import numpy as np
-    from scipy.special import digamma, polygamma
-
-    logs = np.log(dispersions) - digamma(freedoms / 2) + np.log(freedoms / 2)
-    surplus = float(logs.var(ddof=1) - polygamma(1, freedoms / 2).mean())
-    low, high = 1e-3, 1e6
-    if surplus <= float(polygamma(1, high / 2)):
-        return float((dispersions * freedoms).sum() / freedoms.sum()), math.inf
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if polygamma(1, middle / 2) > surplus else (low, middle)
-    return float(np.exp(logs.mean() + digamma(high / 2) - np.log(high / 2))), high
-
-
-def _resampled(values: Sequence[float], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Resampled means, widened so that their variance is unbiased."""
-    import numpy as np
-
-    array = np.asarray(values, dtype=float)
-    centre, n = array.mean(), len(array)
-    picked = rng.integers(n, size=(RESAMPLES, n))
-    return np.asarray(centre + math.sqrt(n / (n - 1)) * (array[picked].mean(axis=1) - centre))

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from labmates.stats.deviation import deviation_ratings, ranks
-from labmates.stats.intervals import ANY, Domain, Estimate, Sample, average, estimate, pooled
+from labmates.stats.domains import ANY, Domain
+from labmates.stats.intervals import Estimate, average, estimate
 from labmates.stats.metagame import Array, mean_payoffs
 from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
+from labmates.stats.samples import Sample, pooled
 from labmates.stats.validity import MOST_FAILED, Tally
 
 ALL_GAMES = "all"
@@ -271,7 +273,7 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
     """Every rating over the runs of each game under each mechanism, and over all games of each mechanism.
 
     Over all games, mean and fitness are normalised before games are averaged. Where runs are few, intervals rest on the
-    variances in all games and mechanisms that the same models played (see `labmates.stats.intervals.pooled`).
+    variances in all games and mechanisms that the same models played (see `labmates.stats.samples.pooled`).
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.records.events import ScoreEvent
-from labmates.stats import intervals
+from labmates.stats import intervals, multiplicity
 from labmates.stats.coefficients import (
     Floats,
     concordance,
@@ -29,7 +29,8 @@ from labmates.stats.coefficients import (
     pearson,
     within_pearson,
 )
-from labmates.stats.intervals import ANY, CORRELATION, LEAST_CLUSTERS, SHARE, Domain, Estimate
+from labmates.stats.domains import ANY, CORRELATION, SHARE, Domain
+from labmates.stats.intervals import LEAST_CLUSTERS, Estimate
 from labmates.stats.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def agreement(ratings: pd.DataFrame) -> list[Agreement]:
 def _adjusted(agreements: Sequence[Agreement]) -> list[Agreement]:
     """Agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
     each = [coefficient for one in agreements for coefficient in _coefficients(one)]
-    adjusted = iter(intervals.holm([coefficient.p for coefficient in each]))
+    adjusted = iter(multiplicity.holm([coefficient.p for coefficient in each]))
     done = []
     for unadjusted in agreements:
         pairs = tuple(
@@ -257,8 +258,8 @@ def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
     for key, coefficient in coefficients.items():
         # What is not defined has its reason below the table.
         flat |= {key: coefficient.value, **{f"{key}_{name}": getattr(coefficient, name) for name in names}}
-        flat[f"{key}_mark"] = intervals.mark(
-            coefficient.p is not None and coefficient.p < intervals.SIGNIFICANT, coefficient.p_holm
+        flat[f"{key}_mark"] = multiplicity.mark(
+            coefficient.p is not None and coefficient.p < multiplicity.SIGNIFICANT, coefficient.p_holm
         )
         flat[f"{key}_reason"] = coefficient.reason if coefficient.value is not None else ""
     return flat

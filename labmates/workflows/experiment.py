@@ -23,7 +23,7 @@ from labmates.errors import UsageError, explain
 from labmates.models.names import parse_model
 from labmates.records.run import STOPPED, RunRecord
 from labmates.registry import Registry, lazy
-from labmates.stats.intervals import ANY, Domain
+from labmates.stats.domains import ANY, Domain
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from labmates.stats.contrast_tables import contrasts_figure, contrasts_table, verdict
 from labmates.stats.contrasts import Contrast, Design, Observed, Run
 from labmates.stats.contrasts import contrasts as contrasts_of
+from labmates.stats.domains import CORRELATION
 from labmates.stats.figures import save_figure
-from labmates.stats.intervals import CORRELATION
 
 
 def run(game: str, values: dict[str, float], **levels: str) -> Run:

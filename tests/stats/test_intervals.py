@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labmates.stats import intervals
-from labmates.stats.intervals import ANY, AT_MOST_ONE, CORRELATION, COUNT, SHARE, Domain, Estimate, Sample
+from labmates.stats.domains import ANY, AT_MOST_ONE, CORRELATION, COUNT, SHARE, Domain
+from labmates.stats.intervals import Estimate
+from labmates.stats.samples import Sample
 
 STUDIES = 400
 LEAST = 0.93 - 3 * math.sqrt(0.93 * 0.07 / STUDIES)
@@ -162,40 +164,6 @@ def test_a_correlation_over_clusters_is_on_fisher_s_scale_and_needs_three() -> N
     assert intervals.clusters(0.9, [0.92, math.nan, 0.9], CORRELATION).reason == "undefined without some model"
 
 
-def test_an_advantage_is_found_where_there_is_one_and_seldom_where_there_is_none() -> None:
-    rng = np.random.default_rng(7)
-
-    def draw(mean: float) -> list[float]:
-        return list(rng.normal(mean, 0.05, size=5))
-
-    def p(*means: float) -> float:
-        first, *others = map(draw, means)
-        found = intervals.advantage(first, others).p
-        assert found is not None
-        return found
-
-    assert 5 <= sum(p(0.3, 0.3, 0.1) < 0.05 for _ in range(300)) <= 25  # 15 are expected
-    assert sum(p(0.45, 0.3, 0.25) < 0.05 for _ in range(50)) >= 45
-
-
-def test_an_advantage_is_over_the_larger_of_the_others() -> None:
-    found = intervals.advantage([0.5, 0.6, 0.55], [[0.1, 0.1], [0.3, 0.4, 0.35]], SHARE.difference())
-    assert found.difference.value == pytest.approx(0.2)
-    assert found.difference.low is not None
-    assert found.difference.high is not None
-    assert 0 < found.difference.low < 0.2 < found.difference.high
-    assert found.p is not None
-    assert 0 < found.p < 0.025
-
-
-def test_values_that_never_differ_have_no_test() -> None:
-    found = intervals.advantage([0.6, 0.6], [[0.5, 0.5], [0.1, 0.1]])
-    assert found.difference.value == pytest.approx(0.1)
-    assert (found.difference.reason, found.p) == (intervals.EQUAL, None)
-    with pytest.raises(ValueError, match="two values"):
-        intervals.advantage([1.0], [[1.0, 2.0]])
-
-
 def test_notes_tell_kinds_and_why_some_are_missing() -> None:
     some = [
         intervals.mean([0.2, 0.4, 0.9], SHARE),
@@ -208,13 +176,6 @@ def test_notes_tell_kinds_and_why_some_are_missing() -> None:
         "No interval: equal values (1), one value (1).",
     ]
     assert intervals.notes([]) == []
-
-
-def test_holm_keeps_the_order_and_never_exceeds_1() -> None:
-    assert intervals.holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
-    assert intervals.holm([0.6, 0.9]) == [1.0, 1.0]
-    assert intervals.holm([0.02, None, 0.03]) == [0.04, None, 0.04]
-    assert intervals.holm([]) == []
 
 
 def test_the_p_of_an_estimate_is_that_of_the_t_test() -> None:

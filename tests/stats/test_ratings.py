@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from labmates.errors import UsageError
 from labmates.games.discount import discount_weights
 from labmates.stats.deviation import deviation_gains, deviation_ratings, ranks
-from labmates.stats.intervals import EQUAL, Domain
+from labmates.stats.domains import Domain
+from labmates.stats.intervals import EQUAL
 from labmates.stats.metagame import Array, mean_payoffs, metagame
 from labmates.stats.ratings import ALL_GAMES, Cell, Scale, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics

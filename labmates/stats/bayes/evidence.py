@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labmates.stats.arrays import Array
-from labmates.stats.intervals import AT_MOST_ONE, Estimate, clusters
+from labmates.stats.domains import AT_MOST_ONE
+from labmates.stats.intervals import Estimate, clusters
 
 PERMUTATIONS = 10_000
 _TIE = 1e-10

@@ -16,7 +16,8 @@ import numpy as np
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.blocks import Block, Evaluated
 from labmates.stats.bayes.smoothing import GOOD_K, smooth
-from labmates.stats.intervals import holm, quantile
+from labmates.stats.intervals import quantile
+from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 
 SENSITIVE: Final = 0.1

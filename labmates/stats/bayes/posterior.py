@@ -12,7 +12,7 @@ import numpy as np
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.importance import LEAST_EFFECTIVE, Sample
 from labmates.stats.bayes.smoothing import GOOD_K
-from labmates.stats.intervals import holm
+from labmates.stats.multiplicity import holm
 
 if TYPE_CHECKING:
     import pandas as pd

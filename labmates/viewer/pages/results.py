@@ -17,7 +17,8 @@ from labmates.pages.svg import COLOURS, Plot, dot_plot, tag
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.reports.results import domain_of, parameters, shown_name, varying
-from labmates.stats.intervals import ANY, Domain, Estimate, means, unknown
+from labmates.stats.domains import ANY, Domain, unknown
+from labmates.stats.intervals import Estimate, means
 from labmates.workflows.experiment import EXPERIMENTS
 
 MODELS: Final = "models"

@@ -8,7 +8,7 @@ from typing import Final
 
 from labmates.display_names import settings_apart
 from labmates.stats.contrasts import Design, Observed, Run
-from labmates.stats.intervals import ANY, CORRELATION
+from labmates.stats.domains import ANY, CORRELATION
 from labmates.stats.validity import invalid
 from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, cross_plays, told_apart

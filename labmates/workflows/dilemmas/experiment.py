@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labmates.registry import lazy
-from labmates.stats.intervals import SHARE
+from labmates.stats.domains import SHARE
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.experiment import Estimate, Experiment, Metric
 

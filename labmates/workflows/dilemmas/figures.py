@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labmates.stats.domains import SHARE
 from labmates.stats.figures import GREY, LEGEND_ROW, error_bars, look, new_figure
-from labmates.stats.intervals import SHARE, mean, means
+from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics

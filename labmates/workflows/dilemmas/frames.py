@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labmates.mechanisms.mediation import DELEGATE
-from labmates.stats.intervals import SHARE, means
+from labmates.stats.domains import SHARE
+from labmates.stats.intervals import means
 from labmates.stats.metagame import Array
 from labmates.stats.replicator import replicator_dynamics
 from labmates.stats.validity import invalid

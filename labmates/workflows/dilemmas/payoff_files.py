@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError,
 
 from labmates.errors import UsageError, explain
 from labmates.games.discount import discount_weights
-from labmates.stats.intervals import Domain
+from labmates.stats.domains import Domain
 from labmates.stats.metagame import metagame
 from labmates.stats.ratings import Cell, Scale
 

@@ -16,7 +16,7 @@ from labmates.games.payoff_table import PayoffTable
 from labmates.mechanisms.contract import Contract
 from labmates.mechanisms.mediation import DELEGATE, Mediation
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
-from labmates.stats.intervals import Domain
+from labmates.stats.domains import Domain
 from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import Tally, tallies

@@ -14,7 +14,8 @@ from labmates.errors import UsageError
 from labmates.games.base import Game
 from labmates.games.registry import make_game
 from labmates.records.run import ENDED, RunRecord
-from labmates.stats.intervals import COUNT, SHARE, Domain, Estimate, mean, notes
+from labmates.stats.domains import COUNT, SHARE, Domain
+from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
 

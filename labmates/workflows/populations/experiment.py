@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labmates.registry import lazy
-from labmates.stats.intervals import COUNT, SHARE
+from labmates.stats.domains import COUNT, SHARE
 from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.populations.condition import EvolutionCondition, SelfplayCondition, StrategiesCondition
 

@@ -12,7 +12,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from labmates.records.events import PayoffEvent
-from labmates.stats.intervals import Domain, mean
+from labmates.stats.domains import Domain
+from labmates.stats.intervals import mean
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import SelfplayCondition
 from labmates.workflows.populations.engine.selfplay import Mixture, mixtures, play_mixture, select_genes

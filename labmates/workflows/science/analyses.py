@@ -136,7 +136,7 @@ def teams(runs: Runs, params: TeamsParams) -> Result:
     that they end in, deviation rating and rank, with 95 % intervals. Runs of equal condition belong
     together. Every seating must have been played; --plan prints a study for that.
     """
-    from labmates.stats.intervals import ANY, SHARE
+    from labmates.stats.domains import ANY, SHARE
     from labmates.workflows.science.experiment import SCIENCE
     from labmates.workflows.science.seat_ratings import rate_teams, teams_table
     from labmates.workflows.science.seatings import seat_games

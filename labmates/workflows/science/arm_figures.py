@@ -9,8 +9,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from labmates.stats import intervals
+from labmates.stats.domains import COUNT, SHARE
 from labmates.stats.figures import Drawing, error_bars, look, new_figure
-from labmates.stats.intervals import COUNT, SHARE, Estimate
+from labmates.stats.intervals import Estimate
 from labmates.workflows.science.necessity import ALL, Play
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from labmates.registry import lazy
-from labmates.stats.intervals import AT_MOST_ONE, COUNT, SHARE
+from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.scores import READABLE, judged_metrics

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.records.run import ENDED
 from labmates.stats import intervals
-from labmates.stats.intervals import SHARE, Estimate
+from labmates.stats.domains import SHARE
+from labmates.stats.intervals import Estimate
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.condition import TEAM_FIELDS
 

@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.stats import intervals
+from labmates.stats.domains import ANY, SHARE, Domain
 from labmates.stats.figures import error_bars, look, new_figure
-from labmates.stats.intervals import ANY, SHARE, Domain, Estimate, holm, notes
+from labmates.stats.intervals import Estimate, notes
+from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.condition import TEAM_FIELDS
 from labmates.workflows.science.experiment import COORDINATION, METRICS

@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from labmates.display_names import settings_apart, shown_settings
-from labmates.stats.intervals import SHARE, Domain, Estimate, mean, means, notes
+from labmates.stats.domains import SHARE, Domain
+from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
 from labmates.workflows.science.teamwork import SKILL, Judged

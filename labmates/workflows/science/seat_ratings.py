@@ -23,7 +23,8 @@ import numpy as np
 from labmates.display_names import settings_apart, shown_settings
 from labmates.errors import UsageError
 from labmates.stats.deviation import deviation_ratings, joint_deviation_ratings, ranks
-from labmates.stats.intervals import ANY, ONE, SHARE, Domain, Estimate, clipped, notes
+from labmates.stats.domains import ANY, SHARE, Domain
+from labmates.stats.intervals import ONE, Estimate, clipped, notes
 from labmates.stats.metagame import MOST_ENTRIES, Array
 from labmates.stats.replicator import AT_REST, RATE, STEPS
 from labmates.stats.tables import Column, Table

@@ -25,7 +25,9 @@ from labmates.display_names import settings_apart, shown_settings
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 from labmates.stats import intervals
-from labmates.stats.intervals import ANY, SHARE, Domain, Domains, Estimate, holm, notes, unknown
+from labmates.stats.domains import ANY, SHARE, Domain, Domains, unknown
+from labmates.stats.intervals import Estimate, notes
+from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.experiment import COORDINATION
 from labmates.workflows.science.teamwork_pooled import Pooled, pooled

@@ -17,7 +17,10 @@ from statistics import fmean, variance
 from typing import TYPE_CHECKING, Final
 
 from labmates.stats import intervals
-from labmates.stats.intervals import LEAST_CLUSTERS, Domain, Estimate, Sample, holm, notes
+from labmates.stats.domains import Domain
+from labmates.stats.intervals import LEAST_CLUSTERS, Estimate, notes
+from labmates.stats.multiplicity import holm
+from labmates.stats.samples import Sample
 from labmates.stats.tables import Column, Table
 
 if TYPE_CHECKING:

@@ -17,7 +17,9 @@ from typing import Any
 from labmates.display_names import labels_apart
 from labmates.games.iterated.match import Action, Match
 from labmates.games.iterated.questions import QUESTIONS
-from labmates.stats.intervals import SHARE, Estimate, advantage, mean
+from labmates.stats.advantages import advantage
+from labmates.stats.domains import SHARE
+from labmates.stats.intervals import Estimate, mean
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament.results import Tournament, rate
 

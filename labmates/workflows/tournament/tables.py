@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from labmates.display_names import settings_apart, shown_settings
-from labmates.stats.intervals import Estimate, holm, notes
+from labmates.stats.intervals import Estimate, notes
+from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament.report import Group, Hypothesis, Rate, told_settings

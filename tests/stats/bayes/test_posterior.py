@@ -10,7 +10,7 @@ import pytest
 
 from labmates.stats.bayes.importance import Sample
 from labmates.stats.bayes.posterior import adjusted, difference, from_chains, from_sample
-from labmates.stats.intervals import mark
+from labmates.stats.multiplicity import mark
 from labmates.stats.tables import ADJUSTED, CREDIBLE
 
 GOOD = Sample(np.zeros((4000, 1)), effective=3000.0, k_hat=0.2, evaluations=1, attempts=1)

@@ -25,8 +25,9 @@ from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.records.store import Store
+from labmates.stats.domains import SHARE
 from labmates.stats.figures import save_figure, svg_text
-from labmates.stats.intervals import SHARE, mean
+from labmates.stats.intervals import mean
 from labmates.stats.ratings import Cell, rate, summarise
 from labmates.stats.replicator import replicator_dynamics
 from labmates.workflows.analysis import Runs

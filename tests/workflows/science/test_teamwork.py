@@ -15,7 +15,9 @@ from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.stats import intervals
-from labmates.stats.intervals import EQUAL, ONE, SHARE, holm
+from labmates.stats.domains import SHARE
+from labmates.stats.intervals import EQUAL, ONE
+from labmates.stats.multiplicity import holm
 from labmates.workflows.science.teamwork import (
     MIXED,
     NO_SOLO,

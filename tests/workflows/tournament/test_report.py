@@ -11,9 +11,9 @@ import pytest
 from labmates.games.iterated.match import Action, Match, Round
 from labmates.games.iterated.questions import QUESTIONS
 from labmates.games.iterated.schedule import schedule
-from labmates.stats import intervals
+from labmates.stats import domains, intervals
 from labmates.stats.figures import save_figure
-from labmates.stats.intervals import holm
+from labmates.stats.multiplicity import holm
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament import figures
 from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
@@ -94,7 +94,7 @@ def test_where_players_of_a_tournament_are_alike_only_its_own_interval_covers() 
         assert found is not None
         share, n = float(np.mean(values)), 80 * 6 * 5
         error = float(np.sqrt(share * (1 - share) / n))
-        hits["rounds"] += covers(intervals.interval(share, error, n - 1, intervals.SHARE, n=n), 0.4)
+        hits["rounds"] += covers(intervals.interval(share, error, n - 1, domains.SHARE, n=n), 0.4)
         hits["players"] += covers(found.over_players, 0.4)
         hits["tournaments"] += covers(found.over_tournaments, 0.4)
     assert hits["rounds"] / 200 < 0.4

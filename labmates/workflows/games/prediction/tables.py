@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.bayes.covariates import PREFIX
 from labmates.stats.bayes.posterior import CrossCheck, Posterior
-from labmates.stats.intervals import mark
+from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.design_matrix import Assembled

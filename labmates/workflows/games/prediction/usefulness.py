@@ -20,7 +20,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from labmates.stats.intervals import holm, quantile
+from labmates.stats.intervals import quantile
+from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.design_matrix import Assembled

@@ -18,7 +18,7 @@ from labmates.stats.bayes.evidence import (
     sign_flips,
     variance_inflation,
 )
-from labmates.stats.intervals import holm
+from labmates.stats.multiplicity import holm
 from labmates.workflows.games.proximity.cells import Cells
 from labmates.workflows.games.proximity.predictors import GAME_PREFIX, about_models
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from labmates.stats.bayes.covariates import PREFIX, Covariates
 from labmates.stats.bayes.importance import DRAWS
 from labmates.stats.bayes.posterior import CrossCheck, Posterior, adjusted
-from labmates.stats.intervals import mark
+from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.cooperation import AXES
 from labmates.workflows.games.proximity.checks import Checks, checks
