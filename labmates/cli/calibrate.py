@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
-from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.console import err, notify, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
 from labmates.cli.tables import print_grid
@@ -82,7 +82,7 @@ def calibrate(
                 difficulty=difficulty,  # type: ignore[arg-type]
                 prices=read_prices(prices) if prices else None,
                 watch=None if as_json else _watch,
-                notify=lambda text: err().print(clean(text), markup=False),
+                notify=notify,
             )
         )
     if calibrations is None:

@@ -72,6 +72,11 @@ def _in_json(value: Any) -> Any:
     return [_in_json(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def notify(text: str) -> None:
+    """Show a line that the user should know, on standard error."""
+    err().print(clean(text), markup=False)
+
+
 def complain(text: str) -> None:
     """Write an error message to standard error."""
     sys.stderr.write(f"labmates: {clean(text)}\n")

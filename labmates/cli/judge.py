@@ -10,7 +10,7 @@ import click
 
 from labmates.cli.calibrate import calibrate
 from labmates.cli.common import json_option, refuse_repeated_options, run_choice, store_option, verbose_option
-from labmates.cli.console import clean, complain, err, out, print_json
+from labmates.cli.console import clean, complain, err, notify, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import model_options, options_of
 from labmates.errors import UsageError
@@ -100,7 +100,7 @@ def judge(
         runs = judgeable(chosen, strict=bool(run_ids))
         with Tally(len(runs), as_json=as_json) as tally:
             work = judge_runs(
-                database, runs, panel, options, again=again, prices=price_list, watch=tally.watch, notify=tally.notify
+                database, runs, panel, options, again=again, prices=price_list, watch=tally.watch, notify=notify
             )
             judged = run_until_stopped(work)
     if judged is None:
@@ -137,10 +137,6 @@ class Tally:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-    def notify(self, text: str) -> None:
-        """Show a line that the user should know."""
-        err().print(clean(text), markup=False)
 
     def watch(self, judged: Judged) -> None:
         """Take in what came of a run."""

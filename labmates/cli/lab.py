@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import ValidationError
 
-from labmates.cli.console import clean, complain, err
+from labmates.cli.console import complain, err, notify
 from labmates.cli.defaults import set_defaults
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
@@ -73,7 +73,7 @@ class CommandLab(StudyLab):
 
     def notify(self, text: str) -> None:
         """Show a line that the user should know."""
-        err().print(clean(text), markup=False)
+        notify(text)
 
     def warn(self, text: str) -> None:
         """Show a warning."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from labmates.cli.common import json_option, store_option, verbose_option
-from labmates.cli.console import clean, err, out, print_json
+from labmates.cli.console import clean, notify, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.studies.settings import RunSettings
 
@@ -38,9 +38,6 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     """
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute
-
-    def notify(text: str) -> None:
-        err().print(clean(text), markup=False)
 
     with Store(store, must_exist=True) as database:
         replayed = run_until_stopped(execute(database, database.run(run_id), sandbox=sandbox, notify=notify))

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import show_dollars
-from labmates.cli.console import clean, err
+from labmates.cli.console import err, notify
 from labmates.errors import LabmatesError
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ _LIVE_SECONDS, _PLAIN_SECONDS = 1.0, 30.0
 @asynccontextmanager
 async def following(store: Store, spec: StudySpec) -> AsyncIterator[Callable[[str], None]]:
     """Show the progress of a study; gives a function that shows a line that the user should know."""
-
-    def notify(text: str) -> None:
-        err().print(clean(text), markup=False)
-
     if err().is_terminal:
         with err().status(f"{spec.name} …") as shown:
             following = asyncio.create_task(_follow(store, spec, _LIVE_SECONDS, shown.update))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labmates.cli.common import verbose_option
-from labmates.cli.console import clean, err
+from labmates.cli.console import err, notify
 
 if TYPE_CHECKING:
     from labmates.workflows.stop_signal import StopSignal
@@ -59,9 +59,6 @@ def worker(
         except ValidationError as error:
             raise UsageError(explain(error)) from error
         stop_signal = StopSignal()
-
-        def notify(text: str) -> None:
-            err().print(clean(text), markup=False)
 
         async def work() -> int:
             watching = asyncio.create_task(_stop_without(parent, stop_signal)) if parent else None

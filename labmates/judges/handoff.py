@@ -94,7 +94,11 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
         What the report states, as far as that could be read.
     """
     records = record_keys(report.task.findings)
-    earlier = [(trace, list(_rows(trace, records))) for trace in report.trail if trace.team in report.stages[:-1]]
+    earlier = [
+        (trace, list(rows_of(trace.text, records, prose=trace.kind == "artifact")))
+        for trace in report.trail
+        if trace.team in report.stages[:-1]
+    ]
     rows = [row for _, found in earlier for row in found]
     numbers, items = _numbers(report.text or ""), items_of(findings) if findings is not None else []
     sources = sorted((number for row in rows for number in row.numbers), key=attrgetter("value"))
@@ -105,10 +109,6 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
     if report.stated is not None:
         own += rows_of(json.dumps(report.stated), records)
     return Audit(claims, claims - len(untraced), tuple(untraced), tuple(_passages(report, earlier, own)))
-
-
-def _rows(trace: Trace, records: frozenset[str]) -> Iterator[Row]:
-    return rows_of(trace.text, records, prose=trace.kind == "artifact")
 
 
 def _numbers(text: str) -> dict[str, list[Number]]:

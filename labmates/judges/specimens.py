@@ -138,7 +138,10 @@ def specimens(task: Task[Any, Any], truth: BaseModel, other: BaseModel, seed: in
     whole, bad = _content(task, truth), _content(task, other)
 
     def made(name: str, content: _Content, sections: Sequence[str] = SECTIONS, note: str = "", **more: Any) -> Specimen:
-        known = {"accuracy": _accuracy(task, content, truth), "completeness": len(sections) / len(SECTIONS)}
+        known = {
+            "accuracy": accuracy(task.score(task.findings.model_validate(content.findings), truth)),
+            "completeness": len(sections) / len(SECTIONS),
+        }
         return Specimen(name, _text(task, content, sections, note), known, **more)
 
     return [
@@ -202,7 +205,3 @@ def _without(
         tuple(line for line in whole.lines if line in changed.lines),
         {name: value for name, value in whole.findings.items() if changed.findings.get(name) == value},
     )
-
-
-def _accuracy(task: Task[Any, Any], content: _Content, truth: BaseModel) -> float:
-    return accuracy(task.score(task.findings.model_validate(content.findings), truth))

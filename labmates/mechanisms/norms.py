@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 Name = str | int
 """Who somebody is, as the player is told."""
@@ -82,11 +83,7 @@ def standing(past: Past, is_good: IsGood) -> bool:
 
 def _last(past: Past, agent: Name) -> Deed | None:
     for matches in past.rounds:
-        for deed in _deeds(matches):
+        for deed in chain.from_iterable(matches):
             if deed.agent == agent:
                 return deed
     return None
-
-
-def _deeds(matches: Sequence[Match]) -> list[Deed]:
-    return [deed for match in matches for deed in match]

@@ -351,7 +351,8 @@ class BatchQueue:
         if not is_certain and not any(call.key in results for call in calls):
             results = {call.key: failed(503, "the batch was never submitted") for call in calls}
         results = {call.key: results.get(call.key, state.missing) for call in calls}
-        self._notify(f"batch {batch} of {group.model} has ended: {_good(calls, results)} of {len(calls)} replies")
+        good = sum(results[call.key].status == 200 for call in calls)
+        self._notify(f"batch {batch} of {group.model} has ended: {good} of {len(calls)} replies")
         await self._settle(calls, results)
 
     async def _ended(self, group: Group, batch: str) -> State:
@@ -480,10 +481,6 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
             if isinstance(parsed, dict) and (result := protocol.read(parsed)) is not None:
                 results.setdefault(*result)
     return results
-
-
-def _good(calls: Iterable[Waiting], results: Mapping[str, Result]) -> int:
-    return sum(results[call.key].status == 200 for call in calls)
 
 
 def _submission_failure(result: Result, group: Group) -> Result:

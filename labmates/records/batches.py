@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from labmates.records import schema
-from labmates.records.database import Database
+from labmates.records.database import Database, portions
 
 _BATCHES: Final = schema.batches
-_PART: Final = 500
-"""Keys in one statement; databases bound its parameters."""
 _KEPT_SECONDS: Final = 40 * 24 * 3600.0
 """No provider keeps results for longer."""
 
@@ -35,7 +33,7 @@ class StoredBatches:
 
         def read(connection: sa.Connection) -> dict[str, tuple[str, str | None, int, float]]:
             batches = {}
-            for part in _parts(keys):
+            for part in portions(keys):
                 for row in connection.execute(sa.select(_BATCHES).where(_BATCHES.c.key.in_(part))).all():
                     batches[row.key] = (row.token, row.batch, row.requests, row.at)
             return batches
@@ -80,14 +78,10 @@ class StoredBatches:
         """
 
         def write(connection: sa.Connection) -> None:
-            for part in _parts(keys):
+            for part in portions(keys):
                 connection.execute(sa.delete(_BATCHES).where(_BATCHES.c.key.in_(part)))
 
         await self._write(write)
 
     async def _write(self, work: Callable[[sa.Connection], Any]) -> None:
         await asyncio.to_thread(self._database.write, work)
-
-
-def _parts(keys: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (keys[start : start + _PART] for start in range(0, len(keys), _PART))

@@ -19,12 +19,10 @@ import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.records import schema
-from labmates.records.database import Database
+from labmates.records.database import Database, portions
 from labmates.records.standing import Standing, at_rest, compared, is_unbegun
 
 _RUNS, _STUDIES = schema.runs, schema.studies
-OF_RUNS: Final = [table for table in schema.metadata.sorted_tables if "run" in table.c]
-"""The tables whose rows belong to a run."""
 ROWS: Final = 500
 """Rows that are read and written at once."""
 _MOST_RUNS, _BEGUN_WEIGHS = 2000, 20
@@ -257,12 +255,12 @@ def _write(
     """Copy runs with all that belongs to them, and return how many."""
     ids, replaced, conflicts = ([row.id for row in rows], [], []) if fresh else _sorted(connection, writing, rows)
     _refuse(goal, conflicts)
-    for some in _portions(replaced):
+    for some in portions(replaced):
         writing.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(some)))
-    for some in _portions(ids):
+    for some in portions(ids):
         whole = connection.execute(sa.select(_RUNS).where(_RUNS.c.id.in_(some)))
         goal.insert_new(writing, _RUNS, [at_rest(row._mapping) for row in whole])
-        for table in OF_RUNS:
+        for table in schema.OF_RUNS:
             query = sa.select(table).where(table.c.run.in_(some)).order_by(*table.primary_key)
             for part in _streamed(connection, query):
                 goal.insert_new(writing, table, [dict(row._mapping) for row in part])
@@ -306,7 +304,7 @@ def _cell(row: Any) -> tuple[str, str, int]:
 
 
 def _of(connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]) -> Iterator[Any]:
-    for some in _portions(values):
+    for some in portions(values):
         yield from connection.execute(sa.select(*_THIN).where(column.in_(some)))
 
 
@@ -328,11 +326,6 @@ def _batches(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> Itera
 def _streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[Any]]:
     with connection.execute(query, execution_options={"yield_per": ROWS}) as rows:
         yield from rows.partitions()
-
-
-def _portions(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), ROWS):
-        yield values[start : start + ROWS]
 
 
 def _plans(

@@ -64,6 +64,11 @@ def names_file(name: str) -> bool:
     return "/" in name or name.endswith((".db", ".sqlite")) or Path(name).is_file()
 
 
+def portions(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Values in parts of which one statement takes each: databases bound its parameters."""
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
 class StoreError(LabmatesError):
     """The store could not be written or read."""
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from labmates.errors import UsageError
 from labmates.records import schema
-from labmates.records.database import Database, StoreError, is_tried_again
+from labmates.records.database import Database, StoreError, is_tried_again, portions
 from labmates.records.rows import run_row
 from labmates.records.run import STOPPED, RunRecord, new_run_id
 from labmates.records.studies import WAITING, StudyRecord
@@ -240,8 +240,8 @@ def _drop(database: Database, study: str, number: int, wants: Callable[[str, int
     if database.read(lambda connection: connection.execute(count).scalar_one()) <= number:
         return
     unwanted = list(_unwanted(database, sa.and_(mine, _RUNS.c.status == "planned"), wants))
-    for start in range(0, len(unwanted), _BATCH):
-        drop = sa.delete(_RUNS).where(_RUNS.c.id.in_(unwanted[start : start + _BATCH]), _RUNS.c.status == "planned")
+    for some in portions(unwanted, _BATCH):
+        drop = sa.delete(_RUNS).where(_RUNS.c.id.in_(some), _RUNS.c.status == "planned")
         database.write(lambda connection, drop=drop: connection.execute(drop))  # type: ignore[misc]
 
 

@@ -18,7 +18,6 @@ from labmates.records.run import ENDED
 from labmates.records.search import clear_index
 
 _RUNS, _STUDIES = schema.runs, schema.studies
-_OF_RUNS = [table for table in schema.metadata.sorted_tables if "run" in table.c]
 _CHECKPOINTS: Final = ("writes", "checkpoint_writes", "checkpoint_blobs", "checkpoints")
 """LangGraph's tables, in SQLite and in PostgreSQL; a thread is a run."""
 _SEARCH: Final = ("search_runs", "search_texts", "search_words")
@@ -209,7 +208,7 @@ def _delete(database: Database, connection: sa.Connection, choice: Choice) -> in
 
 def _leftovers(connection: sa.Connection) -> Iterator[tuple[Any, sa.ColumnElement[bool]]]:
     """Yield tables with the rows that nothing needs any more."""
-    for table in _OF_RUNS:
+    for table in schema.OF_RUNS:
         yield table, table.c.run.not_in(sa.select(_RUNS.c.id))
     unended = sa.select(_RUNS.c.id).where(_RUNS.c.status.not_in(ENDED))
     for table in _checkpoints(connection):

@@ -155,6 +155,9 @@ batches = Table(
 )
 """Which batch of a provider holds which request, until its reply is recorded; see `records.batches`."""
 
+OF_RUNS = [table for table in metadata.sorted_tables if "run" in table.c]
+"""The tables whose rows belong to a run."""
+
 search_index = MetaData()
 """The tables of full-text search. They follow from the bodies, so they are never copied; see `records.search`."""
 

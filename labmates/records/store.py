@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import DEFAULT_STORE, Database, is_tried_again, store_url
+from labmates.records.database import DEFAULT_STORE, Database, is_tried_again, portions, store_url
 from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
 from labmates.records.rows import RUN_COLUMNS, event_row, run_record, run_row, sealed
@@ -245,8 +245,8 @@ class Store:
         """
         table = schema.events
         names = [one.model_fields["type"].default for one in types]
-        for start in range(0, len(run_ids), _CHUNK):
-            wanted = [table.c.run.in_(run_ids[start : start + _CHUNK]), *([table.c.type.in_(names)] if names else [])]
+        for some in portions(run_ids):
+            wanted = [table.c.run.in_(some), *([table.c.type.in_(names)] if names else [])]
             query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
             with (
                 self.database.reading() as connection,
@@ -270,8 +270,8 @@ class Store:
         """The cost of each of these runs, judges included, in micro-dollars."""
         table = schema.runs
         spent: dict[str, int] = {}
-        for start in range(0, len(run_ids), _CHUNK):
-            query = sa.select(table.c.id, table.c.spent).where(table.c.id.in_(run_ids[start : start + _CHUNK]))
+        for some in portions(run_ids):
+            query = sa.select(table.c.id, table.c.spent).where(table.c.id.in_(some))
             spent |= {row.id: row.spent for row in self.database.read(_all(query))}
         return spent
 

@@ -130,21 +130,16 @@ def _alpha_of_ranks(
 
 def spearman(a: Floats, b: Floats) -> float:
     """Spearman's rank correlation, ties at their mean rank."""
-    return float(pearson(_ranks(a), _ranks(b), np.ones((1, len(a))))[0]) if len(a) else float("nan")
+    from scipy.stats import rankdata
+
+    return float(pearson(rankdata(a), rankdata(b), np.ones((1, len(a))))[0]) if len(a) else float("nan")
 
 
 def kendall(a: Floats, b: Floats) -> float:
     """Kendall's tau-b, which allows for ties."""
-    signs_a, signs_b = np.sign(a[:, None] - a), np.sign(b[:, None] - b)
-    untied = np.sqrt((signs_a**2).sum() * (signs_b**2).sum())
-    return float((signs_a * signs_b).sum() / untied) if untied > 0 else float("nan")
+    from scipy.stats import kendalltau
 
-
-def _ranks(values: Floats) -> Floats:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    ranks: Floats = (last - (count - 1) / 2)[place]
-    return ranks
+    return float(kendalltau(a, b).statistic) if len(a) > 1 else float("nan")
 
 
 def _moments(a: Floats, b: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:

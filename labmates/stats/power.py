@@ -30,12 +30,12 @@ def detectable_difference(spread: float, n: int) -> float:
 @lru_cache
 def _noncentrality(df: int) -> float:
     """The noncentrality at which the two-sided t test has its power."""
+    from scipy.optimize import brentq
     from scipy.special import nctdtr
 
     critical = quantile(df, LEVEL)
-    low, high = 0.0, 100.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        power = 1 - nctdtr(df, middle, critical) + nctdtr(df, middle, -critical)
-        low, high = (middle, high) if power < POWER else (low, middle)
-    return high
+
+    def lacking(shift: float) -> float:
+        return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical)) - POWER
+
+    return float(brentq(lacking, 0.0, 100.0))

@@ -173,7 +173,7 @@ async def replay(
     if notify and run.version != __version__:
         notify(f"The run was made by labmates {run.version or '?'}; this is {__version__}.")
     settings = RunSettings.model_validate(run.settings)
-    panel = _without_models(settings)
+    panel = make_panel([name for name in settings.judges if ":" not in name])  # those that need no model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     hub = RecordedHub(events[first:], Bodies(bodies))
     unrecorded: NewStepError | None = None
@@ -276,11 +276,6 @@ def _ledger_of(run: RunRecord, condition: Condition, events: Sequence[Event], fi
     ledger = RecordedLedger(run.most or UNLIMITED, recorded, pooled=condition.pool is not None)
     ledger.restore(charges(events[:first]), call="earlier", team="")
     return ledger
-
-
-def _without_models(settings: RunSettings) -> Panel:
-    """The judges of a run that need no model."""
-    return make_panel([name for name in settings.judges if ":" not in name])
 
 
 def _is_ours(models: Iterable[str]) -> bool:

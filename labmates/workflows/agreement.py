@@ -294,6 +294,7 @@ def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, C
 
 def _agreement(metric: str, task: str, ratings: pd.DataFrame) -> Agreement:
     scored = ratings[ratings["value"].notna()]
+    unscored = ratings.loc[ratings["value"].isna(), "judge"].value_counts(sort=False)
     table = scored.pivot_table(index=["run", "models"], columns="judge", values="value", sort=True)
     scores = table.to_numpy(dtype=float).T
     models = np.array(table.index.get_level_values("models"), dtype=str)
@@ -307,13 +308,9 @@ def _agreement(metric: str, task: str, ratings: pd.DataFrame) -> Agreement:
         len(rated_twice),
         _over_models(lambda weights: krippendorff_alpha(kept, weights), groups, NO_VARIATION),
         tuple(_pairs(judges, scores, models)),
-        {str(judge): int(number) for judge, number in _unscored(ratings).items()},
+        {str(judge): int(number) for judge, number in unscored.items()},
         {str(judge): tuple(sorted(set(some["version"]))) for judge, some in scored.groupby("judge")},
     )
-
-
-def _unscored(ratings: pd.DataFrame) -> pd.Series[int]:
-    return ratings.loc[ratings["value"].isna(), "judge"].value_counts(sort=False)
 
 
 def _pairs(judges: Sequence[str], scores: Floats, models: Names) -> Iterator[Pair]:

@@ -8,7 +8,6 @@ from typing import TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from labmates.agents.decisions import FormT, read_decision
 from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
 from labmates.agents.transcript import append_line
@@ -17,7 +16,6 @@ from labmates.models.asking import Accept, Conversation, Exchange, Read
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
-from labmates.models.structured import format_of
 from labmates.workflows.calls import Caller, CallOptions, Speaker
 
 T = TypeVar("T")
@@ -97,41 +95,6 @@ async def ask(
         return await talk.ask(read, repair_turns=repair_turns, accept=accept)
     except (UnusableAnswerError, ContextOverflowError):
         return None
-
-
-async def decide(
-    caller: Caller,
-    step: str,
-    speaker: Speaker,
-    messages: list[BaseMessage],
-    purse: Purse,
-    form: type[FormT],
-    *,
-    name: str,
-    repair_turns: int,
-    structured: bool = False,
-) -> FormT | None:
-    """Ask for a decision until it has the form, at most `repair_turns` more times; None if it never has.
-
-    Parameters
-    ----------
-    structured
-        Let the server hold the reply to the form.
-
-    Raises
-    ------
-    InsufficientFundsError, EndpointError
-        As `Caller.call` does.
-    """
-
-    def read(reply: Reply, last: bool) -> FormT:
-        del last
-        return read_decision(reply, form)
-
-    held = format_of(form) if structured else None
-    return await ask(
-        caller, step, speaker, messages, purse, read, name=name, repair_turns=repair_turns, response_format=held
-    )
 
 
 def remark_on(problem: UnusableAnswerError) -> str:

@@ -531,7 +531,7 @@ def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCall
         reply=keep(message_to_data(reply.message)),
         finish=reply.finish,
         output_limit=call.limit,
-        cut_call=keep(_call_data(reply.cut_call)) if reply.cut_call else None,
+        cut_call=keep({"name": cut.name, "arguments": cut.arguments}) if (cut := reply.cut_call) else None,
         faults=list(reply.faults),
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -574,10 +574,6 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         cached=event.cached,
         notes=tuple(event.notes),
     )
-
-
-def _call_data(call: ToolCall) -> dict[str, Any]:
-    return {"name": call.name, "arguments": call.arguments}
 
 
 def _call_from_data(data: Any) -> ToolCall:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import asyncio
 from abc import ABC
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from labmates.agents.decisions import FormT
+from labmates.agents.decisions import FormT, read_decision
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.purse import Purse
 from labmates.errors import UsageError
 from labmates.models.reply import Reply
-from labmates.models.structured import check_structured
-from labmates.workflows.asking import ask, decide
-from labmates.workflows.calls import Caller, Speaker
+from labmates.models.structured import check_structured, format_of
+from labmates.workflows.asking import ask
+from labmates.workflows.calls import Caller, CallOptions, Speaker
 from labmates.workflows.experiment import Condition
 from labmates.workflows.services import Services
 from labmates.workflows.stop_signal import Steps
@@ -131,17 +131,13 @@ class Table:
         StoppedError
             If the run is to stop.
         """
-        return await decide(
-            self.caller,
-            step,
-            speaker,
-            messages,
-            self.purse(speaker.team),
-            form,
-            name=name,
-            repair_turns=self.repair_turns,
-            structured=self._structured,
-        )
+
+        def read(reply: Reply, last: bool) -> FormT:
+            del last
+            return read_decision(reply, form)
+
+        held = format_of(form) if self._structured else None
+        return await self.say(step, speaker, messages, read, name=name, response_format=held)
 
     async def say(
         self,
@@ -151,6 +147,7 @@ class Table:
         read: Callable[[Reply, bool], T],
         *,
         name: str,
+        **options: Unpack[CallOptions],
     ) -> T | None:
         """Ask a player for what `read` makes of a reply; None if it can use none. See `labmates.workflows.asking.ask`.
 
@@ -164,7 +161,9 @@ class Table:
             If the run is to stop.
         """
         purse = self.purse(speaker.team)
-        return await ask(self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns)
+        return await ask(
+            self.caller, step, speaker, messages, purse, read, name=name, repair_turns=self.repair_turns, **options
+        )
 
     def purse(self, team: str) -> Purse:
         """The purse that pays for a team's calls."""

@@ -82,11 +82,10 @@ def seat(state: CrossPlay) -> list[Send] | str:
     if state["errors"] or begun == len(state["opened"]):
         return "finish"
     batch = islice(state["opened"].items(), begun, begun + AT_ONCE)
-    return [Send("match", _begun(name, questions)) for name, questions in batch]
-
-
-def _begun(name: str, questions: list[Question]) -> MatchState:
-    return MatchState(match=name, questions=questions, answers=[], recorded=0, ended=[], errors=[])
+    return [
+        Send("match", MatchState(match=name, questions=questions, answers=[], recorded=0, ended=[], errors=[]))
+        for name, questions in batch
+    ]
 
 
 async def gather(state: CrossPlay) -> Update:

@@ -37,7 +37,10 @@ def usage_table(records: Iterable[RunRecord]) -> Table:
         by_kind[run.kind][run.models[0]].append(run)
     rows: list[dict[str, Any]] = []
     for kind, by_model in by_kind.items():
-        mine = [_row(kind, model, some) for model, some in by_model.items()]
+        mine = [
+            {"kind": kind, "model": model, "conditions": len({run.key for run in some}), **_amounts(some)}
+            for model, some in by_model.items()
+        ]
         rows += sorted(mine, key=lambda row: row["total"])
         if len(mine) > 1:
             amounts = {name: median(row[name] for row in mine) for name in ("conditions", "runs", *_AMOUNTS)}
@@ -55,10 +58,6 @@ def usage_table(records: Iterable[RunRecord]) -> Table:
     ]
     notes = ["Means over runs that have ended; prompts and replies, reasoning among these. Judges are left out."]
     return Table("usage", "What runs take", columns, rows, notes)
-
-
-def _row(kind: str, model: str, records: Sequence[RunRecord]) -> dict[str, Any]:
-    return {"kind": kind, "model": model, "conditions": len({run.key for run in records}), **_amounts(records)}
 
 
 def _amounts(records: Sequence[RunRecord]) -> dict[str, Any]:

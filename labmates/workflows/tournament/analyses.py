@@ -62,7 +62,7 @@ def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
     """The final plan of every player."""
     from labmates.records.bodies import Bodies
     from labmates.stats.tables import Column, Table
-    from labmates.workflows.tournament.plans import final_plans
+    from labmates.workflows.tournament.planning import final_plans
     from labmates.workflows.tournament.results import standings
 
     rows = []

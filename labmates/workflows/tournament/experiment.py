@@ -53,7 +53,7 @@ TOURNAMENT = Experiment(
     "tournament",
     TournamentCondition,
     lazy("labmates.workflows.tournament.team_choice:graph"),
-    lazy("labmates.workflows.tournament.outcome:outcome"),
+    lazy("labmates.workflows.tournament.results:outcome"),
     METRICS,
     start=lazy("labmates.workflows.tournament.graph:first_state"),
     context=lazy("labmates.workflows.tournament.context:TournamentContext.of"),

@@ -13,12 +13,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.games.iterated.match import LABELS, Action, End, Move
-from labmates.games.iterated.questions import questions
+from labmates.games.iterated.questions import marked, questions
 from labmates.records.events import DecisionEvent, PayoffEvent
 from labmates.seeds import derive
 from labmates.workflows.playing import together
 from labmates.workflows.tournament.briefs import View
-from labmates.workflows.tournament.comprehension import marked
 from labmates.workflows.tournament.context import TournamentContext, seen_by
 from labmates.workflows.tournament.forms import answers_form, move_form
 from labmates.workflows.tournament.planning import planning_graph, read_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -13,6 +13,8 @@ from langgraph.runtime import Runtime
 
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
+from labmates.records.bodies import Bodies
+from labmates.records.events import DecisionEvent, Event, LLMCallEvent
 from labmates.workflows.asking import fault_text
 from labmates.workflows.tournament.briefs import View
 from labmates.workflows.tournament.context import TournamentContext
@@ -20,6 +22,8 @@ from labmates.workflows.tournament.state import PlanOutcome, PlanState
 
 MOST_CHARS = 6_000
 """So much of a plan and of a critique is kept."""
+
+_STAGES = ("plan", "improved plan")
 
 Update = dict[str, Any]
 
@@ -101,3 +105,30 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
     if not text:
         ctx.failed(step, player, stage, match, round_)
     return text or ""
+
+
+def final_plans(events: Iterable[Event], bodies: Bodies) -> Mapping[str, str]:
+    """The plan that each player ended with; players who never had one are left out."""
+    calls: list[tuple[tuple[int, int, int, int, int], LLMCallEvent]] = []
+    failed = set()
+    for event in events:
+        if isinstance(event, DecisionEvent) and event.failed:
+            failed.add(event.step)
+        elif isinstance(event, LLMCallEvent) and (when := _when(event.step)) is not None:
+            calls.append((when, event))
+    plans = {}
+    for _, call in sorted(calls, key=lambda call: call[0]):
+        reply = bodies[call.reply]
+        text = str(reply.get("content", "")).strip() if isinstance(reply, Mapping) else ""
+        if text and call.step.rpartition("/")[0] not in failed:
+            plans[call.agent] = text[:MOST_CHARS]
+    return plans
+
+
+def _when(step: str) -> tuple[int, int, int, int, int] | None:
+    """The order of a call for a plan (match, round, critiques before it, stage, repair turn); None for other calls."""
+    match step.split("/"):
+        case [number, round_, _, stage, turn, repair] if stage in _STAGES:
+            return int(number), int(round_), int(turn), _STAGES.index(stage), int(repair)
+        case _:
+            return None

@@ -17,11 +17,14 @@ from labmates.games.iterated.behaviour import Profile, profile
 from labmates.games.iterated.match import Action, Match, Payoffs
 from labmates.records.run import ENDED
 from labmates.stats.validity import Tally, total
+from labmates.workflows.experiment import Outcome
 
 if TYPE_CHECKING:
     from labmates.records.events import Event
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.workflows.tournament.context import TournamentContext
+    from labmates.workflows.tournament.state import TournamentState
 
 _ASKED = ("move", "questions", "message", "introduction", "wishes")
 Marked = Mapping[str, Mapping[str, Any]]
@@ -228,3 +231,21 @@ def _is_first_of_planning(step: str) -> bool:
     """Whether a call was the first for a plan, a critique or an improved plan, and no repair turn of one."""
     parts = step.split("/")
     return len(parts) == 6 and parts[3] in ("plan", "critique", "improved plan") and parts[5] == "0"
+
+
+def outcome(state: TournamentState, ctx: TournamentContext) -> Outcome:
+    """The outcome of a tournament that has ended."""
+    del state
+    played = tournament_of(ctx.condition.model_dump(), ctx.table.recorder.events)
+    return Outcome("completed", played.metrics(), _invalid(played))
+
+
+def _invalid(tournament: Tournament) -> str | None:
+    """The reason why a tournament is invalid: nothing was played, or a model gave no usable decision.
+
+    Nothing is played instead of a failed move, so that single failures do no harm.
+    """
+    if not tournament.played:
+        return "no round was played"
+    silent = [model for model, tally in tournament.failures.items() if tally.failed == tally.asked]
+    return f"all decisions of {', '.join(silent)} failed" if silent else None

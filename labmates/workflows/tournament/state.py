@@ -6,6 +6,7 @@ that no memory depends on which of them ends first.
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated
 
 from typing_extensions import TypedDict
@@ -21,16 +22,6 @@ class MatchData(TypedDict):
     rounds: list[list[Action]]
     end: End
     by: list[str]
-
-
-def merge_texts(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-    """Take over what is new."""
-    return {**old, **new}
-
-
-def merge_counts(old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
-    """Take over what is new."""
-    return {**old, **new}
 
 
 def add_matches(old: list[MatchData], new: list[MatchData]) -> list[MatchData]:
@@ -57,9 +48,9 @@ class TournamentState(TypedDict):
 
     turn: int
     matches: Annotated[list[MatchData], add_matches]
-    plans: Annotated[dict[str, str], merge_texts]
-    played: Annotated[dict[str, int], merge_counts]
-    planned: Annotated[dict[str, int], merge_counts]
+    plans: Annotated[dict[str, str], operator.or_]
+    played: Annotated[dict[str, int], operator.or_]
+    planned: Annotated[dict[str, int], operator.or_]
 
 
 class Outcome(TypedDict):
@@ -96,9 +87,9 @@ class MatchState(TypedDict):
     rounds: list[list[Action]]
     moves: list[Move | None]
     messages: list[tuple[int, str, str]]
-    plans: Annotated[dict[str, str], merge_texts]
-    played: Annotated[dict[str, int], merge_counts]
-    planned: Annotated[dict[str, int], merge_counts]
+    plans: Annotated[dict[str, str], operator.or_]
+    played: Annotated[dict[str, int], operator.or_]
+    planned: Annotated[dict[str, int], operator.or_]
     matches: Annotated[list[MatchData], add_matches]
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.games.iterated.match import Action, Payoffs, Round
-from labmates.games.iterated.questions import QUESTIONS, forgives, plays_tit_for_tat, questions
-from labmates.workflows.tournament.comprehension import marked
+from labmates.games.iterated.questions import QUESTIONS, forgives, marked, plays_tit_for_tat, questions
 
 PAYOFFS = Payoffs()
 ROUND: st.SearchStrategy[Round] = st.tuples(st.sampled_from(["C", "D"]), st.sampled_from(["C", "D"]))

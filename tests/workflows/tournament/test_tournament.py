@@ -25,7 +25,7 @@ from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.experiment import METRICS
-from labmates.workflows.tournament.plans import final_plans
+from labmates.workflows.tournament.planning import final_plans
 from labmates.workflows.tournament.players import Situation
 from tests.support.puppet import Puppet, puppet
 from tests.support.tournaments import Arena, lively, move, reply

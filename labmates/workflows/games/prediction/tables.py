@@ -156,11 +156,7 @@ def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[
     yield "Benchmark", all_of(one.controls for one in data)
     yield "Condition", all_of(one.columns for one in data)
     names = all_of(result.fits[form].posterior.names for result in results)
-    yield "Variance", [name for name in names if _is_deviation(name)]
-
-
-def _is_deviation(name: str) -> bool:
-    return name in (NOISE, BETWEEN) or name.startswith(DEVIATION)
+    yield "Variance", [name for name in names if name in (NOISE, BETWEEN) or name.startswith(DEVIATION)]
 
 
 def _values(form: Form, name: str, results: Sequence[OutcomeResult]) -> dict[str, Any]:
