@@ -62,8 +62,6 @@ def analyze() -> None:
 
 
 def _command(name: str, analysis: Analysis[Any]) -> click.Command:
-    """The command of an analysis."""
-
     def callback(**values: Any) -> int:
         params = parsed(analysis.params, values)
         exports = _exports(analysis, values)

@@ -127,13 +127,11 @@ def _print_budget(run: RunRecord, events: list[Event]) -> None:
 
 
 def _print_scores(scores: list[ScoreEvent]) -> None:
-    """Print all scores with their reasons."""
     rows = [(f"{score.judge} {score.version}", score.metric, _number(score.value), score.reason) for score in scores]
     print_grid(["judge", "metric", "score", "reason"], rows, [False, False, True, False], title="Scores")
 
 
 def _print_judging(used: list[JudgingUsage]) -> None:
-    """Print what judges used."""
     rows = [
         (one.judge, str(one.calls), f"{one.input_tokens:,}", f"{one.output_tokens:,}", show_dollars(one.cost))
         for one in used

@@ -60,7 +60,6 @@ class _Workers:
         self.waiting: set[asyncio.Task[int]] = set()
 
     async def start(self) -> None:
-        """Start a worker."""
         command = [sys.executable, "-m", "labmates.cli.main", "worker", "--study", self._study]
         process = await asyncio.create_subprocess_exec(
             *command,

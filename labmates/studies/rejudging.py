@@ -35,7 +35,6 @@ class _Verdict:
 
     @property
     def metrics(self) -> set[str]:
-        """The metrics scored."""
         return {score.metric for score in self.scores}
 
     @property

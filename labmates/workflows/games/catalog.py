@@ -78,7 +78,6 @@ def _json(game: Game) -> dict[str, Any]:
 
 
 def _rules(game: Game) -> list[str]:
-    """The rules of a game, line by line."""
     lines = [f"{game.title} ({game.name})", f"{game.summary}\n"]
     for quantity in game.quantities:
         bounds = f"a whole number from {quantity.low} to {quantity.high}"

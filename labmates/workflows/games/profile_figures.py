@@ -87,7 +87,6 @@ class _Point:
 
     @property
     def games(self) -> tuple[GameProfile, ...]:
-        """The games of the profile."""
         return self.profile.games
 
 
