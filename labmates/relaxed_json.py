@@ -28,11 +28,11 @@ MOST_DEPTH: Final = 40
 MOST_DIGITS: Final = 15
 """A whole number with more digits is out of range: beyond it, a float no longer holds it exactly."""
 MOST_FAILURES: Final = 300
-"""After so many braces that open no object the rest of a text is not searched."""
+"""The rest of a text is not searched after this number of braces that open no object."""
 MOST_WORK: Final = 200_000
-"""So many values are read in one text, in all attempts together."""
+"""Maximum number of values read in one text, in all attempts together."""
 UNCLOSED_WORK: Final = 1_000
-"""As so many values counts a text or a comment that is not closed: all that follows was searched for its end."""
+"""An unclosed text or comment counts as this number of values: all that follows was searched for its end."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")

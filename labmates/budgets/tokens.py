@@ -91,7 +91,7 @@ def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
 
 
 def beginning(text: str, tokens: int) -> str:
-    """The beginning of a text that is estimated to have at most so many tokens."""
+    """The beginning of a text, up to an estimated number of tokens."""
     left = float(tokens)
     for piece in PIECE.finditer(text):
         left -= _of_piece(piece[0])

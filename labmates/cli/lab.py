@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_INVALID = 20
-"""So many invalid runs are named, each with the reason."""
+"""Maximum number of invalid runs that are named, each with the reason."""
 
 
 class CommandLab(StudyLab):

@@ -207,7 +207,7 @@ def neutral_labels(actions: int) -> tuple[str, ...]:
 
 
 def check_size(actions: Sequence[int]) -> None:
-    """Check that a game with so many actions per player can be played.
+    """Check that a game with these numbers of actions can be played.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from labmates.tasks.base import Task, accuracy
 from labmates.tasks.scoring import plain_name
 
 STEM: Final = 5
-"""Words are compared by so many first letters."""
+"""Number of leading letters by which words are compared."""
 LEAST_CREDIT: Final = 0.5
 """A row holds a true finding if it would earn this share of the credit that the truth earns."""
 TINY: Final = 1e-9

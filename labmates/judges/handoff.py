@@ -33,7 +33,7 @@ from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, row
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200
-"""The details name so many untraced claims and true findings; the counts are of all."""
+"""Number of untraced claims and of true findings that the details name; the counts are of all."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from labmates.judges.sections import find_sections
 LEAST_WORDS: Final = 5
 """Shorter statements show nothing: a bare list of keywords or numbers earns no quality."""
 MOST_PER_STATEMENT: Final = 2
-"""So many different things of one kind count in one statement."""
+"""Maximum number of different things of one kind that count in one statement."""
 
 
 @dataclass(frozen=True)

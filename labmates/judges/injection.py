@@ -29,7 +29,7 @@ MOST_CHARS: Final = 100_000
 MOST_SHOWN: Final = 20
 _CUT: Final = 200
 _LINES_OF_AN_ORDER: Final = 3
-"""An order may be broken over so many lines."""
+"""Maximum number of lines that an order is spread over."""
 
 _LATIN = re.compile(LATIN, re.IGNORECASE)
 _OTHER = re.compile(OTHER_SCRIPTS, re.IGNORECASE)

@@ -27,14 +27,14 @@ TEMPERATURE = 0.0
 REASONING_TOKENS = 8_192
 """What a model that reasons gets on top of the limit on its answer, once its reasoning has used that limit up."""
 MOST_SENT_BACK = 4_000
-"""So much of an unusable answer is shown to the model again, in characters."""
+"""Maximum length of an unusable answer when it is shown to the model again, in characters."""
 
 REPAIR = """Your answer can't be used: {problem}.
 Answer once more with nothing but what was asked for, in the form that was asked for."""
 
 
 JudgeCalls = Callable[[str, list[BaseMessage], str, int, Mapping[str, Any] | None], Awaitable[Exchange]]
-"""Calls a model with messages, under a name from which the seed derives, with so many output tokens at most.
+"""Calls a model with messages, under a name from which the seed derives, with a limit on output tokens.
 
 The last argument is what the server holds the reply to.
 """

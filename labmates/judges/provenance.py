@@ -44,22 +44,22 @@ ENOUGH: Final = 10
 MOST: Final = 200
 """A paper with more claims earns in inverse proportion: a dump of numbers is no paper."""
 MOST_READ: Final = 1_000
-"""So many claims are looked up."""
+"""Maximum number of claims that are looked up."""
 MOST_PER_STATEMENT: Final = 16
-"""So many claims of one statement, or of one row of a table, can be found; the others count as not found."""
+"""Maximum number of claims of one statement or table row that can be found; the rest count as not found."""
 PLAIN_DIGITS: Final = 4
-"""A number with so many significant digits is recognised without a word beside it."""
+"""Significant digits from which on a number is recognised without a word beside it."""
 LEAST_WHOLE: Final = 100
 STEM: Final = 5
 MOST_TOLD: Final = 60
-"""The details name so many claims of each status; the counts are of all."""
+"""Number of claims of each status that the details name; the counts are of all."""
 _TRIALS: Final = tuple(2 ** (step / 12) for step in range(-12, 13) if abs(step) > 1)
 _NEAR: Final = 3.0
-"""A contradicting value is at most so many times larger or smaller."""
+"""A contradicting value is larger or smaller by this factor at most."""
 _SHOWN: Final = 160
 _MOST_STEMS: Final = 30
 _MOST_NUMBERS: Final = 1_000
-"""So many words and numbers of one row of output are read."""
+"""Maximum number of words and numbers of one row of output that are read."""
 
 Status = Literal["found", "contradicted", "not found"]
 

@@ -18,7 +18,7 @@ LEAST_WORDS = 25
 """A section with fewer words does not count."""
 LEAST_NUMBERS = 10
 LEAST_SHARE = 0.8
-"""So much of what a statement of the truth names must stand in one line of the report."""
+"""The share of what a statement of the truth names that one line of the report must hold."""
 
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")

@@ -21,7 +21,7 @@ from labmates.tasks.fences import Block, Parts, split_blocks
 from labmates.tasks.scoring import plain_name
 
 MOST_CHARS: Final = 200_000
-"""So much of a text is read."""
+"""Maximum number of characters of a text that are read."""
 COARSE: Final = 0.05
 """A number in a source is taken as rounded only if its last digit is finer than this share of the number."""
 _HAIR: Final = 1e-9

@@ -23,7 +23,7 @@ from labmates.tasks.base import accuracy, skill
 from labmates.tasks.findings import check_findings
 
 MOST_TOLD = 5
-"""The reason names so many problems; the details name them all."""
+"""Number of problems that the reason names; the details name them all."""
 _LONGEST_PROBLEM = 300
 
 

@@ -147,7 +147,7 @@ class Negotiated:
     Attributes
     ----------
     proposals
-        By seat; None for who proposed nothing.
+        By seat; None for a player without a proposal.
     stable
         For each proposal whether full cooperation is a Nash equilibrium under it, and whether it is weakly dominant;
         None for no proposal.

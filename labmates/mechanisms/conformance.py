@@ -20,7 +20,7 @@ Respond = Callable[[Question], Answer]
 
 _PLAYS = 20
 _PLACES = 12
-"""At so many questions a deviation from the theorem's strategy is tried."""
+"""Number of questions at which a deviation from the theorem's strategy is tried."""
 _TOLERANCE = 1e-9
 _COPIES = 2
 """The number of models where a mechanism seats them itself."""

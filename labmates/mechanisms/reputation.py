@@ -91,7 +91,7 @@ class Reputation(Repeated):
         return self.pairing == "uniform" and game.is_symmetric
 
     def _names(self, seats: Seats) -> dict[int, str]:
-        """The name under which others know each agent; it tells nothing of who it is."""
+        """The name under which others know each agent; it does not reveal the agent."""
         numbers = list(range(1, len(seats.agents) + 1))
         random.Random(derive(seats.seed, "names")).shuffle(numbers)
         return {agent: f"agent {number}" for agent, number in zip(seats.agents, numbers, strict=True)}

@@ -94,7 +94,7 @@ class Wording:
         deeds
             By round, the newest first, and seat.
         me
-            The seat of who reads it.
+            The seat of the reader.
         played
             The number of rounds played.
         """
@@ -137,7 +137,7 @@ class Wording:
         return f"{mechanism.ask_for(game)}{often}"
 
     def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
-        """The proposals; each has the number of who proposed it."""
+        """The proposals, each with the number of its author."""
         lines = [f"## Proposals for the {mechanism.thing}"]
         for seat, design in enumerate(proposals):
             design_text = "none that can be used" if design is None else mechanism.tell(game, design)

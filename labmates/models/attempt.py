@@ -63,7 +63,7 @@ class Attempt:
             def tick() -> None:
                 nonlocal waited, last, ticking
                 now = loop.time()
-                # A loop that was blocked has read nothing: so much of the time does not count.
+                # A loop that was blocked has read nothing: that time does not count.
                 waited += min(now - last, 1.5 * step) if self.is_sent else 0.0
                 last = now
                 if waited >= self._seconds:

@@ -42,7 +42,7 @@ PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
 _KEPT_HEADERS: Final = ("authorization", "x-api-key", "anthropic-version", "anthropic-beta", "openai-organization")
 _NO_API: Final = (404, 405, 501)
 _MOST_WINDOWS: Final = 20
-"""After so many windows a batch is submitted though calls still come."""
+"""A batch is submitted after this number of windows even if calls still come."""
 _LAST_SECONDS: Final = 30.0
 """How long a submission in flight may take when the hub closes."""
 
@@ -144,7 +144,7 @@ class BatchQueue:
     timeout
         Time limit of a request about a batch, in seconds.
     most_failures
-        So many looks in a row may fail.
+        Number of looks in a row that may fail.
     notify
         Told in words how far batches are.
     """

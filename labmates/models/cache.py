@@ -30,7 +30,7 @@ class CallCache(Protocol):
         ...
 
     async def put(self, key: str, reply: dict[str, Any]) -> None:
-        """Keep a reply; one that is there already stays."""
+        """Store a reply; an existing one stays."""
         ...
 
 

@@ -76,7 +76,7 @@ class Backoff:
     longest_asked: float = 120.0
 
     def delay(self, seed: int, failures: int, retry_after: float | None = None) -> float:
-        """The wait after so many `failures` in a row.
+        """The wait after a number of `failures` in a row.
 
         Our own waits are spread over [50 %, 100 %]; one that the server asked for is never shortened (but for
         `longest_asked`) and lengthened by up to 10 %, so that callers refused together don't return together.

@@ -24,16 +24,16 @@ from labmates.relaxed_json import Unusable as UnusableValue
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 MOST_FAILURES: Final = 20_000
-"""After so many braces that open no JSON object the search ends: a hostile text could make it take minutes."""
+"""The search ends after this number of braces that open no JSON object: a hostile text could make it take minutes."""
 ACCEPTED: Final = frozenset({COMMENT, TRAILING_COMMA})
 """What an answer may have beyond strict JSON, since it leaves no doubt about its values."""
 NO_OBJECT: Final = "there is no whole JSON object in it"
 TOO_TANGLED: Final = "it holds too many braces that open no JSON object; give one JSON object alone"
 PLAIN: Final = json.JSONDecoder()
 _DEEP_FAILURES: Final = 100
-"""As so many failures counts an object that nests too deeply to be read."""
+"""An object that nests too deeply counts as this number of failures."""
 _CHARS_OF_A_FAILURE: Final = 250
-"""As a further failure counts each so many characters that were read before an object turned out to be none."""
+"""Each stretch of this number of characters, read before an object turned out to be none, counts as a failure."""
 _MOST_QUOTED: Final = 200
 _NEAR: Final = 30
 _MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""")

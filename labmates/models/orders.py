@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 from labmates.budgets.tokens import text_of
 
 _SAME_CHARS = 500
-"""So much of the beginning of a long message stays when a transcript is shortened."""
+"""Length of the beginning of a long message that stays when a transcript is shortened."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
     Parameters
     ----------
     title
-        What it shows, for who can't see it.
+        Alternative text, for readers who can't see it.
     role
         ``group`` for a drawing with links in it.
     """
@@ -48,7 +48,7 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
 
 
 def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
-    """Round numbers from `low` to `high`, about so many; with `whole`, whole numbers alone."""
+    """Round numbers from `low` to `high`, `about` of them roughly; with `whole`, whole numbers alone."""
     span = high - low
     if span <= 0:
         return [low]
@@ -214,7 +214,7 @@ def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], 
 
 
 def thinned(values: Sequence[object], most: int = 240) -> list[int]:
-    """The places of at most so many values, the first and the last among them."""
+    """The places of at most `most` values, evenly spread from the first to the last."""
     if len(values) <= most:
         return list(range(len(values)))
     return sorted({round(at * (len(values) - 1) / (most - 1)) for at in range(most)})

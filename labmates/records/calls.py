@@ -34,7 +34,7 @@ class StoredCalls:
         return None if packed is None else json.loads(zlib.decompress(packed))
 
     async def put(self, key: str, reply: dict[str, Any]) -> None:
-        """Keep a reply; one that is there already stays.
+        """Store a reply; an existing one stays.
 
         Raises
         ------

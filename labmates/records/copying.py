@@ -309,7 +309,7 @@ def _of(connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequen
 
 
 def _batches(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> Iterator[list[Any]]:
-    """Yield the chosen runs, so many at a time as one transaction should write."""
+    """Yield the chosen runs in batches of the size of one transaction."""
     batch: list[Any] = []
     weight = 0
     for rows in _streamed(connection, sa.select(*_THIN).where(chosen).order_by(_RUNS.c.id)):

@@ -101,7 +101,7 @@ def enter_study(
     template
         One of its runs, for all that they have in common.
     wanted
-        The study's runs. Those that are there already stay as they are, but for their place in the queue, and what they
+        The study's runs. Existing ones stay as they are, but for their place in the queue, and what they
         may cost and how they are to be executed while they wait. Runs that stopped at a lower bound than they have now
         wait again.
     wants

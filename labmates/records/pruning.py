@@ -64,7 +64,7 @@ class Pruned:
     Attributes
     ----------
     rows
-        Rows that belonged to no run that is there: events, texts, attempts, and checkpoints of runs that have ended.
+        Rows that belonged to no existing run: events, texts, attempts, and checkpoints of runs that have ended.
     replies
         Cached replies of models.
     """
@@ -103,7 +103,7 @@ def prune(
     choice
         The runs; None for none.
     leftovers
-        Delete rows that belong to no run that is there, and checkpoints of runs that have ended.
+        Delete rows that belong to no existing run, and checkpoints of runs that have ended.
     replies
         Delete the cached replies of models.
 

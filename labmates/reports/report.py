@@ -45,7 +45,7 @@ def check_report(path: Path) -> None:
 
 
 def write_report(report: Report, path: Path) -> None:
-    """Write a report as one page that loads nothing; a report that is there is replaced when the new one is whole.
+    """Write a report as one page that loads nothing; an existing report is replaced when the new one is complete.
 
     Raises
     ------

@@ -89,7 +89,7 @@ class Drawing:
 
 
 def look(place: int) -> tuple[str, str]:
-    """The colour and the marker of the so many-th thing in a figure; no two of the first 49 have both alike."""
+    """The colour and the marker of the n-th thing in a figure; no two of the first 49 have both alike."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 

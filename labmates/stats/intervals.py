@@ -221,7 +221,7 @@ def against_zero(given: Estimate, domain: Domain) -> float | None:
 
 @lru_cache(maxsize=4096)
 def quantile(df: float, level: float = LEVEL) -> float:
-    """The t that a variable with so many degrees of freedom stays below in size with probability `level`."""
+    """The two-sided critical value of t with `df` degrees of freedom at a confidence `level`."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))

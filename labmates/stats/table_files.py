@@ -44,7 +44,7 @@ def check_table(path: Path) -> None:
 def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
     """Write tables to a file in the format of its ending, and return the files that were written.
 
-    A file that is there is replaced. CSV and Parquet hold one table each: several get files of their own, with the
+    An existing file is replaced. CSV and Parquet hold one table each: several get files of their own, with the
     names of the tables put before the ending (``out.csv``: ``out-actions.csv`` and so on).
 
     Raises

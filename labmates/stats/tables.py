@@ -110,7 +110,7 @@ class Table:
     notes
         Sentences under the table.
     shown
-        A screen shows so many rows; by default all.
+        Number of rows shown on a screen; all by default.
     """
 
     def __init__(

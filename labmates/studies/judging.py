@@ -148,7 +148,7 @@ async def judge_runs(
 ) -> list[Judged]:
     """Let the judges of a panel score runs, each as far as it has not done so, and return what came of each run.
 
-    Model calls in flight are bounded by the options, per endpoint; so many runs are in work at once.
+    Model calls in flight are bounded by the options, per endpoint, and so is the number of runs in progress.
 
     Parameters
     ----------

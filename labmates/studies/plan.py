@@ -228,7 +228,7 @@ class _Needs:
         self._in_a_row = 0.0
 
     def add(self, condition: Condition, left: int, bound: int) -> None:
-        """Add so many runs of a condition, each with a bound in micro-dollars."""
+        """Add runs of a condition, each with a bound in micro-dollars."""
         expected = _expected(condition, self._found)
         self.runs += left
         self._calls += left * expected.calls
@@ -281,7 +281,7 @@ def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
     """The expected cost of a run, in micro-dollars, if its models have equal shares of the tokens.
 
     It is the bill; by the condition's price list where a price is unknown, and for baselines. A run that would take
-    more credits than its pool has takes so much less.
+    more credits than its pool has is lowered to it.
     """
     prices: PriceList = getattr(condition, "prices", None) or usual_prices()
     models = condition.models()

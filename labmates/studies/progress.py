@@ -12,7 +12,7 @@ from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEven
 from labmates.records.run import RunRecord
 
 MOST_RUNS = 20
-"""Each of so many runs has a line for its end; more runs share lines."""
+"""Up to this number of runs, each end has a line; more runs share lines."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A connection to Ray: one started for this process on this machine, or a cluster that is there."""
+"""A connection to Ray: one started for this process on this machine, or to an existing cluster."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class _Driver:
         self._notes = 0
 
     async def work(self, workers: int) -> None:
-        """Keep so many workers busy until no run is left."""
+        """Keep a number of workers busy until no run is left."""
         stop = asyncio.create_task(self._stop_signal.pulled.wait())
         try:
             while not stop.done():

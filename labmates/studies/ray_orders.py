@@ -32,5 +32,5 @@ class Postbox:
         self.notes[text] = None
 
     def heard(self, after: int) -> list[str]:
-        """The notes after so many notes."""
+        """The notes from a position on."""
         return list(self.notes)[after:]

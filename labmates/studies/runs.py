@@ -24,7 +24,7 @@ def new_runs(
     Raises
     ------
     UsageError
-        If there can't be so many replicates, no such seed, or the private salt is too short.
+        If the number of replicates or the seed is out of range, or the private salt is too short.
     """
     if not 1 <= replicates <= MOST_REPLICATES:
         raise UsageError(f"the number of replicates must be from 1 to {MOST_REPLICATES:,}, not {replicates}")

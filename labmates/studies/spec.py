@@ -25,7 +25,7 @@ from labmates.studies.settings import BATCHED_RUNS, RunSettings
 from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000
-"""More conditions than anybody means: a grid of so many is a slip."""
+"""Maximum number of conditions: a larger grid is a slip."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 

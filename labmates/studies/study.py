@@ -43,7 +43,7 @@ _SHELVES = 64
 _PACK = 200  # conditions of a shelf that are compressed together
 _JUDGE_TOKENS = (160_000, 8_000)
 """What one model judge may read and write of one run, with 100,000 for what its longest prompt reserves beyond its
-tokens: so much is set aside for it under a cap."""
+tokens: this amount is set aside for it under a cap."""
 _BEYOND_ESTIMATES = 250_000
 """Input tokens that the last calls of a pool of credits may have beyond their estimates."""
 _AT_ONCE = 8

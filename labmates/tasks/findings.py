@@ -34,7 +34,7 @@ MOST_CHARS = 200_000
 """A findings block longer than this is not read, nor is more than this of a report searched."""
 MOST_PROBLEMS = 30
 MOST_PLACES = 50
-"""So many blocks and passages are tried, the last ones."""
+"""Maximum number of blocks and passages that are read, the last ones."""
 MOST_WRAPPERS = 3
 MOST_DEPTH = 40
 _CUT = 80

@@ -12,7 +12,7 @@ from labmates.seeds import LARGEST_SEED, derive
 Floats = npt.NDArray[np.float64]
 
 DECIMALS = 9
-"""Feedback is rounded to so many decimals: last-bit differences between machines never add up."""
+"""Decimals of feedback: rounding keeps last-bit differences between machines from adding up."""
 
 
 def random_for(task: str, seed: int, difficulty: str, part: str) -> np.random.Generator:

@@ -46,7 +46,7 @@ LEAST_PAIRS: Final = 3
 """With fewer common runs no coefficient is given."""
 ALL_TASKS: Final = "all"
 MEAN_JUDGE: Final = "rubric"
-"""The mean over model judges is no judge of its own."""
+"""The mean over model judges is not a judge."""
 
 MARKS: Final = "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all coefficients shown, p < .05."
 CONSTANT = "a judge gives all of these runs the same score"

@@ -139,7 +139,7 @@ class Estimate:
     seconds
         From its beginning to its end.
     exact
-        Whether a run makes just so many calls if no reply has to be asked for again.
+        Whether a run without repair turns makes exactly this number of calls.
     in_a_row
         Calls of which each waits for the one before; 0 if nobody knows.
     """

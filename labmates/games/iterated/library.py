@@ -25,7 +25,7 @@ from labmates.seeds import derive
 _TRIES = 200
 """The most random states tried for one round until they reproduce the recorded moves."""
 _KEPT = 256
-"""So many matches are kept as they are, since making some strategies anew takes seconds."""
+"""Number of matches cached, since making some strategies takes seconds."""
 
 
 @cache

@@ -16,9 +16,9 @@ from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
 from labmates.games.iterated.strategies import STRATEGIES
 
 FOLLOWS = 0.8
-"""An opponent plays tit-for-tat if it did what that would have done in so many of the rounds."""
+"""The share of rounds in which an opponent agrees with tit-for-tat, from which on it is said to play it."""
 FORGIVES = 0.5
-"""An opponent is forgiving if it returned after so many of the `action_b` that it received."""
+"""The share of received `action_b` after which an opponent returned, from which on it is said to forgive."""
 UNDECIDABLE = "not decidable"
 OPPONENT = "your opponent"
 """How a question and its facts name the opponent."""

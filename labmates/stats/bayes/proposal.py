@@ -12,7 +12,7 @@ import numpy as np
 from labmates.stats.arrays import Array
 
 FOLDED_WITHIN = 3.0
-"""A coordinate whose mean is further from 0 than so many standard deviations is cut off there, since hardly anything
+"""A coordinate whose mean is further from 0 than this, in standard deviations, is cut off there, since hardly anything
 is beyond; the others are folded."""
 MOST_FOLDED = 7
 """Each folded coordinate doubles the cost of the density, so the others are cut off."""

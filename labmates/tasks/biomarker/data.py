@@ -34,9 +34,9 @@ BY_SCORE, BY_AGE, BY_SMOKING = 0.3, -0.08, -1.5
 """Points of improvement for each point of the score at the start, for each year of age, and of smokers."""
 SITES: Final = (10, 14)
 BLOCK: Final = 4
-"""Patients of a site are randomised in blocks of so many, half of them to each arm."""
+"""Block size of the randomisation within a site; half of a block goes to each arm."""
 DAYS: Final = 390
-"""Patients are enrolled over so many working days, five a week."""
+"""Enrolment takes this number of working days, five a week."""
 
 
 class Assay(NamedTuple):

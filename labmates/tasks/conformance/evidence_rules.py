@@ -22,7 +22,7 @@ KEYS_MOST = 5_000
 STEP_MOST = 0.45
 """Largest gap between the splits that a data set allows."""
 NEAR = 0.05
-"""A restored column's mean of middle values may differ so much from the original's, as a share of their range."""
+"""Tolerance for the mean of a restored column's middle values, as a share of the original's range."""
 
 
 def instruments(case: Case) -> Iterator[str | Mild]:

@@ -22,7 +22,7 @@ OTHER_SHEETS: Final = (7, 15)
 SCALE: Final = (0.6, 1.6)
 """Range of a sheet's enlargement."""
 HALF: Final = 12
-"""With so many sheets closed, about half of them, the open ones tell nothing sure of the whole area."""
+"""From this number of closed sheets on, about half, the open ones say nothing reliable of the whole area."""
 BASELINES: Final = 30
 """Lines between survey marks of a sheet that were measured on the ground and on the sheet."""
 IN_SHEET: Final = ("sample_id", "sampled_on", "easting_m", "northing_m")

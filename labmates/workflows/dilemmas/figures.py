@@ -27,7 +27,7 @@ _SIDE, _SMALL_SIDE = 0.5, 0.16
 _LETTER = 0.062
 """Inches of a letter in the names at the axes."""
 _MOST_NUMBERS = 2500
-"""Cells of heat maps have numbers in figures of at most so many."""
+"""Cells of heat maps have numbers up to this number of cells."""
 
 
 def payoffs_figure(cells: Sequence[Cell]) -> Figure:

@@ -81,7 +81,7 @@ async def label_reasons(
     Parameters
     ----------
     most
-        Label so many choices of a run at the most, drawn at random, always the same ones.
+        Maximum number of choices of a run to label, drawn at random, always the same ones.
     watch
         Told how far a run is: choices labelled, and choices in all.
 

@@ -26,7 +26,7 @@ from labmates.workflows.games.context import GameContext
 from labmates.workflows.playing import together
 
 MOST_SAID_CHARS = 600
-"""So much of what a player says in deliberation is heard."""
+"""Maximum length of a player's message in deliberation."""
 
 
 class GameState(TypedDict):

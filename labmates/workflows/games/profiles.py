@@ -63,7 +63,7 @@ class GameProfile:
 
     @property
     def excluded(self) -> bool:
-        """Whether so many decisions failed that the model has not played this game: its metrics may not be used."""
+        """Whether too many decisions failed for the metrics to be used."""
         return self.failed_rate > MOST_FAILED
 
 

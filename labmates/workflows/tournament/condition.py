@@ -104,10 +104,10 @@ class TournamentCondition(AblatedCondition):
     comprehension: Literal["asked", "skipped"] = Field(
         "asked", description="Whether both players are asked comprehension questions after each match."
     )
-    temptation: int = Field(5, ge=-1000, le=1000, description="Points of who defects alone.")
+    temptation: int = Field(5, ge=-1000, le=1000, description="Points of a player who defects alone.")
     reward: int = Field(3, ge=-1000, le=1000, description="Points of both when both cooperate.")
     punishment: int = Field(0, ge=-1000, le=1000, description="Points of both when both defect.")
-    sucker: int = Field(-1, ge=-1000, le=1000, description="Points of who cooperates alone.")
+    sucker: int = Field(-1, ge=-1000, le=1000, description="Points of a player who cooperates alone.")
 
     _formed: dict[str, list[str]] | None = PrivateAttr(None)
 
@@ -209,7 +209,7 @@ class TournamentCondition(AblatedCondition):
         return list(dict.fromkeys(map(self.model_of, self.players)))
 
     def check(self) -> None:
-        """Check that models are known and can play, and that teams and players with a model of their own are there."""
+        """Check that models are known and can play, and that teams and players named with a model exist."""
         from labmates.agents.players.library import check_player
         from labmates.errors import unknown_name
         from labmates.models.names import parse_model

@@ -25,7 +25,7 @@ from labmates.workflows.tournament.state import MatchData, MatchState, Outcome, 
 
 Update = dict[str, Any]
 MOST_MESSAGE = 1_000
-"""So many characters of a message reach the opponent."""
+"""Maximum length of a message to the opponent, in characters."""
 _MOVES: dict[str, Move] = {LABELS["C"]: "C", LABELS["D"]: "D", LABELS["leave"]: "leave"}
 
 
@@ -170,7 +170,7 @@ def _with_messages(view: View, messages: Sequence[tuple[int, str, str]], seat: i
 
 
 def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
-    """Whether a player plans now: once whenever it has played a multiple of so many rounds."""
+    """Whether a player plans now: after every `plan_every` rounds that it has played."""
     player, condition = state["players"][seat], ctx.condition
     played = state["played"].get(player, 0)
     # After a match that was left, the count is still what it was when the player planned last.

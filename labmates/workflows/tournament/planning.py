@@ -21,7 +21,7 @@ from labmates.workflows.tournament.context import TournamentContext
 from labmates.workflows.tournament.state import PlanOutcome, PlanState
 
 MOST_CHARS = 6_000
-"""So much of a plan and of a critique is kept."""
+"""Maximum length of a plan and of a critique, in characters."""
 
 _STAGES = ("plan", "improved plan")
 
@@ -80,7 +80,7 @@ def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanSta
 
 
 def read_text(most: int) -> Callable[[Reply, bool], str]:
-    """The reading of a reply of plain text, of which so many characters are kept."""
+    """The reading of a reply of plain text, cut to a number of characters."""
 
     def read(reply: Reply, last: bool) -> str:
         fault = fault_text(reply)

@@ -74,9 +74,9 @@ class MatchState(TypedDict):
     rounds
         What both did in each round so far.
     moves
-        What both have chosen in the present round; None for who gave no usable move.
+        What both have chosen in the present round; None for a player without a usable move.
     messages
-        What both have written to each other before a round, with its number; empty for who wrote nothing usable.
+        What both have written to each other before a round, with its number; empty without a usable message.
     matches
         The match itself, once it is over.
     """

@@ -31,7 +31,7 @@ class ChoiceState(TournamentState, total=False):
     Attributes
     ----------
     introductions
-        What each player tells all others of itself; empty for who wrote nothing usable.
+        What each player tells all others of itself; empty for a player without a usable message.
     wishes
         Whom each player wants in its team.
     """

@@ -1,6 +1,6 @@
 """Hash chains over what runs have recorded, and a digest of each run that has ended.
 
-Runs that are there already get theirs now, marked as late: they prove nothing of the time before the upgrade.
+Existing runs get theirs now, marked as late: they prove nothing of the time before the upgrade.
 """
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ _ENDED = ("completed", "exhausted")
 
 
 def upgrade() -> None:
-    """Add the columns and the table, and compute the chains and digests of the runs that are there."""
+    """Add the columns and the table, and compute the chains and digests of existing runs."""
     op.add_column("runs", sa.Column("chain", sa.Text, nullable=False, server_default=""))
     op.add_column("runs", sa.Column("digest", sa.String(80)))
     op.create_table(

@@ -28,7 +28,7 @@ RELIABLE = 0.8
 """A game of which a smaller share of the variance between models is real is said to be measured badly."""
 INFLATED = 5.0
 LEANING = 0.5
-"""A model that is so much of its own fitted value is said to carry the result."""
+"""A model is said to carry the result if its weight in its own fitted value is this large."""
 LEVEL = 0.05
 TOGETHER = 0.9
 """At correlations of .95 the form `robust`, whose dispositions are independent a priori, covers too seldom; at .8 it

@@ -36,7 +36,7 @@ _UNTOLD = 0.2
 """Reach of a standard deviation of which the data say nothing, so that its prior stands."""
 _BATCH = 300_000
 _APART = 6.0
-"""Modes are two where an effect differs by so many of its standard errors."""
+"""Two modes differ if an effect does by this number of its standard errors."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ Where = Literal["within", "at the edge", "far outside"]
 FAR_Z: Final = 3.0
 FAR_P: Final = 0.001
 FAR_LEVERAGE: Final = 2.0
-"""A leverage so many times as large as that of any fitted model is far outside."""
+"""A leverage that exceeds that of any fitted model by this factor is far outside."""
 
 
 @dataclass(frozen=True)

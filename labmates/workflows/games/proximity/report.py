@@ -115,7 +115,7 @@ def proximity_report(
     question
         ``strategy`` (Table 1), or ``prompt``: whether the wording matters (Table 5).
     nuts_draws
-        Fit everything once more by NUTS, with so many draws in each of four chains.
+        Also fit everything by NUTS, with this number of draws in each of four chains.
     covariates
         The user's own predictors of models; see `labmates.stats.bayes.covariates`.
 
