@@ -67,7 +67,7 @@ class CommandLab(StudyLab):
         warn_of_thinking(self.store, runs)
         return runs
 
-    def told(self, name: str) -> str:
+    def option(self, name: str) -> str:
         """The option of a parameter."""
         return flag(name)
 

@@ -234,8 +234,8 @@ class Game(BaseModel, ABC):
         """The rules as players are told them, if wanted with the remarks on them."""
         added = self.remarks if remarks else ()
         if framing == "alternate":
-            return self._told(" ".join([self.prose, *added]))
-        return "\n".join(f"{number}. {self._told(rule)}" for number, rule in enumerate([*self.formal, *added], 1))
+            return self._filled(" ".join([self.prose, *added]))
+        return "\n".join(f"{number}. {self._filled(rule)}" for number, rule in enumerate([*self.formal, *added], 1))
 
     def figures(self) -> dict[str, str]:
         """Every figure of the rules by its name."""
@@ -256,7 +256,7 @@ class Game(BaseModel, ABC):
         after = " after sanctions" if self.sanction_limit else ""
         return f"your payoff of this round{after}: {in_figures(payoff)}; of all rounds so far: {in_figures(so_far)}"
 
-    def _told(self, text: str) -> str:
+    def _filled(self, text: str) -> str:
         return Template(text).substitute(self.figures(), players=self.players, **self.wording())
 
     def levels(self, decisions: Array) -> Array:

@@ -11,17 +11,17 @@ from labmates.registry import Registry
 
 
 @cache
-def _own(name: str) -> PayoffTable:
+def _packaged(name: str) -> PayoffTable:
     text = files("labmates.games").joinpath("tables", f"{name}.yaml").read_text(encoding="utf-8")
     return read_table(text, f"the dilemma '{name}'")
 
 
-prisoners = partial(_own, "prisoners")
-public_goods = partial(_own, "public-goods")
-travellers = partial(_own, "travellers")
-trust = partial(_own, "trust")
-stag_hunt = partial(_own, "stag-hunt")
-matching_pennies = partial(_own, "matching-pennies")
+prisoners = partial(_packaged, "prisoners")
+public_goods = partial(_packaged, "public-goods")
+travellers = partial(_packaged, "travellers")
+trust = partial(_packaged, "trust")
+stag_hunt = partial(_packaged, "stag-hunt")
+matching_pennies = partial(_packaged, "matching-pennies")
 
 DILEMMAS: Registry[object] = Registry(
     "dilemma",

@@ -91,7 +91,7 @@ class Interviewer:
             try:
                 return read(reply.text, last)
             except UnusableAnswerError as error:
-                raise UnusableAnswerError(_told(reply, error)) from error
+                raise UnusableAnswerError(_fault_text(reply, error)) from error
 
         def is_usable(reply: Reply) -> bool:
             try:
@@ -128,7 +128,7 @@ def _reasoned_it_away(reply: Reply) -> bool:
     return "cut" in reply.faults and bool(reply.usage.reasoning_tokens or reply.reasoning)
 
 
-def _told(reply: Reply, error: UnusableAnswerError) -> str:
+def _fault_text(reply: Reply, error: UnusableAnswerError) -> str:
     if "cut" in reply.faults:
         return "it was cut off by the limit on its length before it was whole; be shorter"
     if not reply.text:

@@ -120,7 +120,7 @@ class SafeJudge:
             with JUDGES.guarded(name, "can't be made"):
                 self._judge = _checked_judge(make())
         except (Exception, SystemExit) as error:
-            self._problem = self._told("can't be made", error)
+            self._problem = self._failure_text("can't be made", error)
 
     @property
     def version(self) -> str:
@@ -135,10 +135,10 @@ class SafeJudge:
             with JUDGES.guarded(self.name, "failed"):
                 return _checked_scores(await self._judge.score(report), self.name)
         except (Exception, SystemExit) as error:
-            self._problem = self._told("failed", error)
+            self._problem = self._failure_text("failed", error)
             return self._unscored()
 
-    def _told(self, what: str, error: BaseException) -> str:
+    def _failure_text(self, what: str, error: BaseException) -> str:
         _log.warning("judge %s %s", self.name, what, exc_info=True)
         kind = "" if isinstance(error, LabmatesError) else f"{type(error).__name__}: "
         whole = str(error) if isinstance(error, PluginError) else f"the judge {what}: {kind}{error}"

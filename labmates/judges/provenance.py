@@ -224,10 +224,10 @@ def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provena
     share = max(0.0, (confirmed - chance) / (all_claims - chance)) if all_claims - chance > 1e-9 else 0.0
     value = share * min(1.0, all_claims / ENOUGH) * min(1.0, MOST / all_claims)
     result = Provenance(round(min(1.0, value), 6), "", tuple(claims), chance)
-    return replace(result, reason=_told(result))
+    return replace(result, reason=_reason_text(result))
 
 
-def _told(result: Provenance) -> str:
+def _reason_text(result: Provenance) -> str:
     all_claims = len(result.claims)
     told = (
         f"{result.count('found')} of {all_claims} claims stand in what the code printed "

@@ -85,7 +85,7 @@ class VerifiedJudge:
     async def _of(self, statement: Statement, report: Report, details: dict[str, Any], version: str) -> Score:
         read = statement.read
         if read.findings is None:
-            reason = "there is no report" if report.is_missing else _told(read.problems)
+            reason = "there is no report" if report.is_missing else _problems_text(read.problems)
             return await self._score(0.0, reason, report, statement, details, version)
         fields = type(read.findings).model_fields
         credits = report.task.score(read.findings, report.truth)
@@ -95,7 +95,7 @@ class VerifiedJudge:
         if "extracted" in details:
             reason = f"extracted by {details['extracted']['model']}: {reason}"
         if read.problems:
-            reason += "; problems: " + _told(read.problems)
+            reason += "; problems: " + _problems_text(read.problems)
         details = {
             **details,
             "findings": read.findings.model_dump(mode="json", exclude_none=True),
@@ -173,6 +173,6 @@ async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, A
     return details
 
 
-def _told(problems: tuple[str, ...]) -> str:
+def _problems_text(problems: tuple[str, ...]) -> str:
     more = len(problems) - MOST_TOLD
     return "; ".join(problems[:MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")

@@ -35,7 +35,7 @@ class CheapTalk(Insufficient):
         ]
         answers = yield table.ask("announce", ["Announce: which action will you take?"] * n, sheets)
         announced = [str(answer["announcement"]) for answer in answers]
-        told = [_told(announced, me) for me in range(n)]
+        told = [_announcements(announced, me) for me in range(n)]
         return (yield from then(game, table.telling(told, [{"announced": announced}] * n)))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
@@ -43,6 +43,6 @@ class CheapTalk(Insufficient):
         return Calls(inner.per_match + game.players, inner.shared)
 
 
-def _told(announced: list[str], me: int) -> str:
+def _announcements(announced: list[str], me: int) -> str:
     lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(announced)]
     return "\n".join(["## What players have announced", *lines])

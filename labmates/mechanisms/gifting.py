@@ -32,7 +32,7 @@ class Gifting(Insufficient):
         """Let the game be played, and then points be given."""
         played = yield from before_settling(game, seats, then)
         n = game.players
-        told = [_told(played.result.deeds, me) for me in range(n)]
+        told = [_deeds_text(played.result.deeds, me) for me in range(n)]
         now = seats.telling(told, [{"deeds": list(played.result.deeds)}] * n, step=f"{seats.step}{self.name}/")
         others = [[other for other in range(n) if other != me] for me in range(n)]
         sheets = [
@@ -52,6 +52,6 @@ class Gifting(Insufficient):
         return Calls(inner.per_match + game.players, inner.shared)
 
 
-def _told(deeds: tuple[str, ...], me: int) -> str:
+def _deeds_text(deeds: tuple[str, ...], me: int) -> str:
     lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(deeds)]
     return "\n".join(["## What was played", *lines])

@@ -84,14 +84,14 @@ class Stackelberg(Mechanism):
         ahead = [next(commitments) if leads else None for leads in first]
         committed = next(answer for answer in ahead if answer is not None)
         rest: Iterator[Answer] = iter(
-            (yield [self._told(question, committed) for question in questions if not self._leads(question)])
+            (yield [self._informed(question, committed) for question in questions if not self._leads(question)])
         )
         return [next(rest) if answer is None else answer for answer in ahead]
 
     def _leads(self, question: Question) -> bool:
         return question.stage == "choose" and question.seat == self.leader - 1
 
-    def _told(self, question: Question, committed: Answer) -> Question:
+    def _informed(self, question: Question, committed: Answer) -> Question:
         shares = ", ".join(f"{action} with {share} %" for action, share in committed.items())
         text = f"## What player {self.leader} has committed to\n{shares}"
         facts: dict[str, Any] = {**question.facts, "committed": dict(committed)}

@@ -148,7 +148,7 @@ def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
             if failures > MOST_FAILURES:
                 raise UnusableAnswerError(TOO_TANGLED)
             at = plain.find("{", end)
-    return values, _told(text, fault) if fault else ""
+    return values, _fault_text(text, fault) if fault else ""
 
 
 def _read_relaxed(reader: Reader, at: int) -> Parsed | Mend:
@@ -167,7 +167,7 @@ def _read_relaxed(reader: Reader, at: int) -> Parsed | Mend:
     return others[0] if others else Mend(spoilt[0], at) if spoilt else parsed
 
 
-def _told(text: str, fault: Mend) -> str:
+def _fault_text(text: str, fault: Mend) -> str:
     line, column = text.count("\n", 0, fault.at) + 1, fault.at - text.rfind("\n", 0, fault.at)
     near = " ".join(text[max(fault.at - _NEAR, 0) : fault.at + _NEAR].split())
     return f"its JSON can't be read: {fault.what} (line {line}, column {column}, near: {near})"

@@ -161,14 +161,14 @@ def _runs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
 
 
 def _scores(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _told(store, runs, ScoreEvent):
+    for run, events in _with_events(store, runs, ScoreEvent):
         for event in events:
             columns = {name: getattr(event, name) for name in COLUMNS["scores"][len(_OF_RUN) :]}
             yield {**_of_run(run), **columns}
 
 
 def _decisions(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _told(store, runs, DecisionEvent):
+    for run, events in _with_events(store, runs, DecisionEvent):
         for event in events:
             row = {**_of_run(run), **{name: getattr(event, name) for name in COLUMNS["decisions"][len(_OF_RUN) :]}}
             flatten("decision", event.decision, row)
@@ -176,7 +176,7 @@ def _decisions(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
 
 
 def _payoffs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _told(store, runs, PayoffEvent):
+    for run, events in _with_events(store, runs, PayoffEvent):
         for event in events:
             many = len(event.payoffs)
             each = {
@@ -194,7 +194,7 @@ def _payoffs(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
 
 def _players(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
     seen = (LLMCallEvent, FailedReplyEvent, ToolCallEvent, MessageEvent, ChargeEvent, DecisionEvent, PayoffEvent)
-    for run, events in _told(store, runs, *seen):
+    for run, events in _with_events(store, runs, *seen):
         players: dict[str, _Player] = {}
         for event in events:
             if isinstance(event, PayoffEvent):
@@ -239,14 +239,14 @@ class _Player:
 
 
 def _events(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
-    for run, events in _told(store, runs):
+    for run, events in _with_events(store, runs):
         for number, event in enumerate(events):
             row = {**_of_run(run), "number": number}
             row |= {name: getattr(event, name) for name in ("at", "type", "step", "team", "agent")}
             yield {**row, "data": json.dumps(event_data(event), ensure_ascii=False)}
 
 
-def _told(store: Store, runs: Sequence[RunRecord], *types: Any) -> Iterator[tuple[RunRecord, Iterator[Any]]]:
+def _with_events(store: Store, runs: Sequence[RunRecord], *types: Any) -> Iterator[tuple[RunRecord, Iterator[Any]]]:
     """Yield each of these runs that has such events (of any type without types), with them."""
     by_id = {run.id: run for run in runs}
     for run_id, pairs in groupby(store.events_of(list(by_id), *types), key=lambda pair: pair[0]):

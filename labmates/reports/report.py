@@ -15,7 +15,7 @@ from labmates.errors import LabmatesError, UsageError
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
-from labmates.reports import runs as told
+from labmates.reports import runs as run_parts
 from labmates.reports.page import Part, Report, render
 from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
@@ -106,22 +106,22 @@ def _report(
     study: str | None,
 ) -> Report:
     costs = store.costs([run.id for run in runs])
-    unended = [run.id for run in runs if run.status not in ENDED][: told.MOST_FAILURES]
+    unended = [run.id for run in runs if run.status not in ENDED][: run_parts.MOST_FAILURES]
     attempts = {run_id: len(store.attempts(run_id)) for run_id in unended}
     warnings = list(_warnings(runs, planned))
     parts: list[Part] = []
-    for kind, mine in told.by_kind(runs).items():
-        main, further = told.results(kind, mine)
+    for kind, mine in run_parts.by_kind(runs).items():
+        main, further = run_parts.results(kind, mine)
         analysed: list[Part] = []
         try:
             analysed.extend(_analyses(kind, store, mine))
         except LabmatesError as error:
-            warnings.append(told.told_failure(f"More of the kind {kind}", error))
+            warnings.append(run_parts.failure_note(f"More of the kind {kind}", error))
         answers = tuple(f"{part.title}: {part.text[0]}" for part in analysed if part.text)
         parts += [replace(main, text=(*main.text, *answers)), *analysed]
         parts += [further] if further.tables or further.pictures else []
-    parts += [told.how_they_ended(runs, planned, attempts), told.use(runs, costs)]
-    parts += [told.what_was_run(runs), told.repeat(spec, study, runs)]
+    parts += [run_parts.how_they_ended(runs, planned, attempts), run_parts.use(runs, costs)]
+    parts += [run_parts.what_was_run(runs), run_parts.repeat(spec, study, runs)]
     ended = sum(run.status in ENDED for run in runs)
     facts = (
         (f"of {sum(planned.values()) or len(runs)} runs have ended", str(ended)),
@@ -129,7 +129,7 @@ def _report(
         ("models", str(len({model for run in runs for model in run.models}))),
         ("tokens", f"{sum(run.usage.input_tokens + run.usage.output_tokens for run in runs):,}"),
         ("credits", show_dollars(sum(costs.values()))),
-        ("bill", told.shown_bill(runs)),
+        ("bill", run_parts.shown_bill(runs)),
     )
     return Report(title, description, facts, tuple(warnings), tuple(parts), __version__)
 
@@ -144,7 +144,7 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
         warnings.append(f"{failed} runs have failed; no table of results counts them.")
     if invalid := sum(run.invalid is not None for run in runs):
         warnings.append(
-            f"{invalid} of the runs that have ended are invalid, for the reasons under “{told.ENDS}”. Their "
+            f"{invalid} of the runs that have ended are invalid, for the reasons under “{run_parts.ENDS}”. Their "
             "results stand in the tables that count every run; ratings and profiles leave out what was not played."
         )
     versions = {run.version for run in runs}
@@ -153,7 +153,7 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
             f"Runs are of {len(versions)} versions of labmates, which may differ: {', '.join(sorted(versions))}."
         )
     models = {model for run in runs for model in run.models}
-    if models and all(map(told.is_baseline, models)):
+    if models and all(map(run_parts.is_baseline, models)):
         warnings.append("All of these models are baselines, programs of labmates; no language model took part.")
     if not has_figures():
         warnings.append("There are no figures: they need the extra 'plots' (pip install 'labmates[plots]').")

@@ -77,7 +77,7 @@ def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
     conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
     first = conditions[0]
     return {
-        name: told(value)
+        name: value_text(value)
         for name, value in first.items()
         if name.split(".")[0] not in _OF_MODELS
         and value is not None
@@ -88,7 +88,7 @@ def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
 def parameters(run: RunRecord, names: Iterable[str]) -> dict[str, str]:
     """The values of parameters of a run's condition in a few words, by their names."""
     flat = _flat(run)
-    return {name: told(flat.get(name)) for name in names}
+    return {name: value_text(flat.get(name)) for name in names}
 
 
 def _flat(run: RunRecord) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _invalid(runs: Iterable[RunRecord]) -> int:
     return sum(run.invalid is not None for run in runs)
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """The value of a parameter in a few words."""
     if isinstance(value, bool):
         return "yes" if value else "no"

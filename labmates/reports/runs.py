@@ -313,6 +313,6 @@ def _yaml(spec: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(spec), sort_keys=False, allow_unicode=True, width=100)
 
 
-def told_failure(what: str, error: LabmatesError) -> str:
+def failure_note(what: str, error: LabmatesError) -> str:
     """The note on a part that could not be made, with the reason."""
     return f"{what} can't be told: {error}"

@@ -60,12 +60,12 @@ def invalid(by: Mapping[K, Tally]) -> tuple[K, ...]:
 def invalid_play(by_model: Mapping[str, Tally]) -> str | None:
     """The reason why play can't be used, naming each model above `MOST_FAILED`; None if it can be."""
     wrong = [
-        f"{model}: {told_share(by_model[model])} of its {by_model[model].asked} decisions failed"
+        f"{model}: {failed_share(by_model[model])} of its {by_model[model].asked} decisions failed"
         for model in invalid(by_model)
     ]
     return f"{'; '.join(wrong)} (at most {MOST_FAILED:.0%} may)" if wrong else None
 
 
-def told_share(tally: Tally) -> str:
+def failed_share(tally: Tally) -> str:
     """The share of failed decisions in words: ``all``, or a percentage."""
     return "all" if tally.failed == tally.asked else f"{tally.rate:.0%}"

@@ -78,13 +78,13 @@ class StudyLab(ABC):
         wanted = {**self.given, **values}
         names = self._names(model)
         required = [name for name, field in model.model_fields.items() if field.is_required()]
-        if missing := [self.told(name) for name in required if name not in wanted]:
+        if missing := [self.option(name) for name in required if name not in wanted]:
             raise UsageError(f"missing: {', '.join(missing)}{self.hint}")
         condition = make_condition(kind, wanted, names, catalog=self.catalog)
         condition.check()
         return condition
 
-    def told(self, name: str) -> str:
+    def option(self, name: str) -> str:
         """The name of a parameter of a condition, as the user knows it."""
         return name
 

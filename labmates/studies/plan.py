@@ -281,7 +281,7 @@ def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
     """The expected cost of a run, in micro-dollars, if its models have equal shares of the tokens.
 
     It is the bill; by the condition's price list where a price is unknown, and for baselines. A run that would take
-    more credits than its pool has is lowered to it.
+    more credits than its pool has is scaled down to the pool.
     """
     prices: PriceList = getattr(condition, "prices", None) or usual_prices()
     models = condition.models()

@@ -362,7 +362,7 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog
         condition: Condition = kind.model_validate({**spec.fixed, **cell}, context=catalog)
         condition = with_bill(condition, catalog)
     except ValidationError as error:
-        faults = [(_path_of(spec, cell, fault["loc"]), _said(fault)) for fault in error.errors()]
+        faults = [(_path_of(spec, cell, fault["loc"]), _fault_text(fault)) for fault in error.errors()]
         raise source.error(faults) from error
     try:
         condition.check()
@@ -451,7 +451,7 @@ def _faults(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[tu
         if fault["type"] == "extra_forbidden":
             yield path, _unknown("key", str(path[-1]), _fields_at(model, path[:-1]))
         else:
-            yield path, _said(fault)
+            yield path, _fault_text(fault)
 
 
 def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
@@ -466,7 +466,7 @@ def _unknown(what: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> 
     return f"unknown {what} '{name}'; {hint}"
 
 
-def _said(fault: Any) -> str:
+def _fault_text(fault: Any) -> str:
     message = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "missing":
         return "this key is missing"

@@ -252,7 +252,7 @@ class Caller:
         """
         for charge in (*self._uncertain(step), *self._inner(step)):
             purse.note(charge.amount)
-        if (recorded := self._told(step, messages, purse)) is not None:
+        if (recorded := self._recorded_exchange(step, messages, purse)) is not None:
             return recorded
         if self.recorder.done("warning", _too_long(step)) is not None:
             raise ContextOverflowError("the model's context could not hold the transcript", model=speaker.model)
@@ -458,7 +458,7 @@ class Caller:
         charges = (self.recorder.done("charge", _lost(step, number)) for number in count())
         return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
 
-    def _told(self, step: str, messages: Sequence[BaseMessage], purse: Purse) -> Exchange | None:
+    def _recorded_exchange(self, step: str, messages: Sequence[BaseMessage], purse: Purse) -> Exchange | None:
         event = cast(LLMCallEvent | None, self.recorder.done("llm_call", step))
         charge = cast(ChargeEvent | None, self.recorder.done("charge", step))
         if event is None or charge is None:

@@ -95,7 +95,7 @@ def library_action(
     MissingExtraError
         If the library is not installed.
     """
-    match = _Told(name, payoffs or Payoffs(), length, seed)
+    match = _Briefing(name, payoffs or Payoffs(), length, seed)
     seat = _KEPT_SEATS.pop((match, tuple(rounds[:-1]), rounds[-1][0]), None) if rounds else None
     if seat is None:
         seat = _seated(match, rounds)
@@ -118,11 +118,11 @@ def check_playable(name: str, payoffs: Payoffs) -> None:
     MissingExtraError
         If the library is not installed.
     """
-    _seated(_Told(name, payoffs, float("inf"), 0), ())
+    _seated(_Briefing(name, payoffs, float("inf"), 0), ())
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Briefing:
     """A strategy's knowledge before a match."""
 
     name: str
@@ -145,11 +145,11 @@ class _Seat:
         self.opponent.update_history(theirs, mine)
 
 
-_KEPT_SEATS: OrderedDict[tuple[_Told, tuple[Round, ...], Action], _Seat] = OrderedDict()
+_KEPT_SEATS: OrderedDict[tuple[_Briefing, tuple[Round, ...], Action], _Seat] = OrderedDict()
 """Strategies that have just moved, by what they were told, the match before that move, and the move."""
 
 
-def _seated(match: _Told, rounds: Sequence[Round]) -> _Seat:
+def _seated(match: _Briefing, rounds: Sequence[Round]) -> _Seat:
     """A new object of a strategy that has been told a match so far."""
     axl = library()
     seat = _Seat(_make(match.name), axl.MockPlayer())

@@ -131,14 +131,14 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
 
     def summary(self, truth: BiomarkerTruth) -> str:
         """The truth in sentences."""
-        return "\n".join(_told(truth))
+        return "\n".join(_sentences(truth))
 
 
 def _any_of(effects: Sequence[MarkerEffect]) -> str:
     return rf"\b(?:{'|'.join(re.escape(one.marker) for one in effects)})\b"
 
 
-def _told(truth: BiomarkerTruth) -> Iterator[str]:
+def _sentences(truth: BiomarkerTruth) -> Iterator[str]:
     yield f"The trial has {truth.n_patients} patients."
     yield f"The average effect of the active treatment is {truth.average_treatment_effect:.2f} points of improvement."
     for marker in truth.prognostic_markers:

@@ -18,7 +18,7 @@ from typing import Any
 from labmates.errors import LabmatesError
 from labmates.tasks.base import DIFFICULTIES, Task
 from labmates.tasks.conformance.events import Event, Problem, Step, fingerprint, place
-from labmates.tasks.conformance.examine import examine, told
+from labmates.tasks.conformance.examine import examine, exception_text
 
 
 def main(reference: str, mode: str, memory: str, *seeds: str) -> None:
@@ -55,7 +55,7 @@ def _events(reference: str, mode: str, seeds: Sequence[int]) -> Iterator[Event]:
         yield Problem("load", str(error))
         return
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        yield Problem("load", told(error))
+        yield Problem("load", exception_text(error))
         return
     if mode == "generate":
         yield from _generate(task, seeds)
@@ -74,7 +74,7 @@ def _generate(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
             try:
                 yield fingerprint(where, task.generate(seed, difficulty))
             except (Exception, SystemExit) as error:  # a plug-in may raise anything
-                yield Problem("processes", told(error), where=where)
+                yield Problem("processes", exception_text(error), where=where)
 
 
 def _limit_memory(more: int) -> None:

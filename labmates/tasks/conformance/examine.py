@@ -118,10 +118,10 @@ def look(
                 Problem(rule, one.text, "warning", where) if isinstance(one, Mild) else Problem(rule, one, where=where)
             )
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        yield Problem(rule, told(error), where=where)
+        yield Problem(rule, exception_text(error), where=where)
 
 
-def told(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """The exception and the line of the task's own code that raised it, rather than ours or a library's."""
     ours, frames = (str(Path(__file__).parent.parent), "<frozen "), traceback.extract_tb(error.__traceback__)
     theirs = next((Path(one.filename).parent for one in frames if not one.filename.startswith(ours)), None)

@@ -107,7 +107,7 @@ class _Court:
     async def hear(self, environment: dict[str, str], *arguments: str) -> None:
         """Let one process try the task, and take down what it tells."""
         with tempfile.TemporaryFile() as noise:
-            async with aclosing(_told(environment, arguments, noise, self.step_seconds)) as messages:
+            async with aclosing(_messages(environment, arguments, noise, self.step_seconds)) as messages:
                 async for message in messages:
                     self._note(message, noise)
 
@@ -138,7 +138,7 @@ class _Court:
             self._blame(f"another process gives other {parts}; look for sets, hash(), the time zone and kept state")
 
 
-async def _told(
+async def _messages(
     environment: dict[str, str], arguments: Sequence[str], noise: IO[bytes], seconds: float
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield a child's messages, and at last a ``Hang`` or a ``Crash`` if it does not end by itself."""

@@ -14,7 +14,8 @@ from labmates.pages.rendering import as_text, number, render
 from labmates.records.event_text import artifact_text
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.results import domain_of
-from labmates.stats.intervals import means, unknown
+from labmates.stats.domains import unknown
+from labmates.stats.intervals import means
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline

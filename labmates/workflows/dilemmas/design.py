@@ -11,7 +11,7 @@ from labmates.stats.contrasts import Design, Observed, Run
 from labmates.stats.domains import ANY, CORRELATION
 from labmates.stats.validity import invalid
 from labmates.workflows.analysis import Runs
-from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, cross_plays, told_apart
+from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, cross_plays, mechanism_labels
 
 _OUTCOMES: Final = {"cooperation": CORRELATION, "payoff": ANY}
 _REMARK: Final = (
@@ -24,7 +24,7 @@ def design(runs: Runs) -> Design:
     """The completed cross-plays among runs, without models of which too many decisions failed."""
     plays = cross_plays(runs)
     conditions = [completed_settings(run.condition) for run in runs.completed("dilemma")]
-    mechanisms = told_apart(
+    mechanisms = mechanism_labels(
         [{name: one.get(name) for name in ("mechanism", "terms") if name in one} for one in conditions]
     )
     others = [{name: value for name, value in one.items() if name not in _NO_FACTOR} for one in conditions]

@@ -356,7 +356,7 @@ def scale_of(game: NormalForm) -> Scale | None:
 
 
 def cross_plays(runs: Runs) -> list[CrossPlay]:
-    """The completed cross-plays among runs; names of mechanisms tell runs under other parameters apart (`told_apart`).
+    """The completed cross-plays among runs; labels of mechanisms name the parameters that vary (`mechanism_labels`).
 
     Raises
     ------
@@ -364,7 +364,7 @@ def cross_plays(runs: Runs) -> list[CrossPlay]:
         If there are none, or a named run is of another experiment.
     """
     completed = runs.completed("dilemma")
-    mechanisms = told_apart([run.condition for run in completed])
+    mechanisms = mechanism_labels([run.condition for run in completed])
     return [replace(_stored(runs.store, run), mechanism=name) for run, name in zip(completed, mechanisms, strict=True)]
 
 
@@ -432,7 +432,7 @@ def shown_mechanism(condition: Mapping[str, Any]) -> str:
     return name.replace("reputation", f"reputation{'+' if order == 3 else '-'}") if order else name
 
 
-def told_apart(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
+def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
     """The mechanism of each of several runs, with its parameters where these differ.
 
     Terms that differ among runs under the same mechanism stand in brackets (``repetition(rounds=5)``), other parameters

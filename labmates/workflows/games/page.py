@@ -51,7 +51,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     rounds = sorted({number for number, _ in moves})
     if not rounds:
         return
-    messages = _said(reader)
+    messages = _messages(reader)
     note = "" if len(groups) <= _MOST_PLAYERS else f"{len(groups) - _MOST_PLAYERS} more players stand in the story"
     if len(rounds) > _MOST_ROUNDS:
         note = f"{len(rounds) - _MOST_ROUNDS} more rounds stand in the story"
@@ -73,7 +73,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         yield Section("course", "Course", render("plot.html", drawing=drawn, names=list(levels)))
 
 
-def _said(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
+def _messages(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
     """The messages before the decisions of each round, with the numbers of the events."""
     messages = dict(list(reader.events("message").items())[:_MOST_SAID])
     bodies = reader.values(event.text for event in messages.values())

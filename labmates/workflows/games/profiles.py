@@ -174,7 +174,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         f"{NEAR:.0%} of the way to the equilibrium.",
         *notes(getattr(one, name) for one in played for name in METRICS),
     ]
-    remarks += [text for profile in found for text in told_excluded(profile)]
+    remarks += [text for profile in found for text in exclusion_notes(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
 
 
@@ -225,7 +225,7 @@ def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
     return games
 
 
-def told_excluded(profile: Profile) -> list[str]:
+def exclusion_notes(profile: Profile) -> list[str]:
     """The games that are excluded from a profile, a sentence for each."""
     return [
         f"{profile.name} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "

@@ -18,7 +18,7 @@ from labmates.workflows.analysis import Drawing, Params, Result
 from labmates.workflows.command import Command
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.profile_figures import profile_figure
-from labmates.workflows.games.profiles import Profile, profiles, profiles_table, told_excluded
+from labmates.workflows.games.profiles import Profile, exclusion_notes, profiles, profiles_table
 
 if TYPE_CHECKING:
     from labmates.games.base import Game
@@ -121,7 +121,7 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
         [figure],
         objects=[_json(each) for each in profiles_taken],
         details=[_beside_table([*profiles_taken, *beside])] if beside else [],
-        fault="\n".join(text for each in profiles_taken for text in told_excluded(each)) or None,
+        fault="\n".join(text for each in profiles_taken for text in exclusion_notes(each)) or None,
     )
 
 

@@ -17,7 +17,7 @@ from labmates.judges.base import SKILL, Report
 from labmates.judges.verified import VerifiedJudge
 from labmates.safe_text import clean
 from labmates.tasks.base import Difficulty, accuracy
-from labmates.tasks.conformance.examine import told
+from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import TRIAL_RULES, try_task
 from labmates.tasks.reference import load_task, resolve_reference
 from labmates.tasks.registry import TASKS, get_task
@@ -139,7 +139,9 @@ def _using(reference: str) -> Iterator[Task[Any, Any]]:
     except LabmatesError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        raise UsageError(f"the task '{reference}' {told(error)}; find out more with: labmates tasks check") from error
+        raise UsageError(
+            f"the task '{reference}' {exception_text(error)}; find out more with: labmates tasks check"
+        ) from error
 
 
 def _read(path: Path) -> str:

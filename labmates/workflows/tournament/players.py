@@ -89,7 +89,7 @@ def _reply(choose: Callable[[Situation, random.Random], Action], situation: Situ
     return _TEXTS.get(situation.step, _PLAN)
 
 
-def _own(strategy: Strategy) -> Reply:
+def _of_strategy(strategy: Strategy) -> Reply:
     def choose(situation: Situation, rng: random.Random) -> Action:
         return strategy.action(situation.rounds, situation.payoffs, rng.random())
 
@@ -133,4 +133,4 @@ def answers(situation: Situation) -> dict[str, Any]:
     return {key: known[key](facts) for key, facts in situation.questions.items()}
 
 
-FAMILY = Family(read, {name: _own(strategy) for name, strategy in STRATEGIES.items()}, _of_library)
+FAMILY = Family(read, {name: _of_strategy(strategy) for name, strategy in STRATEGIES.items()}, _of_library)

@@ -157,10 +157,10 @@ class Report:
 
 def labels_of(groups: Sequence[Group]) -> list[str]:
     """A label of each group, made of the settings in which they differ, and of the models it plays among."""
-    return labels_apart(told_settings(groups), ("model", "model_for"))
+    return labels_apart(settings_by_group(groups), ("model", "model_for"))
 
 
-def told_settings(groups: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
+def settings_by_group(groups: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
     """The settings of groups or hypotheses, with the models among which one plays where that varies."""
     among: dict[str, set[tuple[str, ...]]] = {}
     for group in groups:

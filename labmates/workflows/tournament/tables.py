@@ -11,7 +11,7 @@ from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import Tally
-from labmates.workflows.tournament.report import Group, Hypothesis, Rate, told_settings
+from labmates.workflows.tournament.report import Group, Hypothesis, Rate, settings_by_group
 from labmates.workflows.tournament.results import Tournament, standings
 
 _SHOWN_SCORES = 36
@@ -23,7 +23,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
     rows: list[dict[str, Any]] = []
     players: list[Estimate] = []
     tournaments: list[Estimate] = []
-    settings_of = told_settings(groups)
+    settings_of = settings_by_group(groups)
     differing = settings_apart(settings_of, _MODELS)
     for group, settings in zip(groups, settings_of, strict=True):
         rates: dict[str, Rate | None] = {
@@ -80,7 +80,7 @@ def rates_table(groups: Sequence[Group]) -> Table:
 
 def hypotheses_table(hypotheses: Sequence[Hypothesis]) -> Table:
     """The tests of both hypotheses."""
-    settings_of = told_settings(hypotheses)
+    settings_of = settings_by_group(hypotheses)
     differing = settings_apart(settings_of, _MODELS)
     adjusted = holm([one.p for one in hypotheses])
     rows = [

@@ -35,7 +35,7 @@ from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
 from labmates.workflows.dilemmas.reasons import label_reasons
-from labmates.workflows.dilemmas.records import CrossPlay, Reasons, cross_plays, read_cross_play, told_apart
+from labmates.workflows.dilemmas.records import CrossPlay, Reasons, cross_plays, mechanism_labels, read_cross_play
 
 MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
 
@@ -86,7 +86,7 @@ def plays(url: str) -> list[CrossPlay]:
     ],
 )
 def test_runs_under_other_parameters_are_told_apart(conditions: list[dict[str, Any]], labels: list[str]) -> None:
-    assert told_apart(conditions) == labels
+    assert mechanism_labels(conditions) == labels
 
 
 async def test_runs_under_other_terms_are_not_averaged(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from labmates.workflows.games.prediction.material import Material
 from labmates.workflows.games.prediction.screening import Standing, candidate, forecast, standing
 from labmates.workflows.games.prediction.sources import COMPARED, LeftOut, Level
 from labmates.workflows.games.prediction.usefulness import Forecast, Usefulness, usefulness
-from labmates.workflows.games.profiles import Profile, told_excluded
+from labmates.workflows.games.profiles import Profile, exclusion_notes
 
 BY_GAMES, BY_MEAN = "with games", "models' mean"
 
@@ -101,7 +101,7 @@ def levels_of_profile(profile: Profile) -> list[Level]:
     UsageError
         If a game is excluded: too many decisions failed.
     """
-    if excluded := told_excluded(profile):
+    if excluded := exclusion_notes(profile):
         raise UsageError(f"the profile can't be used: {' '.join(excluded)}")
     return [
         Level(profile.model, one.game, one.level.value, one.level.error, one.level.n, one.failed_rate)

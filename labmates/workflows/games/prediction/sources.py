@@ -353,13 +353,13 @@ def _number(path: Path, row: Mapping[str, str], name: str, *, least: float = -ma
     number = finite(text)
     if number is None or number < least:
         more = "" if least == -math.inf else f", {least:g} or more"
-        raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_said(row)}")
+        raise UsageError(f"'{path}': {name} must be a number{more}, not '{text}', in the row {_row_text(row)}")
     return number
 
 
 def _model(path: Path, row: Mapping[str, str]) -> str:
     if not row["model"]:
-        raise UsageError(f"'{path}': there is no model in the row {_said(row)}")
+        raise UsageError(f"'{path}': there is no model in the row {_row_text(row)}")
     return row["model"]
 
 
@@ -371,5 +371,5 @@ def _check_once(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
         seen.add(what)
 
 
-def _said(row: Mapping[str, str]) -> str:
+def _row_text(row: Mapping[str, str]) -> str:
     return json.dumps(dict(list(row.items())[:4]), ensure_ascii=False)
