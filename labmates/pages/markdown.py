@@ -46,6 +46,7 @@ def markdown(text: str) -> Markup:
         tags=set(_TAGS.split()),
         attributes={"a": {"href", "title"}, "ol": {"start"}},
         url_schemes={"http", "https"},
+        url_relative="deny",
         link_rel="noopener noreferrer nofollow",
         strip_comments=True,
     )

@@ -57,6 +57,10 @@ def test_every_longer_piece_of_a_secret_is_hidden(around: str, start: int, lengt
     assert MASK in shown
 
 
+def test_a_piece_that_stands_in_several_places_is_hidden_in_all() -> None:
+    assert Redactor([SECRET])(f"{SECRET[:9]} and {SECRET[:9]} and {SECRET}") == f"{MASK} and {MASK} and {MASK}"
+
+
 def test_a_text_without_secrets_stays_as_it_is() -> None:
     text = "HTTP 404: the model 'qwen3-4b' does not exist; see https://example.com/docs?page=1 *** now ***"
     assert Redactor([SECRET, "none", ""])(text.replace("***", "**")) == text.replace("***", "**")

@@ -35,3 +35,10 @@ def test_a_call_of_an_agent_is_by_an_agent_and_costs_what_its_charge_says() -> N
     assert isinstance(event, LLMCallEvent)
     assert event.by == "agent"
     assert costs([(0, event)]) == 0
+
+
+def test_links_of_the_hash_chain_stay_as_old_stores_have_them() -> None:
+    stored = {"seq": 7, "type": "judge_call", "at": 1.0, "step": "", "team": "", "agent": "", "data": OLD_CALL}
+    chain = Chain().longer([stored], [(7, b"\1" * 32)])
+    assert chain.body_head.hex() == "df211d059fdc99bd5defd4844eae48d3e5218583e9409332012764fd834da667"
+    assert chain.event_head.hex() == "1647d0116b6c33607d9f7e24aa96094d288210cbb685784484aae124f9400166"

@@ -10,14 +10,12 @@ from labmates.records.store import Store
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(0, 100, 25))
-async def test_a_hundred_runs_of_garbage_count_every_failed_reply_without_overdraft(tmp_path: Path, seed: int) -> None:
+async def test_runs_of_garbage_count_every_failed_reply_without_overdraft(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     runs = await arun(
         "science",
         store=url,
         settings={"sandbox": "unsafe-local"},
-        seed=seed,
         replicates=25,
         task="anomaly",
         difficulty="easy",

@@ -71,9 +71,9 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(form: Form,
 
 @pytest.mark.slow
 def test_nuts_on_the_collapsed_density_agrees_within_a_tenth_of_a_standard_deviation() -> None:
-    data = with_data_sets(models=20, rows=120, games=2)
+    data = with_data_sets(models=10, rows=60, games=2)
     ours = fit_prediction(data, "correlated", draws=8000)
-    theirs = fit_nuts(data, "correlated", warm_up=300, draws=1250, chains=2)
+    theirs = fit_nuts(data, "correlated", warm_up=300, draws=1000, chains=2)
     assert max(difference(ours.posterior, theirs).values()) < 0.1
     assert theirs.diagnostics.r_hat is not None
     assert theirs.diagnostics.r_hat <= 1.01
