@@ -41,6 +41,24 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class Deed:
+    """Something that a seat said or did in the course of a run.
+
+    Attributes
+    ----------
+    act
+        What it is, as a predicate: ``says to ana``, ``runs code``.
+    is_said
+        Whether it is a message to others.
+    """
+
+    seat: str
+    act: str
+    text: str
+    is_said: bool = False
+
+
+@dataclass(frozen=True)
 class Report:
     """A judge's view of a run.
 
@@ -62,6 +80,8 @@ class Report:
         The findings that whoever wrote the report stated last with the tool; None if they never did.
     repaired
         What was mended in the form of `stated`: what and where.
+    deeds
+        What all seats said and did, oldest first.
     """
 
     text: str | None
@@ -74,6 +94,7 @@ class Report:
     repaired: tuple[Mapping[str, str], ...] = ()
     columns: tuple[str, ...] = ()
     difficulty: Difficulty = "medium"
+    deeds: tuple[Deed, ...] = ()
 
     @property
     def is_missing(self) -> bool:

@@ -16,6 +16,8 @@ from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.judges.base import Judge, Report, Score
 from labmates.judges.extraction import Extractor
 from labmates.judges.interview import Interviewer
+from labmates.judges.promises import PREFIX as PROMISES
+from labmates.judges.promises import PromisesJudge
 from labmates.judges.registry import JUDGES, get_judge
 from labmates.judges.rubric import PREFIX, RubricJudge
 from labmates.judges.verified import VerifiedJudge
@@ -54,7 +56,7 @@ class Panel:
     @property
     def models(self) -> tuple[str, ...]:
         """The models that are asked, each once."""
-        asked = [name.removeprefix(PREFIX) for name in self.names if name.startswith(PREFIX)]
+        asked = [model for name in self.names if (model := _model_of(name))]
         helper = [self.extractor] if self.extractor and VerifiedJudge.name in self.names else []
         return tuple(dict.fromkeys([*asked, *helper]))
 
@@ -63,9 +65,15 @@ DEFAULT_PANEL: Final = Panel()
 """The judges that need no model."""
 
 
+def _model_of(judge: str) -> str:
+    """The model of a judge; empty for a judge that is not a model."""
+    prefix = next((prefix for prefix in (PREFIX, PROMISES) if judge.startswith(prefix)), None)
+    return "" if prefix is None else judge.removeprefix(prefix)
+
+
 def partial_judges(panel: Panel, models: Collection[str]) -> str | None:
     """A warning about models of the panel that are to judge their own work; None if there are none."""
-    own = [name.removeprefix(PREFIX) for name in panel.names if name.removeprefix(PREFIX) in models]
+    own = [model for name in panel.names if (model := _model_of(name)) in models]
     return f"{', '.join(own)} will judge work of its own, which models tend to prefer." if own else None
 
 
@@ -75,7 +83,8 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
     Parameters
     ----------
     judges
-        Names of registered judges, and models (``provider:name``) that are to judge by rubrics.
+        Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``promises:provider:name`` to
+        judge promises.
     extractor
         A model; without one, the first model among the `judges`.
 
@@ -91,6 +100,8 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
 
 def _full_name(text: str) -> str:
     model = text.strip().removeprefix(PREFIX)
+    if model.startswith(PROMISES):
+        return f"{PROMISES}{parse_model(model.removeprefix(PROMISES))}"
     if ":" in model:
         return f"{PREFIX}{parse_model(model)}"
     if model == MEAN:
@@ -155,6 +166,8 @@ def open_judge(name: str, panel: Panel, interviewer: Interviewer) -> SafeJudge:
     def make() -> Judge:
         if name.startswith(PREFIX):
             return RubricJudge(name.removeprefix(PREFIX), interviewer)
+        if name.startswith(PROMISES):
+            return PromisesJudge(name.removeprefix(PROMISES), interviewer)
         if name == VerifiedJudge.name and JUDGES.is_own(name) and panel.extractor:
             return VerifiedJudge(Extractor(panel.extractor, interviewer))
         return get_judge(name)

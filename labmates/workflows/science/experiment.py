@@ -9,7 +9,7 @@ from labmates.registry import lazy
 from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
 from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.scores import READABLE, judged_metrics
+from labmates.workflows.science.scores import PROMISES, PROMISES_KEPT, READABLE, judged_metrics
 
 COORDINATION = (
     Metric("coordination_tokens", "share of tokens spent on coordination", SHARE),
@@ -42,6 +42,8 @@ METRICS = (
     Metric("tool_errors", "tool calls that failed", COUNT, "lower"),
     Metric("failed_reply_rate", "failed replies per model call", SHARE, "lower"),
     *COORDINATION,
+    Metric(PROMISES, "promises that seats stated, where a judge counts them", COUNT),
+    Metric(PROMISES_KEPT, "share of promises that were kept, where a judge finds them", SHARE, "higher"),
 )
 """Scores of the report (absent where unscored), then counts. Spreads: cooperative-profiles paper, table 2."""
 

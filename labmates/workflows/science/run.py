@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import REPORT
 from labmates.budgets.ledger import Ledger
-from labmates.judges.base import Report, Trace
+from labmates.judges.base import Deed, Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
@@ -25,7 +25,9 @@ from labmates.records.events import (
     ChargeEvent,
     Event,
     FindingsEvent,
+    MessageEvent,
     PhaseEvent,
+    RequestEvent,
     ScoreEvent,
     ToolCallEvent,
 )
@@ -255,6 +257,7 @@ def _report(condition: ScienceCondition, known: _Known, events: Sequence[Event],
         difficulty=condition.difficulty,
         stated=bodies[stated[0].findings] if stated else None,
         repaired=tuple(stated[0].repaired) if stated else (),
+        deeds=tuple(_deeds(events, bodies)),
     )
 
 
@@ -267,6 +270,23 @@ def _traces(events: Sequence[Event], bodies: Bodies) -> Iterator[Trace]:
         elif isinstance(event, ToolCallEvent) and event.status:
             code = str(bodies[event.arguments].get("code", ""))
             yield Trace(event.team, "output", event.agent, bodies.text(event.result), code)
+
+
+def _deeds(events: Sequence[Event], bodies: Bodies) -> Iterator[Deed]:
+    for event in events:
+        match event:
+            case MessageEvent():
+                yield Deed(event.agent, f"says to {event.to}", bodies.text(event.text), is_said=True)
+            case ToolCallEvent() if event.status:
+                code = str(bodies[event.arguments].get("code", ""))
+                yield Deed(event.agent, "runs code", f"{code}\n→ {bodies.text(event.result)}")
+            case RequestEvent():
+                yield Deed(event.agent, f"asks the team {event.to} for work", event.request)
+            case ArtifactEvent():
+                yield Deed(event.agent, f"writes {event.name}", bodies.text(event.content))
+            case FindingsEvent():
+                findings = json.dumps(bodies[event.findings], ensure_ascii=False)
+                yield Deed(event.agent, "states findings", findings)
 
 
 def newest_artifacts(recorder: Recorder) -> dict[str, str]:

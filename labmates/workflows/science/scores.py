@@ -17,6 +17,9 @@ SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 """Judge and metric of each."""
 READABLE: Final = "readable"
 """1 for a run whose report states findings that could be read, else 0."""
+PROMISES: Final = "promises"
+PROMISES_KEPT: Final = "promises_kept"
+"""The number of promises that a judge found, and the share that was kept."""
 
 
 def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
@@ -29,6 +32,10 @@ def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
     for score in scores:
         if score.intended is not None:
             values[score.judge, score.metric] = score.intended
+        if score.metric == PROMISES_KEPT and not score.failed:
+            promises = score.details.get("promises", [])
+            found[PROMISES] = len(promises)
+            found |= {} if score.value is None else {PROMISES_KEPT: score.value}
         if score.readable is not None:
             found[READABLE] = float(score.readable)
     return {name: values[source] for name, source in SOURCES.items() if source in values} | found
