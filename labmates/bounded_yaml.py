@@ -120,6 +120,8 @@ def read_source(text: str, name: str, what: str, example: str) -> Source:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"{name}{line}: this is no YAML: {error.problem or error.context}") from error
+    except UsageError:
+        raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"{name}: this is no YAML: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):

@@ -7,7 +7,7 @@ is allowed. The command line prints that text without a traceback.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -59,3 +59,40 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
         given = "" if told else f" (given: {repr(fault['input'])[:80]})"
         lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")
     return "\n".join(lines)
+
+
+_PLAIN: dict[str, str] = {
+    **dict.fromkeys(("list_type", "tuple_type", "set_type"), "expected a list, e.g. [a, b]"),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type"), "expected keys with values, e.g. {{key: value}}"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "expected a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
+    "missing": "this key is missing",
+    "string_type": "expected a text",
+    "too_short": "needs at least {min_length}",
+    "too_long": "takes at most {max_length}",
+    "literal_error": "expected {expected}",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+}
+"""The message for each type of fault that pydantic finds in a file."""
+
+
+def plain_fault(fault: Mapping[str, Any]) -> str:
+    """A fault that pydantic found in a user's file, in plain words.
+
+    Parameters
+    ----------
+    fault
+        One of ``ValidationError.errors()``.
+    """
+    known = _PLAIN.get(fault["type"])
+    if known is None:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    given = fault["input"]
+    shown = "" if isinstance(given, Mapping | list | tuple) else f", not {given!r:.80}"
+    if given is None:
+        shown = "; nothing stands here"
+    return known.format(**fault.get("ctx", {})) + shown

@@ -17,7 +17,18 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation_checks import faults
-from labmates.agents.organisation_parts import REPORT, Approval, Channels, FlowPhase, Name, Part, Seat, Team, Verb
+from labmates.agents.organisation_parts import (
+    MOST_SEATS,
+    REPORT,
+    Approval,
+    Channels,
+    FlowPhase,
+    Name,
+    Part,
+    Seat,
+    Team,
+    Verb,
+)
 from labmates.agents.prompts import template
 from labmates.agents.tools import TOOLS
 
@@ -39,7 +50,7 @@ OWN_TEAM: dict[str, Any] = {
 class Organisation(Part):
     """Who works in the lab and how."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Name in tables.")
+    name: str = Field(description="Name in tables.")
     description: str = Field("", description="One sentence.")
     graph: str = Field(
         "",
@@ -69,7 +80,7 @@ class Organisation(Part):
         "it), write (before a version of an artifact is kept).",
         exclude_if=lambda points: not points,
     )
-    size: int = Field(2, ge=1, le=16, description="How many seats of each team are taken without --team-size.")
+    size: int = Field(2, ge=1, le=MOST_SEATS, description="How many seats of each team are taken without --team-size.")
     flow: tuple[FlowPhase, ...] = Field(
         description="The phases in order: each a team, or TEAM: [steps] with steps of its own."
     )
@@ -90,6 +101,13 @@ class Organisation(Part):
         if isinstance(data.get("teams"), Mapping):
             data["teams"] = {name: _with_names(team, name) for name, team in data["teams"].items()}
         return data
+
+    @field_validator("name")
+    @classmethod
+    def _is_name(cls, name: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+            raise ValueError(f"a name has letters, digits, '.', '_' and '-', at most 64 of them, not '{name[:80]}'")
+        return name
 
     @field_validator("shares", mode="before")
     @classmethod
@@ -272,7 +290,7 @@ def _numbered(stem: str, seat: Any) -> dict[str, Any]:
     if not isinstance(seat, Mapping):
         return {stem: seat}
     count = seat.get("count")
-    if not isinstance(count, int):
-        return {stem: {**seat, "id": stem}}
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_SEATS:
+        return {stem: {**seat, "id": stem}}  # a wrong count stays, for the seat to complain of
     inner = {key: value for key, value in seat.items() if key != "count"}
     return {name: {**inner, "id": name} for name in (f"{stem}_{number}" for number in range(1, count + 1))}

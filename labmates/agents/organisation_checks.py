@@ -18,6 +18,9 @@ Fault = tuple[tuple[str | int, ...], object, str]
 
 def faults(organisation: Organisation) -> Iterator[Fault]:
     """The faults of an organisation whose parts are valid one by one."""
+    if organisation.graph and ":" not in organisation.graph:
+        why = f"'{organisation.graph}' names no function; write module:function or file.py:function"
+        yield ("graph",), organisation.graph, why
     if not organisation.flow:
         yield ("flow",), [], "it is empty; name at least one team"
         return
@@ -56,6 +59,12 @@ def _of_teams(organisation: Organisation) -> Iterator[Fault]:
     for name, team in organisation.teams.items():
         if name not in working:
             yield ("teams", name), name, "this team never works; name it in the flow, or leave it out"
+        if team.artifact in team.also:
+            yield (
+                ("teams", name, "also"),
+                team.artifact,
+                f"{team.artifact} is the team's artifact already; leave it out",
+            )
         for artifact in (*team.also, team.artifact):
             if owners.setdefault(artifact, name) != name:
                 yield ("teams", name), artifact, f"the artifact {artifact} belongs to the team {owners[artifact]}"

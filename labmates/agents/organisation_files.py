@@ -6,7 +6,7 @@ An organisation is a YAML file with prompt files beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
 
+from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
-from labmates.agents.organisation_parts import GRAPH, Team
+from labmates.agents.organisation_parts import GRAPH, Channels, Seat, Team, Tokens
 from labmates.bounded_yaml import Source, read_source
-from labmates.errors import UsageError, unknown_name
+from labmates.errors import UsageError, did_you_mean, plain_fault, unknown_name
 from labmates.registry import Registry
 
 BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")
@@ -118,7 +119,8 @@ def read_organisation(path: Traversable) -> Organisation:
             data["graph"] = beside if Path(_module(beside)).is_file() else graph
         made = Organisation.model_validate(data)
     except ValidationError as error:
-        raise source.error((fault["loc"], _told(fault)) for fault in error.errors()) from error
+        is_code = "graph" in data
+        raise source.error((_place(fault["loc"], is_code), _told(fault)) for fault in error.errors()) from error
     if not isinstance(path, Path):
         return made
     servers = {name: server.beside(path.parent) for name, server in made.mcp.items()}
@@ -153,11 +155,34 @@ def _text(path: Traversable) -> str:
         raise UsageError(f"can't read '{path}': {getattr(error, 'strerror', None) or error}") from error
 
 
-def _told(fault: Any) -> str:
-    match fault["type"]:
-        case "missing":
-            return "this key is missing"
-        case "extra_forbidden":
-            return f"unknown key '{fault['loc'][-1]}'"
+def _told(fault: Mapping[str, Any]) -> str:
+    if fault["type"] != "extra_forbidden":
+        return plain_fault(fault)
+    *place, key = fault["loc"]
+    known = _keys_at(place)
+    return f"unknown key '{key}'.{did_you_mean(str(key), known)}" + (f" Keys: {', '.join(known)}" if known else "")
+
+
+def _place(path: Sequence[str | int], is_code: bool) -> Sequence[str | int]:
+    """The place of a fault in the file: pydantic marks keys, and an organisation as code has seats and no teams."""
+    path = path[2:] if is_code and path[:2] == ("teams", "lab") else path
+    return path[:-1] if path and path[-1] == "[key]" else path
+
+
+def _keys_at(place: Sequence[str | int]) -> list[str]:
+    """The keys that may stand at a place in the file; none if they are not known."""
+    match place:
+        case []:
+            return [*Organisation.model_fields, "steps", "seats"]
+        case ["teams", _]:
+            return [name for name in Team.model_fields if name != "name"]
+        case ["teams", _, "seats", _]:
+            return [*(name for name in Seat.model_fields if name != "id"), "count"]
+        case ["teams", _, "tokens"]:
+            return list(Tokens.model_fields)
+        case ["channels"]:
+            return list(Channels.model_fields)
+        case ["mcp", _]:
+            return list(McpServer.model_fields)
         case _:
-            return str(fault["msg"]).removeprefix("Value error, ")
+            return []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from labmates.agents.mcp_servers import paths_beside
 from labmates.agents.tools import STATE, TOOLS
@@ -19,13 +19,25 @@ REPORT = "final_paper"
 StepName = Literal["plan", "bid", "work", "talk", "write", "report"]
 WRITES: Final = ("write", "report")
 """Steps that make the team's artifact."""
+MOST_SEATS: Final = 16
+"""Seats of one team."""
 Verb = Literal["read", "tell", "ask"]
 Approval = Literal["plan", "request", "write"]
 
 GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 """How a function of one's own is named."""
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+def _checked_name(name: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
+        return name
+    near = re.sub(r"\W+", "_", name.lower()).strip("_0123456789")[:64]
+    hint = f" (try {near})" if near.isascii() and near else ""
+    raise ValueError(f"a name has small letters, digits and _, and begins with a letter, not '{name[:80]}'{hint}")
+
+
+Name = Annotated[str, AfterValidator(_checked_name)]
+"""The name of a team, a seat, an artifact or a server."""
 
 
 class Part(BaseModel):
@@ -46,10 +58,16 @@ class Step(Part):
     def _short(cls, data: Any) -> Any:
         if isinstance(data, str):
             return {"do": data}
-        if isinstance(data, Mapping) and len(data) == 1 and "do" not in data:
-            [(do, detail)] = data.items()
-            return {"do": do, "rounds" if isinstance(detail, int) else "who": detail}
-        return data
+        if isinstance(data, cls):
+            return data
+        if not isinstance(data, Mapping):
+            raise ValueError(f"{data!r} is not a step; name one of {', '.join(get_args(StepName))}")
+        if "do" in data:
+            return data
+        if len(data) != 1:
+            raise ValueError("a step has one detail, e.g. {talk: 2}; write several steps one after the other")
+        [(do, detail)] = data.items()
+        return {"do": do, "rounds" if do == "talk" else "who": detail}
 
 
 class FlowPhase(Part):
@@ -57,6 +75,13 @@ class FlowPhase(Part):
 
     team: str
     steps: tuple[Step, ...] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_phase(cls, data: Any) -> Any:
+        if not isinstance(data, cls) and (not isinstance(data, Mapping) or {*data} != {"team", "steps"}):
+            raise ValueError(f"{data!r:.80} is not a phase; write a team, or TEAM: [steps], each phase for itself")
+        return data
 
     @property
     def names(self) -> list[StepName]:
@@ -98,6 +123,17 @@ class Seat(Part):
         description="Time limit of one reply of an agent of your own.",
         exclude_if=lambda seconds: seconds == 600,
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_seat(cls, data: Any) -> Any:
+        if isinstance(data, cls):
+            return data
+        if not isinstance(data, Mapping):
+            raise ValueError("a seat has a title and a part, e.g. {title: analyst, part: Explore the data.}")
+        if "count" in data:
+            raise ValueError(f"count is a whole number from 1 to {MOST_SEATS}, not {data['count']!r:.80}")
+        return data
 
     @model_validator(mode="after")
     def _has_one_agent(self) -> Seat:
@@ -172,7 +208,7 @@ class Team(Part):
 
     name: str = Field("", exclude=True)
     seats: dict[Name, Seat] = Field(
-        min_length=1, max_length=16, description="The agents by name; the first leads. count: N makes several."
+        min_length=1, max_length=MOST_SEATS, description="The agents by name; the first leads. count: N makes several."
     )
     artifact: Name = Field(description="The artifact that the lead writes.")
     sections: tuple[str, ...] = Field((), description="Sections of the artifact, each 'Title: content'.")
@@ -198,7 +234,7 @@ class Team(Part):
     def _known_tools(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
             if name not in TOOLS:
-                raise ValueError(f"there is no tool '{name}'{did_you_mean(name, TOOLS)} (tools: {', '.join(TOOLS)})")
+                raise ValueError(f"there is no tool '{name}'.{did_you_mean(name, TOOLS)} Tools: {', '.join(TOOLS)}")
         return names
 
     @property

@@ -27,8 +27,8 @@ class RunSettings(BaseModel):
     )
     judges: tuple[str, ...] = Field(
         (),
-        description="A further judge: a model as provider:name, promises:provider:name for promises, or a registered judge; "
-        "can be repeated. Rules "
+        description="A further judge: a model as provider:name, promises:provider:name for promises, or a registered "
+        "judge; can be repeated. Rules "
         "(heuristic) and findings compared with the truth (verified) always score.",
     )
     extractor: str | None = Field(

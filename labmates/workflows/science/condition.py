@@ -268,6 +268,15 @@ class ScienceCondition(Condition):
         """Capabilities that the servers of the models need."""
         return ("tools",)
 
+    def _check_instruments(self, number: int) -> None:
+        """Check that the task has the instruments that the organisation gives to seats."""
+        for name, (_, seat) in self.organisation.seats.items():
+            if seat.evidence is not None and seat.evidence > number:
+                raise UsageError(
+                    f"--organisation {self.organisation.name}: the seat {name} has evidence: {seat.evidence}, but the "
+                    f"task {self.task} has {number} instruments; give a number from 1 to {number}"
+                )
+
     def check(self) -> None:
         """Check that the task and the models are known."""
         from labmates.agents.own_tools import own_tool
@@ -278,7 +287,7 @@ class ScienceCondition(Condition):
 
         task = get_task(self.task)
         if self.evidence != SHARED:
-            instruments_of(task)
+            self._check_instruments(len(instruments_of(task).about))
         elif self.arm != "team":
             raise UsageError(f"--arm {self.arm}: an arm needs divided evidence; add --evidence split:S (try split:1)")
         if self.arm == "mute" and (self.organisation.graph or not self.organisation.has_colleagues):

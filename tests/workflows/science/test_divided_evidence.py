@@ -53,6 +53,13 @@ def test_an_arm_needs_divided_evidence() -> None:
     condition(arm="oracle", evidence="split:1").check()
 
 
+def test_a_seat_can_not_hold_an_instrument_that_the_task_lacks() -> None:
+    crew = find_organisation("decentralised").model_dump(mode="json")
+    crew["teams"]["group"]["seats"]["peer_2"]["evidence"] = 4
+    with pytest.raises(UsageError, match="peer_2 has evidence: 4, but the task anomaly has 3 instruments"):
+        condition(evidence="split:1", organisation={**crew, "name": "mine"}).check()
+
+
 def test_arms_of_one_agent_have_one_agent_whatever_the_teams_are() -> None:
     for arm in ("oracle", "restricted"):
         alone = condition(arm=arm, evidence="split:1", team_size=3, organisation="decentralised")
