@@ -72,10 +72,10 @@ _PLAIN: dict[str, str] = {
     "too_short": "needs at least {min_length}",
     "too_long": "takes at most {max_length}",
     "literal_error": "expected {expected}",
-    "greater_than": "must be above {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be below {lt}",
-    "less_than_equal": "must be at most {le}",
+    "greater_than": "must be above {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than": "must be below {lt:g}",
+    "less_than_equal": "must be at most {le:g}",
 }
 """The message for each type of fault that pydantic finds in a file."""
 

@@ -127,7 +127,7 @@ class Organisation(Part):
         for name, text in prompts.items():
             try:
                 known = sorted({*template(name).get_identifiers(), *_MORE_VALUES.get(name, ())})
-            except FileNotFoundError:
+            except KeyError:
                 raise ValueError(f"{name}.md is not a prompt of the lab") from None
             if not Template(text).is_valid():
                 raise ValueError(f"{name}.md has a lone $; write $$ for a dollar sign")

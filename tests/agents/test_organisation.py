@@ -99,7 +99,7 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         (
             "{title: analyst, ",
             "{command: agent.py, title: analyst, ",
-            "pair.yaml:11: teams.pair.seats.ana.command: Input should be a valid tuple",
+            "pair.yaml:11: teams.pair.seats.ana.command: expected a list, e.g. [a, b]",
         ),
         (
             "{title: analyst, ",
@@ -109,7 +109,7 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         (
             "{title: analyst, ",
             "{seconds: 0, title: analyst, ",
-            "pair.yaml:11: teams.pair.seats.ana.seconds: Input should be greater than 0",
+            "pair.yaml:11: teams.pair.seats.ana.seconds: must be above 0",
         ),
         ("name: pair", "- pair", "pair.yaml:2: this is no YAML"),
         ("name: pair", "name: a b", "pair.yaml:1: name: a name has letters, digits, '.', '_' and '-', at most 64"),
