@@ -7,7 +7,7 @@ IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test tests test-oldest lint format docs bench constraints image-requirements clean
+.PHONY: setup develop demo test tests test-oldest lint format docs sample bench constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -58,6 +58,12 @@ format: develop
 # The site of documentation, in site/: open site/index.html.
 docs: develop
 	$(BIN)/mkdocs build --strict --quiet
+
+# The store of `labmates view --sample` and of the gallery; anew when the store's version or what is recorded changes.
+sample: develop
+	rm -rf build/sample && mkdir -p build/sample
+	for study in games science; do $(BIN)/labmates study run docs/gallery/$$study.yaml --store sqlite:///build/sample/runs.db; done
+	rm -f labmates/viewer/sample.sqlite && $(BIN)/labmates store archive build/sample/runs.db labmates/viewer/sample.sqlite
 
 bench: develop
 	$(BIN)/python -m benchmarks

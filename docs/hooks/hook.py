@@ -12,6 +12,7 @@ from mkdocs.structure.pages import Page
 
 from sitegen.commands import command_pages
 from sitegen.examples import example_pages
+from sitegen.gallery import gallery_links, write_gallery
 from sitegen.maths import draw_formulas
 from sitegen.reference import reference_pages
 
@@ -37,9 +38,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """List the sample's studies and runs on the page of the gallery."""
+    return markdown.replace("GALLERY_LINKS", gallery_links()) if page.file.src_uri == "gallery/README.md" else markdown
+
+
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Draw formulas."""
     return draw_formulas(html, page.file.src_uri)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the pages of the gallery."""
+    write_gallery(Path(config.site_dir) / "gallery" / "pages")
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -11,11 +12,10 @@ from labmates.cli.console import err, out
 from labmates.errors import UsageError
 
 
-@click.command(
-    epilog="Examples: labmates view; labmates view labmates.db 3f9a2c41d7; labmates view --export pages --study small"
-)
+@click.command(epilog="Examples: labmates view; labmates view labmates.db 3f9a2c41d7; labmates view --sample")
 @click.argument("what", nargs=-1, metavar="[STORE] [RUN]...")
 @store_option
+@click.option("--sample", is_flag=True, help="Browse the small store that comes with labmates instead.")
 @click.option("--port", type=click.IntRange(0, 65535), help="By default 8642, or a free one if that is taken; 0: any.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Which of this machine's own addresses.")
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
@@ -34,6 +34,7 @@ from labmates.errors import UsageError
 def view(
     what: tuple[str, ...],
     store: str | None,
+    sample: bool,
     port: int | None,
     host: str,
     no_browser: bool,
@@ -50,16 +51,21 @@ def view(
     from labmates.pages.links import Links
     from labmates.records.store import Store
     from labmates.viewer.export import export_pages
+    from labmates.viewer.sample import sample_store
     from labmates.viewer.server import USUAL_PORT, serve
 
     named, runs = store_and_runs(what)
     if named and store:
         raise UsageError(f"which store: '{named}' or '{store}'? Give one")
+    if sample and (named or store):
+        raise UsageError(f"which store: the sample or '{named or store}'? Give one")
     if export is None and (study or limit or not events):
         raise UsageError("--study, --limit and --no-events go with --export; pages in a browser have filters")
     if export is None and len(runs) > 1:
         raise UsageError("name one RUN to open its page; several go with --export")
-    with Store(named or store, read_only=True) as database:
+    with ExitStack() as stack:
+        url = stack.enter_context(sample_store()) if sample else named or store
+        database = stack.enter_context(Store(url, read_only=True))
         runs = [database.run(run).id for run in runs]
         if export is not None:
             with err().status("exporting …") as shown:

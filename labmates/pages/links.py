@@ -69,6 +69,14 @@ class Links:
         """The address of the replies under way in a run."""
         return f"{self.run(run_id)}/replies"
 
+    def notes(self, run_id: str) -> str:
+        """The address that takes notes on a run."""
+        return f"{self.run(run_id)}/notes"
+
+    def judging(self, **query: Any) -> str:
+        """The address of the page on which a person scores the runs of a study."""
+        return _with_query("/judging", query)
+
     def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
         """The address of a page of the transcript of agents."""
         return _with_query(f"{self.run(run_id)}/transcript", {"page": page if page > 1 else "", **query})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -245,6 +245,10 @@ class FindingsEvent(EventBase):
     findings: int
     version: int
     repaired: list[dict[str, str]] = []
+
+
+HUMAN: Final = "human:"
+"""The beginning of the names of judges who are people."""
 
 
 class ScoreEvent(EventBase):

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.database import Database
+from labmates.records.notes import flagged_runs
 from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import RunRecord, RunStatus
 from labmates.records.search import matching_runs, parse_query
@@ -41,6 +42,8 @@ class Chosen:
         Stands in the run's id, its condition or its error.
     key
         Of the conditions.
+    flag
+        Of a note on the run or on one of its events.
     search
         Matches a text of the run; see `labmates.records.search.parse_query`.
     """
@@ -52,6 +55,7 @@ class Chosen:
     text: str = ""
     key: tuple[str, ...] = ()
     search: str = ""
+    flag: str = ""
 
     @property
     def is_all(self) -> bool:
@@ -195,6 +199,8 @@ def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[
             _RUNS.c.error.contains(text, autoescape=True),
             sa.cast(_RUNS.c.condition, sa.Text).contains(_as_json(text), autoescape=True),
         )
+    if chosen.flag:
+        yield _RUNS.c.id.in_(flagged_runs(chosen.flag))
     if chosen.search:
         yield _RUNS.c.id.in_(matching_runs(parse_query(chosen.search), is_sqlite=is_sqlite))
 

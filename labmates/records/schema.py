@@ -24,7 +24,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = "0008"
+VERSION = "0009"
 """The newest migration; a store of another version is refused until it was upgraded."""
 
 metadata = MetaData()
@@ -154,6 +154,20 @@ batches = Table(
     Column("at", Float, nullable=False),
 )
 """Which batch of a provider holds which request, until its reply is recorded; see `records.batches`."""
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    # The number of the event that it is about; none for the whole run.
+    Column("event", Integer),
+    Column("flag", String(20), nullable=False),
+    Column("author", String(80), nullable=False),
+    Column("text", Text, nullable=False),
+)
+"""What people note beside the record of a run; see `records.notes`."""
 
 OF_RUNS = [table for table in metadata.sorted_tables if "run" in table.c]
 """The tables whose rows belong to a run."""

@@ -182,13 +182,15 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
     )
 
 
-def results_figure(groups: Sequence[Cell], metric: str, axis: str = "") -> Figure | None:
+def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: Domain = ANY) -> Figure | None:
     """Draw the means of a metric; None if there are fewer than two, or more than can be told apart.
 
     Parameters
     ----------
     axis
         The label of the axis; by default the metric's name.
+    domain
+        The values that the metric can take: the axis ends there.
     """
     with_it = [cell for cell in groups if metric in cell.means]
     labels = list(dict.fromkeys(cell.label for cell in with_it))
@@ -214,7 +216,7 @@ def results_figure(groups: Sequence[Cell], metric: str, axis: str = "") -> Figur
     axes.set_yticks(range(len(rows)), [_short(row) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
-    low_end, high_end, is_cut = _reach([cell.means[metric] for cell in with_it])
+    low_end, high_end, is_cut = _reach([cell.means[metric] for cell in with_it], domain)
     axes.set_xlim(low_end, high_end)
     axes.set_xlabel((axis or metric.replace("_", " ")) + ("; intervals go on beyond the axis" if is_cut else ""))
     if apart and len(models) > 1:
@@ -222,14 +224,16 @@ def results_figure(groups: Sequence[Cell], metric: str, axis: str = "") -> Figur
     return figure
 
 
-def _reach(estimates: Sequence[Estimate]) -> tuple[float, float, bool]:
+def _reach(estimates: Sequence[Estimate], domain: Domain) -> tuple[float, float, bool]:
     """The ends of an axis on which means can be told apart, and whether it cuts an interval."""
     values = [estimate.value for estimate in estimates]
     ends = [end for estimate in estimates for end in estimate.ends()]
     room = max(max(values) - min(values), 0.5 * max(map(abs, values))) or 1.0
     low, high = max(min(ends), min(values) - 2 * room), min(max(ends), max(values) + 2 * room)
     margin = 0.03 * (high - low) or 0.5
-    return low - margin, high + margin, min(ends) < low or max(ends) > high
+    room = 0.03 * (high - low + margin)
+    shown = max(low - margin, domain.low - room), min(high + margin, domain.high + room)
+    return *shown, min(ends) < low or max(ends) > high
 
 
 def _row(cell: Cell) -> str:

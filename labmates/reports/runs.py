@@ -20,6 +20,7 @@ from labmates.reports.results import (
     Cell,
     by_model,
     cells,
+    domain_of,
     equal_parameters,
     parameters,
     results_figure,
@@ -27,6 +28,7 @@ from labmates.reports.results import (
     shown_name,
     varying,
 )
+from labmates.stats.domains import Domain
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
 from labmates.workflows.experiment import EXPERIMENTS, Experiment
@@ -162,25 +164,36 @@ def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
         return Part(title, ("None of these runs has ended.",)), Part(further)
     models, found = by_model(runs, metrics, domains), cells(runs, metrics, domains)
     by_models = results_table(f"{kind}-models", "By model", models, metrics)
-    by_models.notes = (*by_models.notes, *_mixed(ended))
+    by_models.notes = (*by_models.notes, *_mixed(ended), *_without_result(runs))
     by_conditions = results_table(f"{kind}-conditions", "By model and condition", found[:MOST_CELLS], metrics)
     by_conditions.notes = (*by_conditions.notes, *_more(len(found), MOST_CELLS, "conditions"))
     rest = results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
     first, *later = [by_conditions, by_models] if len(found) > len(models) else [by_models]
-    pictures = list(_pictures(experiment, found, models))
+    reach = {metric: domain_of(ended, metric, domains) for metric in metrics}
+    pictures = list(_pictures(experiment, found, models, reach))
     return (
         Part(title, tables=(first,), pictures=tuple(pictures[:1])),
         Part(further, tables=(*later, *([rest] if others else [])), pictures=tuple(pictures[1:])),
     )
 
 
-def _pictures(experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell]) -> Iterator[Picture]:
+def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
+    """Yield the models of which no run has ended: they have no row, and must not be forgotten."""
+    ended = {run.shown_models for run in runs if run.status in ENDED}
+    failed = Counter(run.shown_models for run in runs if run.status == "failed" and run.shown_models not in ended)
+    for models, count in failed.items():
+        yield f"{models} has no result: {count} of its runs failed and none ended."
+
+
+def _pictures(
+    experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell], reach: Mapping[str, Domain]
+) -> Iterator[Picture]:
     """A figure of each main metric: by condition where that fits into a figure, else by model."""
     axes = {metric.name: metric.axis for metric in experiment.metrics}
     for metric in experiment.headline if has_figures() else ():
         name = metric.replace("_", " ")
         for by, shown in (("condition", groups), ("model", models)):
-            if (figure := results_figure(shown, metric, axes[metric])) is not None:
+            if (figure := results_figure(shown, metric, axes[metric], reach[metric])) is not None:
                 alt = f"Dot plot of {name} by {by}; the numbers are in the tables."
                 yield picture(figure, f"{name.capitalize()} by {by}, with 95 % intervals", alt)
                 break

@@ -16,7 +16,7 @@ from labmates.judges.interview import Interviewer
 from labmates.judges.panel import MEAN, Panel, open_judge
 from labmates.models.asking import Exchange
 from labmates.records.bodies import Bodies
-from labmates.records.events import Event, LLMCallEvent, ScoreEvent, event_data
+from labmates.records.events import HUMAN, Event, LLMCallEvent, ScoreEvent, event_data
 from labmates.records.run import RunRecord
 from labmates.seeds import derive
 from labmates.studies.differences import Difference, apart
@@ -95,7 +95,7 @@ def _verdicts(events: Iterable[LLMCallEvent | ScoreEvent]) -> list[_Verdict]:
     for event in events:
         if isinstance(event, LLMCallEvent):
             calls.setdefault(event.judge, []).append(event)
-        elif event.judge != MEAN:
+        elif event.judge != MEAN and not event.judge.startswith(HUMAN):
             verdict = last.get(event.judge)
             if verdict is None or event.judge in calls or event.metric in verdict.metrics:
                 verdict = last[event.judge] = _Verdict(event.judge, calls.pop(event.judge, []))

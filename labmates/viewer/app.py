@@ -1,7 +1,8 @@
 """The viewer as a web application: addresses, what they answer, and errors as pages.
 
-It only reads the store. What a run has not recorded yet, the text of replies and questions to a person, comes from the
-run itself (`labmates.workflows.live`), and so answers go to the run.
+It reads the store; notes, scores by hand and the index of full-text search are all that it writes. What a run has not
+recorded yet, the text of replies and questions to a person, comes from the run itself (`labmates.workflows.live`), and
+so answers go to the run.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import plain, render
 from labmates.records.database import StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
+from labmates.records.notes import add_note, remove_note
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
 from labmates.viewer.pages.compare import MOST_COLUMNS, Compared, compare_page
+from labmates.viewer.pages.judging import judging_page, take_scores
 from labmates.viewer.pages.run import approval_page, event_page, overview, story, story_since
 from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
@@ -122,12 +125,18 @@ class _Viewer:
                 Route("/runs/{run}/replies", self._replies, methods=["GET"]),
                 Route("/runs/{run}/approval", self._approval, methods=["GET"]),
                 Route("/runs/{run}/approval", self._answer, methods=["POST"]),
+                Route("/runs/{run}/notes", self._note, methods=["POST"]),
+                Route("/judging", self._judging, methods=["GET"]),
+                Route("/judging", self._scored, methods=["POST"]),
             ],
             exception_handlers={
                 NoRunError: self._no_run,
                 UsageError: lambda _, error: _error(400, "That can't be shown", error),
                 StoreError: lambda _, error: _error(503, "The store can't be read", error),
                 NoFileError: lambda _, error: _error(404, "There is no such file", error),
+                403: lambda *_: _error(
+                    403, "This form is of another time of the viewer", "Load its page, and send it again."
+                ),
                 HTTPException: lambda *_: _error(404, "There is no such page", "Its address is none of the viewer's."),
                 Exception: self._broken,
             },
@@ -176,7 +185,7 @@ class _Viewer:
         return JSONResponse({"last": news["stamp"], "more": False, "ended": not news["is_live"]})
 
     def _run(self, request: Request) -> Response:
-        return HTMLResponse(overview(self._reader(request), _LINKS))
+        return HTMLResponse(overview(self._reader(request), _LINKS, self._form_token))
 
     def _story(self, request: Request) -> Response:
         return HTMLResponse(story(self._reader(request), request.query_params, _LINKS))
@@ -187,7 +196,7 @@ class _Viewer:
     def _event(self, request: Request) -> Response:
         reader = self._reader(request)
         try:
-            return HTMLResponse(event_page(reader, _number(request, "event"), _LINKS))
+            return HTMLResponse(event_page(reader, _number(request, "event"), _LINKS, self._form_token))
         except UsageError as error:
             return _error(404, "There is no such event", error)
 
@@ -249,6 +258,51 @@ class _Viewer:
         if answer is None or not answer.get("accepted"):
             return await self._approval_page(reader, "This question does not wait for an answer any more.", 409)
         return RedirectResponse(_LINKS.run(reader.run.id), 303)
+
+    async def _note(self, request: Request) -> Response:
+        """Add a note to a run or an event, or remove one."""
+        reader, form = await run_in_threadpool(self._reader, request), await _form(request)
+        self._check_form(form)
+        run, event = reader.run.id, form.get("event", "")
+
+        def write(store: Store) -> None:
+            if (number := form.get("remove", "")).isdecimal():
+                return remove_note(store.database, run, int(number[:9]))
+            about = int(event[:9]) if event.isdecimal() else None
+            note = {name: form.get(name, "") for name in ("flag", "author")}
+            return add_note(store.database, run, form.get("text", ""), event=about, **note)
+
+        await run_in_threadpool(self._write, write)
+        page = _LINKS.event(run, int(event[:9])) if event.isdecimal() else _LINKS.run(run)
+        return RedirectResponse(f"{page}#notes", 303)
+
+    def _judging(self, request: Request) -> Response:
+        study, _ = self._study(request)
+        judge = request.query_params.get("judge", "")
+        return HTMLResponse(judging_page(self._readers, study, judge, _LINKS, form_token=self._form_token))
+
+    async def _scored(self, request: Request) -> Response:
+        """Take the scores of a person, and show the next report."""
+        form = await _form(request)
+        self._check_form(form)
+        study, judge = form.get("study", ""), form.get("judge", "")
+        try:
+            await run_in_threadpool(self._write, lambda store: take_scores(store, form))
+        except UsageError as error:
+            page = partial(judging_page, form_token=self._form_token, note=str(error))
+            return HTMLResponse(await run_in_threadpool(page, self._readers, study, judge, _LINKS), 400)
+        return RedirectResponse(_LINKS.judging(study=study, judge=judge), 303)
+
+    def _write(self, work: Callable[[Store], None]) -> None:
+        """Do what writes with a connection of its own: the viewer's store may be open to read alone."""
+        with Store(self._store.url, must_exist=True) as store:
+            if store.database.is_read_only:
+                raise UsageError(f"the store {store.shown_url} can't be written")
+            work(store)
+
+    def _check_form(self, form: dict[str, str]) -> None:
+        if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
+            raise HTTPException(403)
 
     def _figure(self, request: Request) -> Response:
         return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")

@@ -36,8 +36,8 @@ HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
 }
 """What every answer says, whatever it is."""
-ANSWERS = "/approval"
-"""The end of the addresses that take forms."""
+ANSWERS = ("/approval", "/notes", "/judging")
+"""The ends of the addresses that take forms."""
 
 
 def new_token() -> str:

@@ -90,6 +90,16 @@ def test_an_export_without_events_leads_to_the_story_instead(labmates: Labmates,
     assert f'href="../../runs/{run}/story-1.html#e1"' in (folder / "story-1.html").read_text()
 
 
+def test_the_sample_store_opens_in_this_version_and_is_exported(labmates: Labmates) -> None:
+    done = labmates("view", "--sample", "--export", "pages", "--no-events")
+    assert done.code == 0
+    assert {path.name.rpartition("-")[0] for path in (labmates.folder / "pages/analyses").iterdir()} == {
+        "sample-games",
+        "sample-science",
+    }
+    assert labmates("view", "--sample", "labmates.db").code == 2
+
+
 def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: Store) -> None:
     folder = labmates.folder / "mine"
     folder.mkdir()

@@ -17,6 +17,7 @@ from labmates.reports.results import (
     results_table,
     varying,
 )
+from labmates.stats.domains import Domain
 
 
 def run(number: int, value: float | None, status: RunStatus = "completed", **condition: Any) -> RunRecord:
@@ -88,6 +89,10 @@ def test_a_wide_interval_does_not_squeeze_the_means_of_a_figure() -> None:
     assert high < 3.2
     assert "beyond the axis" not in usual.axes[0].get_xlabel()
     wide = [run(n, value, size=n // 2) for n, value in enumerate((0.1, 0.9, 0.45, 0.55))]
+    same = [replace(run, metrics={"score": 1.0}) for run in runs]
+    kept = results_figure(cells(same, ["score"]), "score", "", Domain(0.0, 1.0))
+    assert kept is not None
+    assert kept.axes[0].get_xlim()[1] < 1.1
     cut = results_figure(cells(wide, ["score"]), "score")
     assert cut is not None
     assert "beyond the axis" in cut.axes[0].get_xlabel()

@@ -10,6 +10,7 @@ from labmates.records import schema
 from labmates.records.store import Store
 
 _UNDONE: Final = {
+    "0009": ("drop table notes",),
     "0008": ("drop table search_words", "drop table search_texts", "drop table search_runs"),
     "0007": ("drop table batches",),
     "0006": ("drop table seals", "alter table runs drop column chain", "alter table runs drop column digest"),

@@ -17,6 +17,7 @@ from labmates.pages.links import PER_PAGE, Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
+from labmates.records.notes import FLAGS, notes_of
 from labmates.records.run import RunRecord
 from labmates.viewer.burning import burning
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
@@ -33,9 +34,16 @@ _MOST_AGENTS: Final = 200
 """Whose names are offered to choose from."""
 
 
-def overview(reader: RunReader, links: Links) -> Markup:
-    """Return a run's first page."""
-    return render("run.html", sections=sections(reader, links), **head(reader, links, "overview"))
+def overview(reader: RunReader, links: Links, form_token: str = "") -> Markup:
+    """A run's first page; with a `form_token`, notes can be added."""
+    noted = _noted(reader, form_token)
+    return render("run.html", sections=sections(reader, links), **noted, **head(reader, links, "overview"))
+
+
+def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict[str, Any]:
+    """The notes of a run, or of one of its events, and what their form needs."""
+    notes = [note for note in notes_of(reader.store.database, reader.run.id) if event in (None, note.event)]
+    return {"notes": notes, "flags": FLAGS, "form_token": form_token, "event_number": event}
 
 
 def sections(reader: RunReader, links: Links) -> list[Section]:
@@ -170,7 +178,7 @@ def story_since(reader: RunReader, after: int, links: Links) -> tuple[Markup, in
     return render("items.html", items=told, links=links, run=reader.run), max(events, default=after)
 
 
-def event_page(reader: RunReader, number: int, links: Links) -> Markup:
+def event_page(reader: RunReader, number: int, links: Links, form_token: str = "") -> Markup:
     """Return the page of one event: its texts whole, the messages that a model got, what an artifact was before.
 
     Raises
@@ -207,6 +215,7 @@ def event_page(reader: RunReader, number: int, links: Links) -> Markup:
         versions=versions,
         data=event.model_dump(mode="json", exclude={"messages"}),
         page=_page_of(reader.numbers(without=HIDDEN), number),
+        **_noted(reader, form_token, number),
         **head(reader, links, "story"),
     )
 

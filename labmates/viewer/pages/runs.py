@@ -13,6 +13,7 @@ from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
 from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_page
+from labmates.records.notes import FLAGS
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
@@ -65,6 +66,7 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
         ("study", chosen.study, known.studies),
         ("kind", chosen.kind, known.kinds),
         ("status", chosen.status, STATUSES),
+        ("flag", chosen.flag, FLAGS),
         ("order", query.get("sort", ""), SORTS),
         ("direction", query.get("order", ""), ("asc", "desc")),
     ):
@@ -111,6 +113,7 @@ def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Link
         chips=_chips([row.run for row in page.rows]),
         plain_chips=_NAMED,
         shown_name=shown_name,
+        flags=FLAGS,
         shown_studies=dict(list(known.studies.items())[:_STUDIES_SHOWN]),
         **{"static_pages": 0, "static_page": 1, "unindexed": 0, **more},
     )

@@ -166,6 +166,7 @@ async function refresh(ended) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of PARTS[main.dataset.mode]) {
     const [old, fresh] = [main.querySelector(part), page.querySelector(`main ${part}`)];
+    if (old && [...old.querySelectorAll("textarea")].some((field) => field.value)) continue;  // somebody writes
     if (old && fresh) {
       old.replaceWith(fresh);
       offerCsv(fresh);

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,8 @@ _NASH, _BEST = COLOURS[1], COLOURS[2]
 _UNKNOWN, _BASELINES = "unknown family", "baselines"
 _LEGEND_ENTRY = 1.45
 """Inches of an entry of a legend."""
+_TITLE_WIDTH = 44
+"""Characters of a line of a panel's title: more would reach into the next panel."""
 _SMALLEST, _PER_DOUBLING = 4.0, 0.75
 """Points: the diameter of a model of a billion parameters, and by how much it grows with each doubling."""
 
@@ -50,7 +53,7 @@ def profile_figure(
     panels: dict[Game, str] = {}
     for (setting, name), game in games.items():
         is_varied = len({other for other in games.values() if other.name == name}) > 1
-        panels.setdefault(game, f"{name} ({setting})" if setting and is_varied else name)
+        panels.setdefault(game, fill(f"{name} ({setting})", _TITLE_WIDTH) if setting and is_varied else name)
     played = {
         game: [one for one in points if any(games.get((one.profile.setting, own.game)) == game for own in one.games)]
         for game in panels
@@ -66,7 +69,8 @@ def profile_figure(
     for place, (panel, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
         _draw_range(panel, game)
         _draw_points(panel, game, played[game])
-        panel.set(title=title, ylabel=game.primary)
+        panel.set_title(title, fontsize=9)
+        panel.set_ylabel(game.primary)
         _name_points(panel, played[game], shown=not are_alike or place + columns >= len(panels))
     for empty in axes[len(panels) :]:
         empty.set_visible(False)

@@ -1,0 +1,26 @@
+"""The sample store: a few runs of scripted baselines, to look at without running anything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from labmates.records.upgrade import upgrade_store
+
+
+@contextmanager
+def sample_store() -> Iterator[str]:
+    """The URL of a copy of the sample store, brought up to date; it is deleted afterwards."""
+    with TemporaryDirectory(prefix="labmates-sample-") as folder:
+        path = Path(folder) / "sample.db"
+        with as_file(files("labmates.viewer").joinpath("sample.sqlite")) as packed:
+            shutil.copyfile(packed, path)
+        path.chmod(0o600)
+        url = f"sqlite:///{quote(str(path))}"
+        upgrade_store(url)
+        yield url
