@@ -11,6 +11,7 @@ from pydantic import Field
 
 import labmates
 from labmates.agents.decisions import Form
+from labmates.condition_types import Kind
 from labmates.models.catalog import ModelRef
 from labmates.models.orders import Order
 from labmates.models.scripted import BASELINES
@@ -98,6 +99,6 @@ if __name__ == "__main__":
     BASELINES.register("thinker", Thinker)
     print(f"Problems: {check_experiment('contest', model='scripted:thinker') or 'none'}")
     STORE = "sqlite:///contest.db"
-    labmates.run("contest", model="scripted:thinker", replicates=2, store=STORE)
+    labmates.run(Kind("contest"), model="scripted:thinker", replicates=2, store=STORE)
     print(labmates.analyze("guesses", store=STORE).frame().to_string(index=False))
     print(f"Written to {labmates.report(kind='contest', out='contest.html', store=STORE)}")

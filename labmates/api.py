@@ -8,10 +8,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from pydantic import ValidationError
 
+from labmates import condition_types as types
 from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.loops import run_async
@@ -51,6 +52,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@overload
+def run(kind: Literal["dilemma"], **condition: Unpack[types.DilemmaRun]) -> list[Run]: ...
+@overload
+def run(kind: Literal["evolution"], **condition: Unpack[types.EvolutionRun]) -> list[Run]: ...
+@overload
+def run(kind: Literal["game"], **condition: Unpack[types.GameRun]) -> list[Run]: ...
+@overload
+def run(kind: Literal["science"], **condition: Unpack[types.ScienceRun]) -> list[Run]: ...
+@overload
+def run(kind: Literal["selfplay"], **condition: Unpack[types.SelfplayRun]) -> list[Run]: ...
+@overload
+def run(kind: Literal["strategies"], **condition: Unpack[types.StrategiesRun]) -> list[Run]: ...
+@overload
+def run(kind: Literal["tournament"], **condition: Unpack[types.TournamentRun]) -> list[Run]: ...
+@overload
+def run(kind: types.Kind, **condition: Any) -> list[Run]: ...
 def run(
     kind: str,
     *,
@@ -99,7 +116,7 @@ def run(
     """
     return run_async(
         lambda: arun(
-            kind,
+            types.Kind(kind),
             seed=seed,
             replicates=replicates,
             store=store,
@@ -111,6 +128,22 @@ def run(
     )
 
 
+@overload
+async def arun(kind: Literal["dilemma"], **condition: Unpack[types.DilemmaRun]) -> list[Run]: ...
+@overload
+async def arun(kind: Literal["evolution"], **condition: Unpack[types.EvolutionRun]) -> list[Run]: ...
+@overload
+async def arun(kind: Literal["game"], **condition: Unpack[types.GameRun]) -> list[Run]: ...
+@overload
+async def arun(kind: Literal["science"], **condition: Unpack[types.ScienceRun]) -> list[Run]: ...
+@overload
+async def arun(kind: Literal["selfplay"], **condition: Unpack[types.SelfplayRun]) -> list[Run]: ...
+@overload
+async def arun(kind: Literal["strategies"], **condition: Unpack[types.StrategiesRun]) -> list[Run]: ...
+@overload
+async def arun(kind: Literal["tournament"], **condition: Unpack[types.TournamentRun]) -> list[Run]: ...
+@overload
+async def arun(kind: types.Kind, **condition: Any) -> list[Run]: ...
 async def arun(
     kind: str,
     *,

@@ -12,6 +12,7 @@ import pytest
 import labmates
 from labmates import api
 from labmates.workflows.verb import VERBS
+from tests.support import condition_types
 from tests.support.plugins import ROOT
 
 GAME: dict[str, Any] = {"game": "o-ring", "model": "scripted:random", "rounds": 1, "group_size": 2}
@@ -44,6 +45,21 @@ def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Pat
     frame = labmates.load("decisions", store=store, kind="game")
     assert len(frame) == sum(event.type == "decision" for event in run.events)
     assert "sqlite" not in repr(run)
+
+
+def test_the_typed_parameters_are_those_of_the_conditions() -> None:
+    """Make them anew with ``python -m tests.support.condition_types``."""
+    assert condition_types.PATH.read_text(encoding="utf-8") == condition_types.source()
+
+
+def test_what_type_checkers_refuse_is_refused_with_the_allowed_words() -> None:
+    """`make lint` reports each of these comments for which mypy sees no error."""
+    with pytest.raises(labmates.UsageError, match=r"unknown parameter of game 'gaem'\. Did you mean 'game'\?"):
+        labmates.run("game", gaem="o-ring", model="scripted:random")  # type: ignore[call-overload]
+    with pytest.raises(labmates.UsageError, match="'none', 'cot' or 'tom'"):
+        labmates.run("game", game="o-ring", model="scripted:random", reasoning="deep")  # type: ignore[call-overload]
+    with pytest.raises(labmates.UsageError, match=r"unknown kind 'gmae'\. Did you mean 'game'"):
+        labmates.run("gmae")  # type: ignore[call-overload]
 
 
 def test_rows_that_there_are_not_are_refused(tmp_path: Path) -> None:

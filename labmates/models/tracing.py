@@ -8,10 +8,16 @@ key.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from uuid import UUID
+
+from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
 
 CONNECT_MS, READ_MS = 2_000, 5_000
 LAST_FLUSH_SECONDS = 5.0
@@ -60,3 +66,47 @@ async def traced(notify: Callable[[str], None] | None) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(client.flush, 0.0 if failures else LAST_FLUSH_SECONDS)
+
+
+def new_trace_id() -> UUID | None:
+    """The id of a new trace; None if nothing is traced."""
+    if not is_traced():
+        return None
+    from langsmith import uuid7
+
+    return uuid7()
+
+
+def send_scores(trace: UUID, scores: Iterable[tuple[str, float | None, str]]) -> None:
+    """Attach scores to a trace as feedback: name, value and reason of each. Blocks; a failure is logged alone."""
+    from langsmith.run_trees import get_cached_client
+    from langsmith.utils import LangSmithError
+
+    client = get_cached_client()
+    if not client.info.version:  # LangSmith is unreachable
+        return
+    with suppress(LangSmithError):
+        for name, value, reason in scores:
+            client.create_feedback(trace, name, trace_id=trace, score=value, comment=reason, stop_after_attempt=1)
+
+
+@asynccontextmanager
+async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[list[str]]:
+    """A part of the trace of type ``tool``, for a tool that is no LangChain object.
+
+    Its output is the text that the block puts into the list.
+    """
+    manager = get_async_callback_manager_for_config(ensure_config())
+    run = await manager.on_tool_start({"name": name}, json.dumps(arguments), inputs=dict(arguments))
+    output: list[str] = []
+    try:
+        yield output
+    except BaseException as error:
+        await run.on_tool_error(error)
+        raise
+    await run.on_tool_end("".join(output))
+
+
+def hidden(choose: Callable[..., Any]) -> Any:
+    """A function that chooses a graph's next node, without a place of its own in traces."""
+    return RunnableLambda(choose).with_config(tags=["langsmith:hidden"])

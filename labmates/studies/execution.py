@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,8 +13,9 @@ from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
+from labmates.models.tracing import new_trace_id, send_scores
 from labmates.records.database import StoreError
-from labmates.records.events import ErrorEvent, Event
+from labmates.records.events import ErrorEvent, Event, ScoreEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
 from labmates.records.steps import charges
@@ -95,6 +96,7 @@ class OpenSession:
                 folder=cache(lambda: stack.enter_context(own_folder())),
                 shared=self.shared.of(kind),
                 ledger=bound_of(run, recorder.events),
+                trace=new_trace_id(),
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(
@@ -106,6 +108,8 @@ class OpenSession:
         ended_run = replace(ended_run, invalid=invalid_of(run, recorder, ended_run.invalid))
         lease.ending = True
         ended_run = await to_its_end(recorder.finish(ended_run))
+        if services.trace:
+            await asyncio.to_thread(send_scores, services.trace, list(_feedback(ended_run, recorder.events)))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
@@ -146,6 +150,14 @@ async def _attempt(kind: Experiment[Any], condition: Condition, services: Servic
         return {"status": outcome.status, "metrics": dict(outcome.metrics), "invalid": outcome.invalid}, False
     services.recorder.emit(ErrorEvent(text=text))
     return {"status": "failed", "error": text}, False
+
+
+def _feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, float | None, str]]:
+    """The metrics and scores of a run as name, value and reason."""
+    yield from ((name, value, "") for name, value in run.metrics.items())
+    for event in events:
+        if isinstance(event, ScoreEvent):
+            yield f"{event.judge}.{event.metric}", event.value, event.reason
 
 
 def bound_of(run: RunRecord, events: Sequence[Event]) -> Ledger:

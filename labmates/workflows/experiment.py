@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.money import show_dollars
-from labmates.errors import UsageError, explain
+from labmates.errors import UsageError, explain, unknown_name
 from labmates.models.names import parse_model
 from labmates.records.run import STOPPED, RunRecord
 from labmates.registry import Registry, lazy
@@ -331,7 +331,9 @@ class Experiment(Generic[C]):
         # LangGraph copies metadata several times a step.
         values = condition.model_dump(mode="json") if tracing_is_enabled() else {}
         simple = {name: value for name, value in values.items() if isinstance(value, str | int | float | bool)}
+        named: RunnableConfig = {"run_id": services.trace} if services.trace else {}
         return {
+            **named,
             "run_name": " ".join((self.name, *condition.labels[:2], services.run_id)),
             "tags": ["labmates", self.name, *condition.labels],
             "metadata": {**simple, "run": services.run_id, "condition": services.key, "seed": services.seed},
@@ -400,9 +402,14 @@ def make_condition(
     UsageError
         If the kind is unknown, or a value is missing, unknown or out of bounds.
     """
+    model = EXPERIMENTS.get(kind).condition
     try:
-        condition: Condition = EXPERIMENTS.get(kind).condition.model_validate(dict(values), context=catalog)
+        condition: Condition = model.model_validate(dict(values), context=catalog)
     except ValidationError as error:
+        for fault in error.errors():
+            if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+                unknown = names(str(fault["loc"][0]))
+                raise unknown_name(f"parameter of {kind}", unknown, map(names, model.model_fields)) from error
         raise UsageError(explain(error, names)) from error
     return with_bill(condition, catalog)
 

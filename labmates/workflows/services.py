@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
+from uuid import UUID
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
@@ -62,6 +63,8 @@ class Services(SessionServices):
     past
         The record that a rerun follows: neither servers outside of labmates nor persons are asked again. None for a
         new run.
+    trace
+        Id of the run's trace; None if nothing is traced.
     """
 
     run_id: str
@@ -72,3 +75,4 @@ class Services(SessionServices):
     shared: Any = None
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))
     past: Recorder | None = None
+    trace: UUID | None = None

@@ -13,6 +13,7 @@ import labmates
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.budgets.tokens import estimate_tokens
+from labmates.condition_types import Kind
 from labmates.errors import UsageError
 from labmates.judges.interview import Interviewer
 from labmates.models.catalog import Catalog
@@ -98,7 +99,7 @@ async def test_a_model_that_lacks_what_a_run_needs_is_refused_before_the_first_c
         entry = f"{{provider: openai, model: m, base_url: {server.base_url}, capabilities: {{{lacks}: false}}}}"
         (tmp_path / "models.yaml").write_text(f"mine: {entry}\n")
         with pytest.raises(UsageError, match=told) as caught:
-            await labmates.arun(kind, store=store.url, model="mine", **condition)
+            await labmates.arun(Kind(kind), store=store.url, model="mine", **condition)
     assert f"model 'openai:m' (entry mine) has capabilities.{lacks}: false" in str(caught.value)
     assert str(caught.value).endswith("labmates models check mine")
     assert server.requests == []

@@ -64,6 +64,15 @@ async def test_a_run_is_one_trace_with_readable_names_tags_and_metadata(tmp_path
     call = next(run for run in traces.runs.values() if run["run_type"] == "llm")
     assert call["extra"]["metadata"]["team"] == "data"
     assert KEY not in json.dumps(traces.runs)
+    tools = [run for run in traces.runs.values() if run["run_type"] == "tool"]
+    assert {run["name"].partition(": ")[2] for run in tools} == {"mark_complete"}, tools
+    assert all(isinstance(run["inputs"], dict) and run["outputs"]["output"] for run in tools)
+    choices = [run for run in traces.runs.values() if run["name"] in {"next_step", "next_team", "entrance"}]
+    assert choices
+    assert all("langsmith:hidden" in run["tags"] for run in choices)
+    scores = {given["key"]: given["score"] for given in traces.feedback}
+    assert scores.keys() >= {"heuristic.completeness", "verified.accuracy", "artifacts_missing"}
+    assert {given["run_id"] for given in traces.feedback} == {root["id"]}
 
 
 async def test_nothing_is_sent_when_tracing_is_off(tmp_path: Path) -> None:

@@ -25,10 +25,11 @@ INGEST = {
 
 @dataclass
 class Traces:
-    """What arrived: runs by id, the parts of each merged."""
+    """What arrived: runs by id, the parts of each merged, and feedback on them."""
 
     url: str
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    feedback: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
 
     def roots(self) -> list[dict[str, Any]]:
@@ -60,11 +61,14 @@ def langsmith_server() -> Iterator[Traces]:
             message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
             for part in message.iter_parts():
                 name = part.get_param("name", header="content-disposition")
-                _, _, rest = str(name).partition(".")
+                kind, _, rest = str(name).partition(".")
                 run_id, _, key = rest.partition(".")
                 payload = part.get_payload(decode=True)
                 assert isinstance(payload, bytes)
                 value = json.loads(payload) if payload else {}
+                if kind == "feedback":
+                    traces.feedback.append(value)
+                    continue
                 with lock:
                     run = traces.runs.setdefault(run_id, {})
                     run.update({k: v for k, v in value.items() if v is not None} if not key else {key: value})

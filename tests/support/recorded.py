@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labmates.api import run
+from labmates.condition_types import Kind
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, MessageEvent, PhaseEvent, ToolCallEvent
@@ -93,7 +94,7 @@ def _every_kind(folder: Path) -> Recorded:
     for name, (kind, condition) in played.items():
         if kind == "dilemma":
             condition |= {"entrants": ["scripted:random", "scripted:equilibrium"]}
-        [ended] = run(kind, store=url, settings=settings, **condition)
+        [ended] = run(Kind(kind), store=url, settings=settings, **condition)
         assert ended.status == "completed", ended.error
         ids[name] = ended.id
     with puppet(storied) as model:

@@ -14,6 +14,7 @@ import pytest
 from markupsafe import Markup
 
 import labmates
+from labmates.condition_types import Kind
 from labmates.models.scripted import BASELINES
 from labmates.pages.links import Links
 from labmates.pages.reader import Readers
@@ -54,7 +55,7 @@ def test_the_example_takes_at_most_40_lines_of_code() -> None:
 
 def test_an_experiment_without_a_page_has_one_made_from_its_events(example: ModuleType, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
-    [run] = labmates.run("contest", model=MODEL, store=url)
+    [run] = labmates.run(Kind("contest"), model=MODEL, store=url)
     assert run.metrics["guess"] == pytest.approx((33 + 14 + 6 + 2) / 4)
     with Store(url) as store:
         page = overview(Readers(store).open(run.id), Links())
@@ -65,7 +66,7 @@ def test_an_experiment_without_a_page_has_one_made_from_its_events(example: Modu
 
 def test_its_analysis_is_a_part_of_reports_and_a_function(example: ModuleType, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
-    labmates.run("contest", model=MODEL, store=url)
+    labmates.run(Kind("contest"), model=MODEL, store=url)
     page = labmates.report(kind="contest", out=tmp_path / "r.html", store=url).read_text()
     assert "Mean guesses" in page
     assert "Who thinks further guesses less." in page

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import labmates
+from labmates.condition_types import Kind
 from labmates.models.providers import name_given
 from labmates.models.scripted import make_baseline
 from labmates.records.run import RunRecord
@@ -22,7 +23,7 @@ DILEMMA = {"game": "prisoners", "mechanism": "none", "reasoning": "none"}
 
 async def played(store: Store, server: OpenAIServer, kind: str, **condition: Any) -> RunRecord:
     settings = {"models": {"base_url": server.base_url, "max_retries": 0}}
-    [run] = await labmates.arun(kind, store=store.url, settings=settings, **condition)
+    [run] = await labmates.arun(Kind(kind), store=store.url, settings=settings, **condition)
     return run
 
 

@@ -9,6 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
+from labmates.models.tracing import hidden
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.own_graph import own_graph
@@ -37,6 +38,6 @@ def lab_graph(organisation: Organisation) -> LabGraph:
     for team in organisation.teams.values():
         steps = [step for phase in organisation.flow if phase.team == team.name for step in phase.names]
         graph.add_node(team.name, team_graph(team, steps))
-        graph.add_conditional_edges(team.name, next_team, [*organisation.teams, END])
-    graph.add_conditional_edges(START, next_team, [*organisation.teams])
+        graph.add_conditional_edges(team.name, hidden(next_team), [*organisation.teams, END])
+    graph.add_conditional_edges(START, hidden(next_team), [*organisation.teams])
     return graph.compile(name="science lab")

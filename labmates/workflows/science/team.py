@@ -29,6 +29,7 @@ from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
+from labmates.models.tracing import hidden
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
 from labmates.workflows.asking import ask, fault_text
 from labmates.workflows.science.briefs import (
@@ -87,9 +88,9 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
     graph.add_node("begin", begin)
     graph.add_node("end", end)
     after = [*members, *authors, *nodes, "end", END]
-    graph.add_conditional_edges(START, entrance, ["begin", *after])
+    graph.add_conditional_edges(START, hidden(entrance), ["begin", *after])
     for name in ("begin", *["gather"] * bool(members), *["merge"] * bool(authors), *nodes):
-        graph.add_conditional_edges(name, next_step, after)
+        graph.add_conditional_edges(name, hidden(next_step), after)
     graph.add_edge("end", END)
     return graph.compile(name=f"{team.name} team")
 

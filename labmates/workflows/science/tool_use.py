@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard, cast
 
-from langchain_core.runnables import RunnableLambda
-
 from labmates.agents.own_tools import use_own_tool
 from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments
 from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
 from labmates.models.reply import ToolCall
+from labmates.models.tracing import tool_trace
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.workflows.calls import Speaker
@@ -96,18 +95,19 @@ class ToolUse:
                 if (served := self.ctx.mcp.get(call.name)) is not None:
                     return _Used(await self.ctx.mcp.use(step, served, call.arguments))
                 return _Used(await use_own_tool(call.name, call.arguments))
-            arguments = check_arguments(call.name, call.arguments, self.held)
-            if isinstance(arguments, RunCode):
-                return await self._run(arguments.code)
-            return _Used(use_workspace(self.workspace, arguments))
+            async with tool_trace(f"{self.speaker.agent}: {call.name}", call.arguments) as output:
+                arguments = check_arguments(call.name, call.arguments, self.held)
+                if isinstance(arguments, RunCode):
+                    used = await self._run(arguments.code)
+                else:
+                    used = _Used(use_workspace(self.workspace, arguments))
+                output.append(used.text)
+                return used
         except ToolError as error:
             return _Used(f"Error: {error}", ok=False)
 
     async def _run(self, code: str) -> _Used:
-        async def run_code(code: str) -> CodeResult:
-            return await self.code.run(code)
-
-        result = await RunnableLambda(run_code, name=f"{self.speaker.agent}: run_code").ainvoke(code)
+        result = await self.code.run(code)
         self.after_code()
         text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
         self.outputs.append(self.ctx.recorder.bodies.keep(text))

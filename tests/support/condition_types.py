@@ -1,0 +1,89 @@
+"""The typed parameters of `labmates.run`, made from the conditions: ``python -m tests.support.condition_types``."""
+
+from __future__ import annotations
+
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BeforeValidator
+from pydantic.fields import FieldInfo
+
+from labmates.workflows.experiment import EXPERIMENTS, Condition
+from tests.support.plugins import ROOT
+
+PATH = ROOT / "labmates" / "condition_types.py"
+HEAD = '''"""The parameters of `labmates.run` by experiment, for type checkers.
+
+Made from the models of the conditions by ``python -m tests.support.condition_types``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NewType, Required, TypedDict
+
+if TYPE_CHECKING:
+    from labmates.studies.settings import RunSettings
+    from labmates.workflows.approval import Ask
+
+Kind = NewType("Kind", str)
+"""The name of an experiment of another package, whose parameters no type checker knows."""
+
+
+class RunOptions(TypedDict, total=False):
+    """The parameters that runs of all experiments have."""
+
+    seed: int
+    replicates: int
+    store: str | None
+    settings: RunSettings | Mapping[str, Any] | None
+    progress: bool
+    approve: Ask | None
+'''
+
+
+def source() -> str:
+    """The module's source code."""
+    names = [name for name in EXPERIMENTS.names() if not EXPERIMENTS.package(name)]
+    return HEAD + "".join(_typed_dict(name, EXPERIMENTS.get(name).condition) for name in names)
+
+
+def _typed_dict(name: str, condition: type[Condition]) -> str:
+    head = f'\n\nclass {name.capitalize()}Run(RunOptions, total=False):\n    """Parameters of ``{name}``."""\n\n'
+    free = {
+        field
+        for validator in condition.__pydantic_decorators__.field_validators.values()
+        if validator.info.mode == "before"
+        for field in validator.info.fields
+    }
+    return head + "".join(
+        f"    {field}: {_annotation(info, any_type=field in free)}\n" for field, info in condition.model_fields.items()
+    )
+
+
+def _annotation(info: FieldInfo, *, any_type: bool) -> str:
+    converts = any_type or any(isinstance(mark, BeforeValidator) for mark in info.metadata)
+    accepted = "Any" if converts else _type(info.annotation)
+    return f"Required[{accepted}]" if info.is_required() else accepted
+
+
+def _type(annotation: Any) -> str:
+    """The source of a simple type; ``Any`` for one that pydantic makes from other types."""
+    if annotation in (bool, int, float, str):
+        return str(annotation.__name__)
+    if annotation is NoneType:
+        return "None"
+    if get_origin(annotation) is Literal:
+        return f"Literal[{', '.join(map(_quoted, get_args(annotation)))}]"
+    if get_origin(annotation) in (Union, UnionType):
+        parts = [_type(part) for part in get_args(annotation)]
+        return "Any" if "Any" in parts else " | ".join(parts)
+    return "Any"
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
+
+
+if __name__ == "__main__":
+    PATH.write_text(source(), encoding="utf-8")
