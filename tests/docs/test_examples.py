@@ -21,6 +21,7 @@ PRINTED = {
     "new_mechanism": ["Problems: none", "   1                             yes               1.50             1.50"],
     "own_organisations": ["completed after 1 call"],
     "shared_budget": ["338 different rows.", "(critic $0.0013, finder $0.0013, supervisor $0.0026)", "-1300"],
+    "supervised_budget": ["338 different rows.", "critic $0.0013, reader $0.0013"],
     "strategies_population": ["100% exploitative   1.01", "evolutions"],
 }
 """By script, what has to stand in its output."""

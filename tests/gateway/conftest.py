@@ -5,9 +5,12 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import anthropic
+import openai
 
 from labmates.budgets.prices import Price
 from labmates.gateway.exchanges import Exchange, Record
@@ -27,6 +30,7 @@ class Served:
     port: int
     seats: Seats
     record: Record
+    clients: ExitStack
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -38,6 +42,16 @@ class Served:
 
     def key(self, seat: str = "alice") -> str:
         return self.seats.by_name[seat].key
+
+    def openai(self, seat: str = "alice", retries: int = 0) -> openai.OpenAI:
+        """A client of OpenAI's SDK, closed with the gateway."""
+        client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.key(seat), max_retries=retries)
+        return self.clients.enter_context(client)
+
+    def anthropic(self, seat: str = "alice") -> anthropic.Anthropic:
+        """A client of Anthropic's SDK, closed with the gateway."""
+        client = anthropic.Anthropic(base_url=self.url, api_key=self.key(seat), max_retries=0)
+        return self.clients.enter_context(client)
 
     def ask(
         self, path: str, body: Any = None, *, key: str | None = None, method: str = "POST"
@@ -86,14 +100,15 @@ def served(
     """Serve a gateway for the time of a test."""
     at_pool = Seats(total, seats or {"alice": None, "bob": None}, patience=patience)
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
-    found = Served(listening.getsockname()[1], at_pool, record or Record())
+    found = Served(listening.getsockname()[1], at_pool, record or Record(), ExitStack())
     server = make_server(Gateway(at_pool, upstreams, record=found.record, timeout=timeout))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.005)
     try:
-        yield found
+        with found.clients:
+            yield found
     finally:
         server.should_exit = True
         thread.join(20)

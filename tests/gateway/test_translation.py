@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from langchain_core.messages import AIMessage
 
@@ -36,7 +34,7 @@ class ChatProgram:
     """Asks by chat completions, and says what came back as its protocol has it."""
 
     def __init__(self, gateway: Served, model: str, stream: bool) -> None:
-        self.client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key(), max_retries=0)
+        self.client = gateway.openai()
         self.model, self.stream = model, stream
         self.messages: list[Any] = [{"role": "system", "content": "Be brief."}]
         self.tools: Any = [{"type": "function", "function": {**LOOK, "parameters": SCHEMA}}]
@@ -94,7 +92,7 @@ class MessagesProgram(ChatProgram):
     """Asks by Anthropic's messages."""
 
     def __init__(self, gateway: Served, model: str, stream: bool) -> None:
-        self.asking = anthropic.Anthropic(base_url=gateway.url, api_key=gateway.key(), max_retries=0)
+        self.asking = gateway.anthropic()
         self.model, self.stream = model, stream
         self.messages = []
         self.tools = [{**LOOK, "input_schema": SCHEMA}]

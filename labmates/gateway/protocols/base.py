@@ -99,9 +99,14 @@ class Protocol(ABC):
             raise RefusedRequestError("'service_tier' must be auto, default or flex: other tiers have other prices")
         if "web_search_options" in body:
             raise RefusedRequestError("'web_search_options' is not supported: searches are billed apart from tokens")
-        for tool in list_of(body, "tools"):
+        self._check_tools(list_of(body, "tools"))
+
+    def _check_tools(self, tools: Sequence[Any]) -> None:
+        for tool in tools:
             kind = tool.get("type") if isinstance(tool, Mapping) else None
-            if not (kind in _OWN_TOOLS or (self.provider == "anthropic" and kind is None)):
+            if kind == "namespace":
+                self._check_tools(list_of(tool, "tools"))
+            elif not (kind in _OWN_TOOLS or (self.provider == "anthropic" and kind is None)):
                 raise RefusedRequestError(f"tool of type '{kind}' is not supported: the provider bills it apart")
 
     def choices(self, body: Json) -> int:
@@ -151,7 +156,7 @@ class Protocol(ABC):
         try:
             return Prompt(
                 messages=convert_to_messages(list(self.messages(body))),
-                tools=[] if kind == "none" else [self.tool(tool) for tool in list_of(body, "tools")],
+                tools=[] if kind == "none" else [self.tool(tool) for tool in _single(list_of(body, "tools"))],
                 temperature=body.get("temperature"),
                 seed=int(body.get("seed") or 0),
                 response_format=self.response_format(body),
@@ -235,6 +240,11 @@ def list_of(body: Json, name: str) -> list[Any]:
     if not isinstance(value, list):
         raise RefusedRequestError(f"'{name}' must be a list")
     return value
+
+
+def _single(tools: Sequence[Any]) -> list[Any]:
+    """The tools that any model can call: those of namespaces are left out."""
+    return [tool for tool in tools if tool.get("type") != "namespace"]
 
 
 def event(data: Json, name: str = "") -> bytes:
