@@ -118,15 +118,15 @@ def find_dilemma(game: NormalForm) -> Dilemma | None:
     Of several, the one whose cooperative play has the greatest sum of payoffs, and then the worst equilibrium.
     """
     best: tuple[Fraction, Fraction] | None = None
-    found = None
+    best_dilemma = None
     equilibria = [profile for profile in game.profiles() if game.is_nash(profile)]
     for cooperate in game.profiles():
         for defect in equilibria:
             if (game.payoffs[cooperate] > game.payoffs[defect]).all():
                 worth = (game.payoffs[cooperate].sum(), -game.payoffs[defect].sum())
                 if best is None or worth > best:
-                    best, found = worth, Dilemma(cooperate, defect)
-    return found
+                    best, best_dilemma = worth, Dilemma(cooperate, defect)
+    return best_dilemma
 
 
 @dataclass(frozen=True)

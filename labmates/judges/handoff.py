@@ -154,13 +154,13 @@ class HandoffJudge:
         """The share: None for a report that claims nothing, and where nothing is known of earlier work."""
         if not report.trail:
             return [self._score(None, "nothing is known of what the teams left behind")]
-        found = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
-        details = {"task": report.task_facts, **found.as_json()}
-        if not found.claims:
+        audited = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
+        details = {"task": report.task_facts, **audited.as_json()}
+        if not audited.claims:
             return [self._score(None, "the paper states no number and no finding", details)]
-        lost = sum(passage.lost is not None for passage in found.passages)
-        reason = f"{found.traced} of {found.claims} claims stand in earlier work; {lost} true findings were lost"
-        return [self._score(found.traced / found.claims, reason, details)]
+        lost = sum(passage.lost is not None for passage in audited.passages)
+        reason = f"{audited.traced} of {audited.claims} claims stand in earlier work; {lost} true findings were lost"
+        return [self._score(audited.traced / audited.claims, reason, details)]
 
     def _score(self, value: float | None, reason: str, details: dict[str, Any] | None = None) -> Score:
         return Score(self.name, self.version, "traced", value, reason, details or {})

@@ -110,13 +110,13 @@ def quality_parts(prose: str) -> dict[str, dict[str, object]]:
     """The four parts of quality, each with its credit in [0, 1] and what was found."""
     sentences = [one for one in dict.fromkeys(statements(prose)) if len(words(one)) >= LEAST_WORDS]
     parts: dict[str, dict[str, object]] = {}
-    found = {
+    counted = {
         "specific numbers": (count_numbers(sentences), NUMBERS_ENOUGH),
         "standard methods": (count_distinct(sentences, METHODS), METHODS.enough),
         "statistical tests": (count_distinct(sentences, TESTS), TESTS.enough),
         "other teams' work": (count_distinct(sentences, TEAMS), TEAMS.enough),
     }
-    for name, (things, enough) in found.items():
+    for name, (things, enough) in counted.items():
         parts[name] = {"credit": min(1.0, len(things) / enough), "found": things[: 2 * enough]}
     return parts
 

@@ -60,15 +60,15 @@ class Referee(ScriptedModel):
         solid = sum(flags.values())
         numbers = len(set(_NUMBER.findall(case.report)))
         aspects = sum(re.search(aspect, case.report, re.IGNORECASE) is not None for aspect in _ASPECTS)
-        found, all_ = count_statements(case)
+        stated, all_ = count_statements(case)
         return {
             "sections": flags,
             "completeness_reason": f"{solid} of {len(SECTIONS)} sections have {LEAST_WORDS} words or more.",
             "completeness": {7: 5, 6: 4, 5: 3, 4: 3, 3: 2, 2: 2}.get(solid, 1),
             "quality_reason": f"It has {numbers} different numbers and {aspects} of methods, tests and other teams.",
             "quality": 1 + aspects + (numbers >= LEAST_NUMBERS),
-            "accuracy_reason": f"It has {found} of {all_} statements of the truth.",
-            "accuracy": 1 + round(4 * found / all_) if all_ else 1,
+            "accuracy_reason": f"It has {stated} of {all_} statements of the truth.",
+            "accuracy": 1 + round(4 * stated / all_) if all_ else 1,
         }
 
 

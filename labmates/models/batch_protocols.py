@@ -267,8 +267,8 @@ def _refused(error: Json) -> Result:
     return failed(429 if full else 400, f"the server refused the batch: {reason}", code=code)
 
 
-def _id(found: Json) -> str:
-    batch = found.get("id")
+def _id(answer: Json) -> str:
+    batch = answer.get("id")
     if not isinstance(batch, str) or not 0 < len(batch) <= MOST_ID_CHARS:
         raise BatchRequestError(failed(502, "the server's answer about a batch has no usable id"))
     return batch

@@ -92,11 +92,11 @@ def events_of_bodies(store: Store, run_id: str, numbers: Iterable[int]) -> dict[
     mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq.desc())
     query = mine.where(sa.or_(*(field.in_(wanted) for field in fields)))
     rows = store.database.read(lambda connection: connection.execute(query).all())
-    found = {body: seq for seq, *bodies in rows for body in bodies if body in wanted}
-    if missing := wanted - set(found):
+    places = {body: seq for seq, *bodies in rows for body in bodies if body in wanted}
+    if missing := wanted - set(places):
         for row in reversed(event_rows(store, run_id, "llm_call", "judge_call")):
-            found |= dict.fromkeys(missing.intersection(row.data.get("messages", ())), row.seq)
-    return found
+            places |= dict.fromkeys(missing.intersection(row.data.get("messages", ())), row.seq)
+    return places
 
 
 def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:

@@ -31,13 +31,13 @@ def find_browser() -> str:
     UsageError
         If none is installed.
     """
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if browser is None:
         raise UsageError(
             "--pdf: neither Chromium nor Chrome is installed (looked for "
             f"{', '.join(name for name in _BROWSERS if '/' not in name)}); open the page in any browser and print it"
         )
-    return found
+    return browser
 
 
 def print_page(page: Path, pdf: Path, browser: str) -> None:

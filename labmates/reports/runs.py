@@ -162,15 +162,15 @@ def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
         return Part(title, ("None of these runs has ended.",)), Part(further)
-    models, found = by_model(runs, metrics, domains), cells(runs, metrics, domains)
+    models, by_cell = by_model(runs, metrics, domains), cells(runs, metrics, domains)
     by_models = results_table(f"{kind}-models", "By model", models, metrics)
     by_models.notes = (*by_models.notes, *_mixed(ended), *_without_result(runs))
-    by_conditions = results_table(f"{kind}-conditions", "By model and condition", found[:MOST_CELLS], metrics)
-    by_conditions.notes = (*by_conditions.notes, *_more(len(found), MOST_CELLS, "conditions"))
+    by_conditions = results_table(f"{kind}-conditions", "By model and condition", by_cell[:MOST_CELLS], metrics)
+    by_conditions.notes = (*by_conditions.notes, *_more(len(by_cell), MOST_CELLS, "conditions"))
     rest = results_table(f"{kind}-others", "All other metrics, by model", by_model(runs, others, domains), others)
-    first, *later = [by_conditions, by_models] if len(found) > len(models) else [by_models]
+    first, *later = [by_conditions, by_models] if len(by_cell) > len(models) else [by_models]
     reach = {metric: domain_of(ended, metric, domains) for metric in metrics}
-    pictures = list(_pictures(experiment, found, models, reach))
+    pictures = list(_pictures(experiment, by_cell, models, reach))
     return (
         Part(title, tables=(first,), pictures=tuple(pictures[:1])),
         Part(further, tables=(*later, *([rest] if others else [])), pictures=tuple(pictures[1:])),

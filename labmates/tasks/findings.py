@@ -136,8 +136,8 @@ def _in_block(body: str, name: str, model: type[BaseModel]) -> list[_Candidate]:
 
 
 def _unmarked(text: str, model: type[BaseModel]) -> list[_Candidate]:
-    if found := _objects(text, "the report", model):
-        return found
+    if objects := _objects(text, "the report", model):
+        return objects
     parts = split_blocks(text)
     bodies = [block.body for block in parts.blocks]
     passages = [*bodies, *find_yaml(parts.prose, model.model_fields)]
@@ -228,11 +228,11 @@ class _Fields:
     repaired: list[Repair]
 
 
-def _merged(found: Sequence[_Fields], problems: Sequence[str], model: type[FindingsT]) -> ReadFindings[FindingsT]:
+def _merged(candidates: Sequence[_Fields], problems: Sequence[str], model: type[FindingsT]) -> ReadFindings[FindingsT]:
     kept: dict[str, Any] = {}
-    told = [*problems, *(problem for one in found for problem in one.problems)]
+    told = [*problems, *(problem for one in candidates for problem in one.problems)]
     differing: dict[str, None] = {}
-    for one in found:
+    for one in candidates:
         for name, value in one.kept.items():
             if name in kept and _validate(model, {name: value}) != _validate(model, {name: kept[name]}):
                 differing[name] = None
@@ -240,7 +240,7 @@ def _merged(found: Sequence[_Fields], problems: Sequence[str], model: type[Findi
     told += [f"field '{name}': stated differently in several places; the last valid value counts" for name in differing]
     if len(told) > MOST_PROBLEMS:
         told[MOST_PROBLEMS:] = [f"and {len(told) - MOST_PROBLEMS} more"]
-    repaired = tuple(dict.fromkeys(repair for one in found for repair in one.repaired))
+    repaired = tuple(dict.fromkeys(repair for one in candidates for repair in one.repaired))
     if len(repaired) > MOST_PROBLEMS:
         repaired = (*repaired[:MOST_PROBLEMS], Repair(f"{len(repaired) - MOST_PROBLEMS} more", "further on"))
     try:

@@ -79,15 +79,15 @@ class _Values:
         if self.left < 0 or depth > MOST_DEPTH:
             raise YAMLFaultError("too large")
         if isinstance(node, yaml.MappingNode):
-            found: dict[str, Any] = {}
+            values: dict[str, Any] = {}
             for key, inner in node.value:
                 if not isinstance(key, yaml.ScalarNode):
                     raise YAMLFaultError("a key is not a text")
                 value = self.of(inner, depth + 1)
-                found[key.value] = (
-                    Unusable(f"the key '{key.value:.60}' is given twice") if key.value in found else value
+                values[key.value] = (
+                    Unusable(f"the key '{key.value:.60}' is given twice") if key.value in values else value
                 )
-            return found
+            return values
         if isinstance(node, yaml.SequenceNode):
             return [self.of(inner, depth + 1) for inner in node.value]
         is_plain = isinstance(node, yaml.ScalarNode) and node.style is None

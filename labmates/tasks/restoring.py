@@ -145,13 +145,13 @@ def _panel(readings: pd.DataFrame, plain: pd.DataFrame | None, keys: Keys, _: Ta
         readings = readings[readings["code"].isin(names)]
     readings = readings.reset_index(drop=True)
     first = readings["booklet"].map({code: block["first"] for code, block in blocks.items()})
-    found = readings.rename(columns={"code": "species"}).drop(columns=["booklet", "page", "tally", "method"])
-    found.insert(0, "survey", (first + readings["page"]).astype(int))
-    found["count"] = _tallies(readings, keys.get("scales")).round(2)
+    tallies = readings.rename(columns={"code": "species"}).drop(columns=["booklet", "page", "tally", "method"])
+    tallies.insert(0, "survey", (first + readings["page"]).astype(int))
+    tallies["count"] = _tallies(readings, keys.get("scales")).round(2)
     if names:
-        found["species"] = found["species"].map(names)
-    found = found.sort_values(["survey", "site", "species"], kind="stable").reset_index(drop=True)
-    return found if plain is None else pd.concat([plain, found], ignore_index=True)
+        tallies["species"] = tallies["species"].map(names)
+    tallies = tallies.sort_values(["survey", "site", "species"], kind="stable").reset_index(drop=True)
+    return tallies if plain is None else pd.concat([plain, tallies], ignore_index=True)
 
 
 def _tallies(readings: pd.DataFrame, scales: Scales | None) -> pd.Series:
@@ -167,23 +167,23 @@ def _trial(readings: pd.DataFrame, plain: pd.DataFrame | None, keys: Keys, _: Ta
     blocks = keys.get("blocks") or {code: {"site": code[1:], "arm": ""} for code in readings["lot"].unique()}
     readings = readings[readings["lot"].isin(blocks)].reset_index(drop=True)
     markers = [c for c in map(str, readings) if c[0] == "M" and c[1:].isdigit()]
-    found = readings.assign(**{c: _levels(readings[c], c, keys.get("scales", {})) for c in markers})
+    restored = readings.assign(**{c: _levels(readings[c], c, keys.get("scales", {})) for c in markers})
     for column in ("site", "arm"):
-        found[column] = readings["lot"].map({code: block[column] for code, block in blocks.items()})
-    if "improvement" in found:
-        found["improvement"] = _by_recorder(readings, "improvement", readings["lot"], keys).round(1)
+        restored[column] = readings["lot"].map({code: block[column] for code, block in blocks.items()})
+    if "improvement" in restored:
+        restored["improvement"] = _by_recorder(readings, "improvement", readings["lot"], keys).round(1)
         number = readings["number"].astype(int).map("{:04d}".format)
-        found.insert(0, "patient", found["site"].astype(str).str.zfill(2) + "-" + readings["lot"] + number)
-        return _named(found.drop(columns=["lot", "number"]), markers, keys)
+        restored.insert(0, "patient", restored["site"].astype(str).str.zfill(2) + "-" + readings["lot"] + number)
+        return _named(restored.drop(columns=["lot", "number"]), markers, keys)
     if plain is None or not keys.get("blocks"):
-        return found if plain is None else plain
-    found["site"] = found["site"].astype(int)
+        return restored if plain is None else plain
+    restored["site"] = restored["site"].astype(int)
     own = plain.drop_duplicates("patient").reset_index(drop=True)
     own["_site"], own["_arm"] = own["patient"].str[:2].astype(int), own["arm"].str.strip().str.lower()
     own["_number"] = own.groupby(["_site", "_arm"]).cumcount() + 1
-    found = _named(found, markers, keys).drop(columns="lot")
-    found = found.rename(columns={"site": "_site", "arm": "_arm", "number": "_number"})
-    both = own.merge(found, on=["_site", "_arm", "_number"], how="left")
+    restored = _named(restored, markers, keys).drop(columns="lot")
+    restored = restored.rename(columns={"site": "_site", "arm": "_arm", "number": "_number"})
+    both = own.merge(restored, on=["_site", "_arm", "_number"], how="left")
     return both.drop(columns=["_site", "_arm", "_number"])
 
 
@@ -207,18 +207,18 @@ def _survey(readings: pd.DataFrame, plain: pd.DataFrame | None, keys: Keys, tabl
     for column, offset in (("easting", np.real(place)), ("northing", np.imag(place))):
         corner = readings["sheet"].map({code: sheet[column] for code, sheet in sheets.items()})
         readings[f"{column}_m"] = (corner + offset).round().astype(int)
-    found = readings.drop(columns=["sheet", "u", "v"])
+    restored = readings.drop(columns=["sheet", "u", "v"])
     if plain is not None:
         profiles = tables.get("profiles")
         own = plain if profiles is None else plain.merge(profiles, on="sample_id", how="left")
         # Samples of the sheets have neither number nor date.
-        found = pd.concat([own.drop(columns=["sample_id", "sampled_on"]), found], ignore_index=True)
-    codes = [c for c in map(str, found) if c[0] == "V" and c[1:].isdigit()]
+        restored = pd.concat([own.drop(columns=["sample_id", "sampled_on"]), restored], ignore_index=True)
+    codes = [c for c in map(str, restored) if c[0] == "V" and c[1:].isdigit()]
     for code in codes:
-        found[code] = _by_recorder(found, code, pd.Series("all", found.index), keys, (-9999.0,)).round(4)
+        restored[code] = _by_recorder(restored, code, pd.Series("all", restored.index), keys, (-9999.0,)).round(4)
     if keys.get("names"):
-        found["rock"] = found["rock"].replace(keys["names"])
-    return _named(found, codes, keys)
+        restored["rock"] = restored["rock"].replace(keys["names"])
+    return _named(restored, codes, keys)
 
 
 RESTORE = {"tape": _sensors, "booklet": _panel, "lot": _trial, "sheet": _survey}

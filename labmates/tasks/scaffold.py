@@ -79,10 +79,10 @@ def _filled(name: str) -> list[tuple[Path, str]]:
 
 
 def _walk(folder: Traversable, path: Path) -> list[tuple[Path, Traversable]]:
-    found = []
+    entries = []
     for one in folder.iterdir():
         if one.is_dir():
-            found += [] if one.name.startswith(("__", ".")) else _walk(one, path / one.name)
+            entries += [] if one.name.startswith(("__", ".")) else _walk(one, path / one.name)
         elif one.name.endswith((".py", ".toml", ".md")):
-            found.append((path / one.name, one))
-    return found
+            entries.append((path / one.name, one))
+    return entries

@@ -52,19 +52,19 @@ def matches(
     best_of_true: dict[int, float] = {}
     taken_stated: set[int] = set()
     taken_true: set[int] = set()
-    found = []
+    matched = []
     for i, j, value in pairs:
         best_of_stated.setdefault(i, value)
         best_of_true.setdefault(j, value)
         if i not in taken_stated and j not in taken_true:
             taken_stated.add(i)
             taken_true.add(j)
-            found.append((i, j, value))
+            matched.append((i, j, value))
     # Nearly always each item gets the best that it can have, and nothing needs to be weighed (nor scipy imported).
     most = min(math.fsum(best_of_stated.values()), math.fsum(best_of_true.values()))
-    if math.fsum(value for _, _, value in found) < most:
-        found = _largest_sum(pairs, len(stated), len(true))
-    return found
+    if math.fsum(value for _, _, value in matched) < most:
+        matched = _largest_sum(pairs, len(stated), len(true))
+    return matched
 
 
 def _largest_sum(pairs: Sequence[tuple[int, int, float]], n_stated: int, n_true: int) -> list[tuple[int, int, float]]:
@@ -125,7 +125,7 @@ def score_list(
     """The credit of a list of items by guarded F1 over the best one-to-one matching (see `matches`)."""
     if stated is None:
         return Credit(finding, 0.0, weight, NOT_STATED)
-    found = matches(stated, true, similarity)
-    hits = sum(value for _, _, value in found)
-    reason = f"{len(found)} matched (similarity {hits:.2f}) of {len(stated)} stated and {len(true)} true"
+    matched = matches(stated, true, similarity)
+    hits = sum(value for _, _, value in matched)
+    reason = f"{len(matched)} matched (similarity {hits:.2f}) of {len(stated)} stated and {len(true)} true"
     return Credit(finding, guarded_f1(hits, len(stated), len(true)), weight, reason)

@@ -78,8 +78,8 @@ def says_number(
 
     def holds(text: str) -> bool:
         for sentence in sentences(text):
-            found = _NUMBER.finditer(sentence) if compiled.search(sentence) else ()
-            written = {match[0]: match for match in found if not (whole and match[2])}
+            matches = _NUMBER.finditer(sentence) if compiled.search(sentence) else ()
+            written = {match[0]: match for match in matches if not (whole and match[2])}
             numbers = [number for match in written.values() for number in _readings(match)]
             if len(written) <= MOST_NUMBERS and any(abs(n - v) <= tolerance for n in numbers for v in values):
                 return True

@@ -81,8 +81,8 @@ def _union(case: Case, declared: Instruments[Any, Any], split: Sequence[Part]) -
             yield f"at split 1 the restored column '{column}' differs from the original"
 
 
-def _alike(found: pd.Series, original: pd.Series) -> bool:
+def _alike(restored: pd.Series, original: pd.Series) -> bool:
     """Whether two columns have nearly the same values in the middle: repeated rows and slips may differ."""
     low, high = original.quantile([0.1, 0.9])
-    middles = [column[column.between(low, high)].mean() for column in (found, original)]
+    middles = [column[column.between(low, high)].mean() for column in (restored, original)]
     return bool(abs(middles[0] - middles[1]) <= NEAR * (high - low))

@@ -89,13 +89,13 @@ def odd(case: Case) -> Iterator[str]:
 def checks(case: Case) -> Iterator[str]:
     """Check the rules on a report's words."""
     prose = split_blocks(oracle_report(case.task, case.data.truth)).prose
-    found = case.task.checks(case.data.truth)
-    if not isinstance(found, (tuple, list)) or not all(isinstance(check, Check) for check in found):
-        yield f"checks must return a tuple of Check, not {found!r:.80}"
+    checks = case.task.checks(case.data.truth)
+    if not isinstance(checks, (tuple, list)) or not all(isinstance(check, Check) for check in checks):
+        yield f"checks must return a tuple of Check, not {checks!r:.80}"
         return
-    if not found or len({check.name for check in found}) < len(found):
+    if not checks or len({check.name for check in checks}) < len(checks):
         yield "a task needs at least one check, each with its own name"
-    for check in found:
+    for check in checks:
         if not check.holds(prose):
             yield f"the check '{check.name}' does not hold for the template report; let `summary` say what it looks for"
         if check.holds(""):

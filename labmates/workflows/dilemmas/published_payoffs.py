@@ -165,7 +165,11 @@ def _cell(path: Path) -> Published | None:
     data |= {"run": path.parent.name, "mechanism": MECHANISMS[mechanism], "game": GAMES[game]}
     cell = cell_of(data, path / PAYOFFS)
     rated = rate(cell)
-    values = {name: found for name, file in _FILES.items() if (found := _values(path / file, models)) is not None}
+    values = {
+        name: values_of_file
+        for name, file in _FILES.items()
+        if (values_of_file := _values(path / file, models)) is not None
+    }
     if "deviation" in values:
         values["rank"] = ranks(values["deviation"], unit=float(np.ptp(cell.payoffs)))
     return Published(path, rated, values)

@@ -184,8 +184,8 @@ class ReasonsJudge:
 def has_reasons(said: str) -> bool:
     """Whether there is more in a reply than a decision."""
     rest, end = [], 0
-    for found in find_objects(said):
-        rest.append(said[end : found.begin])
-        end = found.end
+    for parsed in find_objects(said):
+        rest.append(said[end : parsed.begin])
+        end = parsed.end
     rest.append(said[end:])
     return sum(char.isalpha() for part in rest for char in part) >= LEAST_LETTERS

@@ -116,12 +116,12 @@ def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profil
     """
     used = _used(runs)
     settings = _settings(used)
-    found: dict[tuple[str, str], dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
+    by_profile: dict[tuple[str, str], dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
     for run in used:
-        found[run.models[0], settings[run.key]][run.condition["game"]].append(run)
+        by_profile[run.models[0], settings[run.key]][run.condition["game"]].append(run)
     return [
         Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()), setting)
-        for (model, setting), games in found.items()
+        for (model, setting), games in by_profile.items()
     ]
 
 
@@ -146,10 +146,10 @@ def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
     }
 
 
-def profiles_table(found: Sequence[Profile]) -> Table:
+def profiles_table(profiles: Sequence[Profile]) -> Table:
     """Profiles, a row for each model and game."""
     rows: list[dict[str, Any]] = []
-    for profile in found:
+    for profile in profiles:
         for game_profile in profile.games:
             row: dict[str, Any] = {"model": profile.model, "setting": profile.setting, "game": game_profile.game}
             row["simulations"] = game_profile.simulations
@@ -159,7 +159,7 @@ def profiles_table(found: Sequence[Profile]) -> Table:
             rows.append({**row, "failed_rate": game_profile.failed_rate, "excluded": game_profile.excluded})
     columns = [
         Column("model", once=True),
-        *([Column("setting", "played under", once=True)] if any(profile.setting for profile in found) else []),
+        *([Column("setting", "played under", once=True)] if any(profile.setting for profile in profiles) else []),
         Column("game"),
         Column("simulations"),
         *(Column(name, form=".3f", shows="both") for name in METRICS),
@@ -167,21 +167,21 @@ def profiles_table(found: Sequence[Profile]) -> Table:
         Column("failed_rate", "failed decisions", ".1%"),
         Column("excluded"),
     ]
-    played = [one for profile in found for one in profile.games if not one.excluded]
+    played = [one for profile in profiles for one in profile.games if not one.excluded]
     remarks = [
         "Level: the game's primary metric. Cooperation (by what was done) and efficiency (by what came of it) are 1 at "
         "the play that is best for all and 0 at the equilibrium. Near the best: share of simulations within "
         f"{NEAR:.0%} of the way to the equilibrium.",
         *notes(getattr(one, name) for one in played for name in METRICS),
     ]
-    remarks += [text for profile in found for text in exclusion_notes(profile)]
+    remarks += [text for profile in profiles for text in exclusion_notes(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
 
 
-def games_table(found: Sequence[Profile]) -> Table:
+def games_table(profiles: Sequence[Profile]) -> Table:
     """The share of play near the best in each game, over models, beside that of people."""
     played: dict[str, list[GameProfile]] = defaultdict(list)
-    for profile in found:
+    for profile in profiles:
         for one in profile.games:
             if not one.excluded and one.near_best is not None and one.pareto_proximity is not None:
                 played[one.game].append(one)
@@ -252,7 +252,7 @@ def _of_game(game: str, runs: list[RunRecord], costs: Mapping[str, int]) -> Game
         return [run.metrics[name] for run in runs if name in run.metrics]
 
     def metric(name: str, domain: Domain = SHARE) -> Estimate | None:
-        return mean(found, domain) if (found := values(name)) else None
+        return mean(known, domain) if (known := values(name)) else None
 
     near = [float(distance <= NEAR) for distance in values("pareto_proximity")]
     return GameProfile(

@@ -125,9 +125,9 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     )
 
 
-def _names(found: Sequence[Profile]) -> list[str]:
+def _names(profiles: Sequence[Profile]) -> list[str]:
     """The names of the games of profiles."""
-    return list(dict.fromkeys(game.game for profile in found for game in profile.games))
+    return list(dict.fromkeys(game.game for profile in profiles for game in profile.games))
 
 
 def _json(profile: Profile) -> dict[str, Any]:
@@ -141,10 +141,10 @@ def _json(profile: Profile) -> dict[str, Any]:
     return {"model": profile.model, **failed, "games": games}
 
 
-def _played_table(found: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> Table:
+def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> Table:
     """Profiles with the reference plays of their games and what they took."""
-    table = profiles_table(found)
-    played = [game for each in found for game in each.games]
+    table = profiles_table(profiles)
+    played = [game for each in profiles for game in each.games]
     rows = []
     for row, game in zip(table.rows, played, strict=True):
         rules = games["", game.game]
@@ -164,11 +164,11 @@ def _played_table(found: Sequence[Profile], games: Mapping[tuple[str, str], Game
         f"In all {simulations} simulations, {all_tokens:,.0f} tokens, {cost} in credits (by the price list of the "
         "condition, not what was paid); calls, tokens and seconds in the table are of one simulation."
     )
-    title = f"Cooperative profile of {found[0].model}" if len(found) == 1 else table.title
+    title = f"Cooperative profile of {profiles[0].model}" if len(profiles) == 1 else table.title
     return Table(table.name, title, columns, rows, [*table.notes, note])
 
 
-def _beside_table(found: Sequence[Profile]) -> Table:
+def _beside_table(profiles: Sequence[Profile]) -> Table:
     rows = [
         {
             "model": profile.model,
@@ -179,9 +179,9 @@ def _beside_table(found: Sequence[Profile]) -> Table:
                 for name, value in game.level.row(game.game).items()
             },
         }
-        for profile in found
+        for profile in profiles
     ]
-    columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in _names(found))]
+    columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in _names(profiles))]
     return Table("baselines", "Beside baselines: primary metrics", columns, rows)
 
 

@@ -40,13 +40,13 @@ def predict_outcomes(
     MissingExtraError
         If a check is asked for without the extra `analysis`.
     """
-    found = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
-    useful = usefulness(found)
+    analysed = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
+    useful = usefulness(analysed)
     notify = watch or (lambda _: None)
     fits = [_fits(one, forms, draws, seed, check, notify) for one in outcomes]
     p_holm = _adjusted([one for one, _ in fits], forms)
     return [
-        _result(one, mine, checks, p_values, found[one.outcome][1], useful[one.outcome])
+        _result(one, mine, checks, p_values, analysed[one.outcome][1], useful[one.outcome])
         for one, (mine, checks), p_values in zip(outcomes, fits, p_holm, strict=True)
     ]
 

@@ -92,12 +92,12 @@ class Usefulness:
         )
 
 
-def usefulness(found: Mapping[str, tuple[PredictionData, Evidence]]) -> dict[str, Usefulness]:
+def usefulness(analysed: Mapping[str, tuple[PredictionData, Evidence]]) -> dict[str, Usefulness]:
     """The answer for each of the outcomes that are analysed together."""
-    adjusted = holm([evidence.permutation.p for _, evidence in found.values()])
+    adjusted = holm([evidence.permutation.p for _, evidence in analysed.values()])
     return {
         outcome: _usefulness(outcome, data, evidence, 1.0 if p is None else p)
-        for (outcome, (data, evidence)), p in zip(found.items(), adjusted, strict=True)
+        for (outcome, (data, evidence)), p in zip(analysed.items(), adjusted, strict=True)
     }
 
 

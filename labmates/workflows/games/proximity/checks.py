@@ -70,8 +70,8 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
         except ValueError:
             continue  # too few models, or one predictor determines the other: there is no such test
     for name in cells.names:
-        if name not in names and len(found := own_effects(cells, name)) >= 2:
-            tests[name] = sign_flips(found, permutations=permutations, seed=seed)
+        if name not in names and len(effects := own_effects(cells, name)) >= 2:
+            tests[name] = sign_flips(effects, permutations=permutations, seed=seed)
     left_out = leave_one_out_r2(means, traits) if names else None
     by_model = dict(zip(cells.models, leverage(traits).tolist(), strict=True))
     return Checks(

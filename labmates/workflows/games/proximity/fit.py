@@ -169,8 +169,8 @@ def without_noise(cells: Cells, components: Sequence[str]) -> bool:
 
 
 def _determined(values: Array, columns: Array) -> bool:
-    found, _, rank, _ = np.linalg.lstsq(columns, values, rcond=None)
-    left = values - columns @ found
+    solution, _, rank, _ = np.linalg.lstsq(columns, values, rcond=None)
+    left = values - columns @ solution
     return bool(rank < len(values) and (left**2).sum() <= _NO_NOISE**2 * len(values))
 
 

@@ -79,13 +79,13 @@ class ProximityReport:
     def p_holm(self) -> dict[Specification, dict[str, float]]:
         """Adjusted p of each specification's effects by name: of all predictors together, and of all families."""
         families = tuple(FAMILY_PREFIX + name for name in self.prepared.cells.families)
-        found: dict[Specification, dict[str, float]] = {one.specification: {} for one in self.fits}
+        p_of: dict[Specification, dict[str, float]] = {one.specification: {} for one in self.fits}
         for one in self.fits:
             for kind in (self.prepared.cells.names, families):
                 names = [name for name in kind if name in one.posterior.names]
                 p_values = adjusted([(one.posterior, name) for name in names])
-                found[one.specification].update(zip(names, p_values, strict=True))
-        return found
+                p_of[one.specification].update(zip(names, p_values, strict=True))
+        return p_of
 
     @property
     def warnings(self) -> list[str]:
