@@ -38,4 +38,5 @@ def _noncentrality(df: int) -> float:
     def lacking(shift: float) -> float:
         return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical)) - POWER
 
-    return float(brentq(lacking, 0.0, 100.0))
+    # It is 2.8 to 5.7; from 7.9 on, SciPy's distribution is NaN at some places.
+    return float(brentq(lacking, 0.0, 7.0))
