@@ -218,16 +218,16 @@ class EvolutionCondition(PopulationCondition):
     updates: int | None = Field(
         None,
         ge=1,
-        le=100_000,
+        le=1_000_000,
         exclude_if=lambda value: value is None,
         description="Agents that compare (imitation, by default all) or have a child (moran, by default 1) in a "
         "generation.",
     )
     model_names: tuple[str, ...] = Field((), description="Take the strategies of this model; can be repeated.")
     attitudes: tuple[str, ...] = Field((), description="Take strategies with this attitude; can be repeated.")
-    population: int = Field(512, ge=4, le=100_000, description="Number of agents.")
+    population: int = Field(512, ge=4, le=1_000_000, description="Number of agents.")
     games: int = Field(4, ge=1, le=1000, description="Games that each agent plays in a generation.")
-    elite: int = Field(64, ge=0, le=100_000, description="Agents that keep gene and strategy (paper).")
+    elite: int = Field(64, ge=0, le=1_000_000, description="Agents that keep gene and strategy (paper).")
     mutation: float | None = Field(
         None,
         ge=0,

@@ -108,8 +108,11 @@ class Evolution:
         self._population = population
         self._play = play
         self._seed = seed
-        self._members = [np.array(population.genes[gene], dtype=np.int64) for gene in self.genes]
-        self._gene_of = {int(one): place for place, members in enumerate(self._members) for one in members}
+        members = [population.genes[gene] for gene in self.genes]
+        self._members = np.concatenate([np.array(one, dtype=np.int64) for one in members])
+        self._sizes = np.array([len(one) for one in members])
+        self._gene_of = np.zeros(self._members.max() + 1, np.int64)
+        self._gene_of[self._members] = np.repeat(np.arange(len(members)), self._sizes)
         self._places = {gene: place for place, gene in enumerate(self.genes)}
 
     def first(self) -> NDArray[np.int64]:
@@ -121,7 +124,7 @@ class Evolution:
 
     def genes_of(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the place of each agent's gene among `genes`."""
-        return np.array([self._gene_of[int(one)] for one in agents])
+        return np.asarray(self._gene_of[agents])
 
     def shares(self, agents: NDArray[np.int64]) -> dict[str, float]:
         """Return the share of each gene among the agents."""
@@ -133,14 +136,14 @@ class Evolution:
         rules = self.rules
         seats = self._groups(len(agents), self._chance("groups", number))
         seed = derive(self._seed, "play", number)
-        cooperate = self._population.cooperate & {int(one) for one in agents}
+        cooperate = self._population.cooperate & {*np.unique(agents).tolist()}
         batch = Batch(rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
         results = self._play(list(chunks(batch)))
-        actions = np.concatenate([result.actions for result in results])
-        earned = rules.game.counted(actions).mean(axis=1)
+        earned = np.concatenate([rules.game.counted(result.actions).mean(axis=1) for result in results])
         games = np.bincount(seats.reshape(-1))
         payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1)) / games
-        return Generation(number, agents, payoffs, float(actions.mean()), merged(results))
+        cooperated = sum(int(result.actions.sum()) for result in results)
+        return Generation(number, agents, payoffs, cooperated / (seats.size * rules.game.n_rounds), merged(results))
 
     def _groups(self, agents: int, chance: np.random.Generator) -> NDArray[np.int64]:
         """Who sits in each group of a generation, ``(groups, players)``."""
@@ -249,9 +252,9 @@ class Evolution:
 
     def _drawn(self, genes: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
         """Return a strategy of each gene, each as likely."""
-        sizes = np.array([len(members) for members in self._members])[genes]
-        places = (chance.random(len(genes)) * sizes).astype(np.int64)
-        return np.array([self._members[gene][place] for gene, place in zip(genes, places, strict=True)])
+        places = (chance.random(len(genes)) * self._sizes[genes]).astype(np.int64)
+        starts = np.cumsum(self._sizes) - self._sizes
+        return np.asarray(self._members[starts[genes] + places])
 
     def _chance(self, *path: str | int) -> np.random.Generator:
         return np.random.default_rng(derive(self._seed, "evolution", *path))

@@ -10,7 +10,6 @@ Two forms are known. In the current one, the answer is asked as ``strategy(histo
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -176,7 +175,6 @@ class PlayerHistory:
         self.round_number = len(my_actions)
 
     def __getattr__(self, name: str) -> Any:
-        # Only what the engine has not put there (`seen_class`) is made here, when it is asked for.
         if name == "my_actions":
             self.my_actions = self._record.actions[: self.round_number]
             return self.my_actions
@@ -189,7 +187,7 @@ class PlayerHistory:
         raise AttributeError(f"a history has no '{name}'")
 
 
-class _Seen(PlayerHistory):
+class SeenHistory(PlayerHistory):
     """A history whose arrays are made when they are asked for."""
 
     __slots__ = ()
@@ -197,36 +195,6 @@ class _Seen(PlayerHistory):
     def __init__(self, record: Record, t: int) -> None:
         self._record = record
         self.round_number = t
-
-
-class _SeenOpponents(PlayerHistory):
-    """A history whose opponents' counts will surely be asked for."""
-
-    __slots__ = ()
-
-    def __init__(self, record: Record, t: int) -> None:
-        self._record = record
-        self.round_number = t
-        self.opponent_cooperators = record.opponents[:t]
-
-
-class _SeenBoth(PlayerHistory):
-    """A history whose actions will surely be asked for, too."""
-
-    __slots__ = ()
-
-    def __init__(self, record: Record, t: int) -> None:
-        self._record = record
-        self.round_number = t
-        self.opponent_cooperators = record.opponents[:t]
-        self.my_actions = record.actions[:t]
-
-
-def seen_class(names: Collection[str]) -> type[Any]:
-    """The class of histories that is cheapest for code with these names; all of them say the same."""
-    if "opponent_cooperators" not in names:
-        return _Seen
-    return _SeenBoth if "my_actions" in names else _SeenOpponents
 
 
 class PaperHistory:

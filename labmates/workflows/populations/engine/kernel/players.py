@@ -7,7 +7,6 @@ not to be trusted, since the code of a strategy that is not compiled can do ther
 from __future__ import annotations
 
 import contextlib
-import dis
 import gc
 import marshal
 import mmap
@@ -28,7 +27,6 @@ from labmates.workflows.populations.engine.kernel.chance import player_random, s
 from labmates.workflows.populations.engine.kernel.confine import confine
 from labmates.workflows.populations.engine.kernel.interface import (
     DESCRIPTIONS,
-    Action,
     C,
     CommonPoolState,
     D,
@@ -36,7 +34,7 @@ from labmates.workflows.populations.engine.kernel.interface import (
     GameState,
     PaperHistory,
     Record,
-    seen_class,
+    SeenHistory,
 )
 from labmates.workflows.populations.engine.kernel.limits import MARKS, PLACE, DecisionTimeout, Watch
 from labmates.workflows.populations.engine.kernel.names import compiled_names, own_names
@@ -119,26 +117,10 @@ class Strategy:
         self.arguments: int = told["arguments"]
         self._told = told
         self._codes: tuple[CodeType, ...] = marshal.loads(code)  # noqa: S302 - from the process that reads files, which runs none
-        self.history = seen_class({name for one in self._codes for name in _names(one)})
         self._class: Any = None
-        pure = told["compiled"] and not told["random"]
-        self._keeps_nothing = pure and not any(_writes(one) for one in self._codes)
-        self._shared: tuple[GameDescription, Any] | None = None
 
-    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> tuple[Any, bool]:
-        """A player, and whether it is that of all seats, since no decision can change it.
-
-        Whatever the strategy's own code raises comes out.
-        """
-        if self._shared is not None and self._shared[0] == description:
-            return self._shared[1], True
-        player = self._made(description, seed, group, seat)
-        shared = self._keeps_nothing and all(map(_is_unchangeable, vars(player).values()))
-        if shared:
-            self._shared = description, player
-        return player, shared
-
-    def _made(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
+    def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
+        """A new player. Whatever the strategy's own code raises comes out."""
         if self._told["compiled"]:
             if self._class is None:
                 made: dict[str, Any] = {}
@@ -155,35 +137,6 @@ class Strategy:
         for code in self._codes:
             exec(code, names)  # noqa: S102
         return names[self._told["name"]](description)
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (_names(one) for one in code.co_consts if isinstance(one, CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def _writes(code: CodeType) -> bool:
-    """Whether anything in the code of a compiled class but its `__init__` may set an attribute.
-
-    The attributes of the player are all that such code can set; calling `__init__` of the base sets one, too.
-    """
-    operations = {*code.co_code[::2]}
-    if operations & _SETTING or ("__init__" in code.co_names and code.co_name != "Strategy"):
-        return True
-    inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return any(_writes(one) for one in inner if one.co_name != "__init__")
-
-
-_SETTING = {dis.opmap["STORE_ATTR"], dis.opmap["DELETE_ATTR"]}
-
-
-def _is_unchangeable(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(map(_is_unchangeable, value))
-    return type(value) in _UNCHANGEABLE
-
-
-_UNCHANGEABLE = {bool, int, float, str, type(None), Action, *DESCRIPTIONS.values(), np.bool_, np.int64, np.float64}
 
 
 class Players:
@@ -261,7 +214,7 @@ class Players:
                 if decided[place] != t:
                     self._catch_up(place, numbers[index], t)
                 decided[place] = t + 1
-                decide, history, record, _ = players[place]
+                decide, history, record = players[place]
                 seen = history(record, t)
                 answer = decide(seen) if stocks is None else decide(seen, stocks[index])
                 if answer is C:
@@ -283,18 +236,16 @@ class Players:
         if self._players[place] is None:
             try:
                 first, seed = self._head["first"], self._head["seed"]
-                player, shared = strategy.player(self._description, seed, first + group, seat)
+                player = strategy.player(self._description, seed, first + group, seat)
                 if not callable(player):
                     raise TypeError("a player can't be called")
             except BaseException as error:
                 raise _UnmadeError from error
             record = self._seen.record(place, paper=strategy.paper)
-            history = _PaperSeen if strategy.paper else strategy.history
-            self._players[place] = self._asking(player, strategy), history, record, shared
-        decide, history, record, shared = self._players[place]
+            history = _PaperSeen if strategy.paper else SeenHistory
+            self._players[place] = self._asking(player, strategy), history, record
+        decide, history, record = self._players[place]
         self._watch.decisions += 1
-        if shared:
-            return
         for earlier in range(max(0, self._decided[place]), t):
             self._decided[place] = earlier + 1
             seen = history(record, earlier)

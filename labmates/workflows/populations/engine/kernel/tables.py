@@ -48,7 +48,7 @@ class Table:
         rounds
             Of the game: there has to be room for a node for each player and round.
         """
-        if self.players > _MOST_PLAYERS or len(numbers) * rounds > self._most // 2:
+        if not kept.any() or self.players > _MOST_PLAYERS or len(numbers) * rounds > self._most // 2:
             return np.zeros(len(numbers), np.int64)
         if self._used + len(numbers) * rounds > self._most:
             self._forget()
@@ -70,6 +70,8 @@ class Table:
 
     def after(self, nodes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The nodes after a round in which so many others cooperated; 0 stays 0."""
+        if not nodes.any():
+            return nodes
         keys = nodes * self.players + counts
         following = self._next.reshape(-1)[keys]
         missing = np.flatnonzero((following == 0) & (nodes > 0))

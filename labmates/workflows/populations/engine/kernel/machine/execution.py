@@ -18,29 +18,7 @@ from numba.extending import intrinsic
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
 from labmates.workflows.populations.engine.kernel.machine.functions import call_function
-from labmates.workflows.populations.engine.kernel.machine.layout import (
-    COMPENSATED,
-    DECIDING,
-    FRAME,
-    FRAME_WORDS,
-    HEAP_END,
-    HEAP_WORDS,
-    INITIAL,
-    KEEPS,
-    KEPT_END,
-    KEPT_NEXT,
-    LEFT,
-    LOCALS,
-    MAKING,
-    MY_ACTIONS,
-    NEXT_FREE,
-    PARAMETERS,
-    RANDOM_WORDS,
-    ROUNDS,
-    SEEN,
-    STREAM,
-    Words,
-)
+from labmates.workflows.populations.engine.kernel.machine.layout import *
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     append,
     index_in,

@@ -10,12 +10,7 @@ import numpy as np
 
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
-from labmates.workflows.populations.engine.kernel.machine.layout import (
-    COMPENSATED,
-    LARGEST,
-    LENGTH_MASK,
-    Words,
-)
+from labmates.workflows.populations.engine.kernel.machine.layout import *
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     allocate,
     copied,

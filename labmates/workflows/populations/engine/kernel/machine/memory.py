@@ -1,6 +1,6 @@
 """The memory of the machine: registers, and on the heap arrays, which never change, lists and tuples."""
 
-# ruff: noqa: SIM109
+# ruff: noqa: F403, F405, SIM109
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ from labmates.workflows.populations.engine.kernel.instructions import (
     UNSET,
 )
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
-from labmates.workflows.populations.engine.kernel.machine.layout import (
-    HEAP_END,
-    LENGTH_MASK,
-    NEXT_FREE,
-    Words,
-)
+from labmates.workflows.populations.engine.kernel.machine.layout import *
 
 
 @compiled
