@@ -111,7 +111,7 @@ class StrategiesParams(Params):
     """What analyses of strategies share in their parameters: which play, by which rules, and where."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-    game: Game = Field(description="The game; by-count is one's own.")
+    game: Game = Field(description="The game; by-count takes payoffs of your own.")
     payoffs: PayoffsFile = Field(
         None, description="File of YAML with the payoffs by the number of cooperators (by-count)."
     )

@@ -59,23 +59,23 @@ def game_of(
 
 
 class PopulationCondition(Condition, ABC):
-    """What such a condition says of the game and of the strategies; base of the conditions of such kinds."""
+    """A condition in which strategies play: the game and the strategies."""
 
     material: ClassVar[frozenset[str]] = frozenset(
         {"game", "payoffs", "strategies", "digest", "group_size", "rounds", "rules"}
     )
 
-    game: Game = Field(description="The game; by-count is one's own.")
+    game: Game = Field(description="The game; by-count takes payoffs of your own.")
     payoffs: PayoffsFile = Field(
         None,
-        exclude_if=lambda value: value is None,  # conditions from before it was there keep their keys
+        exclude_if=lambda value: value is None,  # older conditions keep their keys
         description="File of YAML with the payoffs by the number of cooperators (by-count).",
     )
     strategies: str = Field(
         description="The library of strategies: a folder with one for each game, or a file (see: labmates strategies)."
     )
     digest: str | None = Field(
-        None, description="What the strategies' files have to be, as a digest; by default what they are."
+        None, description="Expected digest of the strategies' files; by default that of the files as they are."
     )
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
@@ -109,26 +109,26 @@ class PopulationCondition(Condition, ABC):
         """The models and the attitudes whose strategies take part; all where there are none."""
 
     def make_game(self) -> RepeatedGame:
-        """Return the game.
+        """The game.
 
         Raises
         ------
         UsageError
-            If it can't be played so.
+            If its parameters are invalid.
         """
         rules = {name: int(value) if value == int(value) else value for name, value in self.rules.items()}
         return game_of(self.game, self.group_size, self.rounds, rules, self.payoffs)
 
     def models(self) -> list[str]:
-        """Return no models: strategies play, which models have written before."""
+        """No models: those that wrote the strategies are not asked again."""
         return []
 
     def check(self) -> None:
-        """Do nothing: what a type can't say is known only when the strategies have been read."""
+        """Check nothing more: further faults show only once the strategies have been read."""
 
 
 def fault(condition: Condition, name: str, text: str) -> ValidationError:
-    """Return the error that says what is wrong with one field, when it is known only from several."""
+    """The validation error of one field, where the fault depends on several."""
     why = PydanticCustomError("population", "{text}", {"text": text})
     details = InitErrorDetails(type=why, loc=(name,), input=getattr(condition, name))
     return ValidationError.from_exception_data(type(condition).__name__, [details])
@@ -204,7 +204,7 @@ class EvolutionCondition(PopulationCondition):
     )
     structure: Literal["well-mixed", "ring", "lattice", "regular", "small-world", "scale-free"] = Field(
         "well-mixed",
-        exclude_if=lambda value: value == "well-mixed",  # conditions from before it was there keep their keys
+        exclude_if=lambda value: value == "well-mixed",  # older conditions keep their keys
         description="Who meets and imitates whom: anybody, or neighbours on a graph, where groups form around each "
         "agent (imitation, moran).",
     )
@@ -246,14 +246,14 @@ class EvolutionCondition(PopulationCondition):
         0.0,
         ge=0,
         le=1,
-        exclude_if=lambda value: value == 0,  # conditions from before it was there keep their keys
-        description="By how much more another model has to pay to be as attractive as the own one, on payoffs scaled "
+        exclude_if=lambda value: value == 0,  # older conditions keep their keys
+        description="How much more another model has to earn to be as attractive as the agent's own, on payoffs scaled "
         "to 0 to 1 (imitation).",
     )
     mutates_to: Literal["any", "other-base"] = Field(
         "any",
-        exclude_if=lambda value: value == "any",  # conditions from before it was there keep their keys
-        description="To which attitudes one mutates: any other, or those of the other kind alone (collective or "
+        exclude_if=lambda value: value == "any",  # older conditions keep their keys
+        description="Attitudes that a mutation may lead to: any other, or only those of the other base (collective or "
         "selfish), as in the published program.",
     )
     threshold: float = Field(
@@ -324,7 +324,7 @@ class EvolutionCondition(PopulationCondition):
 
 
 PROMPTS_VERSION = "2"
-"""Of the prompts in `labmates.agents.prompts`; to be raised with each change of theirs."""
+"""The version of the prompts in `labmates.agents.prompts`; raise it whenever they change."""
 
 
 class StrategiesCondition(PlayCondition):
@@ -345,14 +345,14 @@ class StrategiesCondition(PlayCondition):
     )
     information: Literal["counts", "individual"] = Field(
         "counts",
-        exclude_if=lambda value: value == "counts",  # conditions from before it was there keep their keys
+        exclude_if=lambda value: value == "counts",  # older conditions keep their keys
         description="What strategies see of the others: how many cooperated (counts), or what each did and got, as in "
         "the paper (individual).",
     )
     system: str = Field(
         "",
         max_length=20_000,
-        exclude_if=lambda value: not value,  # conditions from before it was there keep their keys
+        exclude_if=lambda value: not value,  # older conditions keep their keys
         description="A system prompt before each request, such as a developer's default (collective-behaviour paper, "
         "section 7).",
     )
@@ -369,7 +369,7 @@ class StrategiesCondition(PlayCondition):
         return word.lower()
 
     def models(self) -> list[str]:
-        """Return the model that writes."""
+        """The model that writes."""
         return [self.model]
 
     def check(self) -> None:
