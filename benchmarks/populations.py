@@ -6,7 +6,8 @@ Needs a checkout of github.com/willis-richard/emergent_llm, whose own code plays
 
 A population of 512 evolves by the paper's protocol; the published program plays a part of each generation's groups, and
 games without chance have to be equal move for move. Times are processor time, since other processes disturb the clock;
-that of two processes is by the clock. Ratios are those of later generations too, in which our engine knows many moves.
+that of two processes is by the clock. Ratios are those of later generations too, in which our engine knows many moves;
+once of all strategies, and once of those alone that the machine executes.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ def main(checkout: Path) -> None:
     library = checkout / "strategies"
     for game in PUBLISHED:
         for size in (4, 64):
-            _evolution(library, game, size)
+            _evolution(library, game, size, by_machine=False)
+            _evolution(library, game, size, by_machine=True)
     _processes(library)
     _checks(library)
 
 
-def _evolution(library: Path, name: str, size: int) -> None:
+def _evolution(library: Path, name: str, size: int, *, by_machine: bool) -> None:
     game, chance = make_repeated(name, size), np.random.default_rng(1)
     with Workers(processes=1, native=True) as workers:
         theirs = _load(workers, library, name)
@@ -54,7 +56,8 @@ def _evolution(library: Path, name: str, size: int) -> None:
         genes = np.array([one.index // 128 for one in workers.loaded])
         cooperate = frozenset(one.index for one in workers.loaded if falls_back_to_cooperation(one.attitude))
         random = np.array([one.random for one in workers.loaded])
-        agents = chance.integers(0, len(theirs), _POPULATION)
+        able = [not by_machine or source.program is not None for source in workers._sources]
+        agents = _like(able, chance.integers(0, len(theirs), _POPULATION))
         ours_seconds = theirs_seconds = own_seconds = 0.0
         ours_decisions = theirs_decisions = equal = compared = 0
         for number in range(_GENERATIONS):
@@ -73,13 +76,20 @@ def _evolution(library: Path, name: str, size: int) -> None:
             same = [bool((moves == actions[place]).all()) for place, moves in enumerate(played)]
             sure = ~random[part].any(axis=1)
             equal, compared = equal + int(np.sum(same & sure)), compared + int(sure.sum())
-            agents = _next(game, agents, genes, seats, actions, chance)
+            agents = _like(able, _next(game, agents, genes, seats, actions, chance))
     ours, other = 1e6 * ours_seconds / ours_decisions, 1e6 * theirs_seconds / theirs_decisions
+    who = "strategies of the machine" if by_machine else "all strategies"
     print(
-        f"{name}, groups of {size}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
+        f"{name}, groups of {size}, {who}: {ours:.2f} µs a decision ({1e6 * own_seconds / ours_decisions:.2f} of it in "
         f"players' processes), published program {other:.2f}: {other / ours:.1f} times as fast; "
         f"{equal} of {compared} games equal"
     )
+
+
+def _like(able: Sequence[bool], agents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The agents; where one's strategy is not able, with the next that is."""
+    numbers = np.flatnonzero(able)
+    return np.asarray(numbers[np.searchsorted(numbers, agents) % len(numbers)])
 
 
 def _load(workers: Workers, library: Path, game: str) -> list[type[Any]]:
