@@ -116,11 +116,14 @@ class Seat(Part):
         "which else comes on standard input.",
         exclude_if=lambda command: not command,
     )
+    human: bool = Field(
+        False, description="A person, who answers on the page of the run.", exclude_if=lambda human: not human
+    )
     seconds: float = Field(
         600,
         gt=0,
         le=86_400,
-        description="Time limit of one reply of an agent of your own.",
+        description="Time limit of one reply of an agent of your own, or of a person.",
         exclude_if=lambda seconds: seconds == 600,
     )
 
@@ -137,9 +140,11 @@ class Seat(Part):
 
     @model_validator(mode="after")
     def _has_one_agent(self) -> Seat:
-        given = [name for name in ("python", "command") if getattr(self, name)]
+        given = [name for name in ("python", "command", "human") if getattr(self, name)]
         if len(given) > 1:
             raise ValueError(f"it has both {given[0]} and {given[1]}; a seat has one agent")
+        if self.human and self.model:
+            raise ValueError("a person asks no model; leave out model, or human")
         if self.python and not GRAPH.fullmatch(self.python):
             raise ValueError(f"python: '{self.python}' is not module:function or file.py:function")
         if self.command and not self.command[0].strip():

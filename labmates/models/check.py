@@ -10,7 +10,7 @@ from labmates.errors import UsageError
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS, named_entries
 from labmates.models.failures import one_line
-from labmates.models.names import ModelName, parse_model
+from labmates.models.names import ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import BATCH_PROVIDERS, check_settings
 from labmates.models.structured import check_structured
@@ -44,6 +44,8 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
         model = parse_model(text)
         if model.scripted:
             make_baseline(model.name)
+            continue
+        if is_outside(text):
             continue
         if model.settings.structured:
             check_structured(text)

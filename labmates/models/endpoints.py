@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from labmates.budgets.prices import FREE, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS
-from labmates.models.names import GIVEN, ModelName, parse_model
+from labmates.models.names import GIVEN, ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 
 OPENAI_HOST = "api.openai.com"
@@ -148,6 +148,6 @@ def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Pri
 def known_price(text: str, options: ModelOptions) -> Price | None:
     """The price of the model named `text`; free for a baseline, None if unknown."""
     model = parse_model(text)
-    if model.scripted:
+    if model.scripted or is_outside(text):
         return FREE
     return price_of(model, endpoint_of(model, options, os.environ), options)

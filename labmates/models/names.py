@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 SCRIPTED = "scripted"
 """The provider of our own baselines: chat models that follow a script, offline."""
 
+HUMAN = "human"
+"""The provider of people, who answer on the page of a run: ``human:NAME``."""
+
 SEAT = "seat"
 """In records, in place of a provider: an agent from outside on a seat, which may ask a model of its own."""
 
@@ -88,8 +91,8 @@ class ModelName:
 
 
 def is_outside(text: str) -> bool:
-    """Whether a name is not that of a model but of an agent from outside on a seat."""
-    return text.partition(":")[0] == SEAT
+    """Whether a name is not that of a model but of a person, or of an agent from outside on a seat."""
+    return text.partition(":")[0] in (HUMAN, SEAT)
 
 
 def parse_model(text: str) -> ModelName:
@@ -103,9 +106,9 @@ def parse_model(text: str) -> ModelName:
     """
     model = _split(text)
     provider, name = model.provider, model.name
-    if provider not in (SCRIPTED, GIVEN) and provider not in PROVIDERS and provider not in PLUGINS:
-        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, *PLUGINS])
-    if provider in (SCRIPTED, GIVEN) and model.settings != NO_SETTINGS:
+    if provider not in (SCRIPTED, GIVEN, HUMAN) and provider not in PROVIDERS and provider not in PLUGINS:
+        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, *PLUGINS])
+    if provider in (SCRIPTED, GIVEN, HUMAN) and model.settings != NO_SETTINGS:
         raise UsageError(f"model '{text}': a model of {provider}: takes no settings")
     if not name or not name.isprintable():
         raise UsageError(f"model '{text}' has no usable name after '{provider}:'; for instance {provider}:NAME")

@@ -65,6 +65,10 @@ class Links:
         """The address of the question that a run asks a person."""
         return f"{self.run(run_id)}/approval"
 
+    def turn(self, run_id: str, agent: str = "") -> str:
+        """The address of what a person who takes part in a run is to answer."""
+        return _with_query(f"{self.run(run_id)}/turn", {"agent": agent})
+
     def replies(self, run_id: str) -> str:
         """The address of the replies under way in a run."""
         return f"{self.run(run_id)}/replies"
@@ -171,6 +175,10 @@ class FileLinks(Links):
 
     def approval(self, run_id: str) -> str:
         """Nothing: an exported run asks nothing."""
+        return ""
+
+    def turn(self, run_id: str, agent: str = "") -> str:
+        """Nothing: an exported run asks nobody."""
         return ""
 
     def replies(self, run_id: str) -> str:

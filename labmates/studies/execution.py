@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -27,6 +27,8 @@ from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome, SessionSettings, condition_of
+from labmates.workflows.live import live_run
+from labmates.workflows.people import people_of
 from labmates.workflows.services import Services, SessionServices
 from labmates.workflows.stop_signal import StoppedError
 
@@ -86,7 +88,8 @@ class OpenSession:
         start = time.time()
         recorder = await asyncio.to_thread(self._recorder, run) if run.attempt > 1 else self._new_recorder(run)
         self._tell(run, None)
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
+            live = await stack.enter_async_context(live_run(run.id)) if people_of(condition.models()) else None
             services = Services(
                 **vars(self.services),
                 run_id=run.id,
@@ -97,6 +100,7 @@ class OpenSession:
                 shared=self.shared.of(kind),
                 ledger=bound_of(run, recorder.events),
                 trace=new_trace_id(),
+                live=live,
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(

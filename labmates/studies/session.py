@@ -35,6 +35,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.approval import Approver, approve_all
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
+from labmates.workflows.people import people_of
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import VIEWER, SessionServices
 from labmates.workflows.stop_signal import StopSignal
@@ -223,7 +224,7 @@ class Session:
 
     def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
         """Yield the conditions; one that needs a person where nobody can be asked is an error."""
-        told = False
+        told = asks = False
         for condition in conditions:
             if condition.approvals and self._approver is None:
                 raise UsageError(
@@ -234,6 +235,10 @@ class Session:
             if condition.approvals and self._approver == VIEWER and self._notify and not told:
                 self._notify("Questions of approval wait on the pages of the runs: labmates view")
                 told = True
+            persons = people_of(condition.models())
+            if persons and self._notify and not asks:
+                self._notify(f"{', '.join(persons)}: answer on the pages of the runs: labmates view")
+                asks = True
             yield condition
 
 

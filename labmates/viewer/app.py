@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from importlib.resources import files
 from typing import Final
@@ -39,7 +39,7 @@ from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
 from labmates.viewer.pages.compare import MOST_COLUMNS, Compared, compare_page
 from labmates.viewer.pages.judging import judging_page, take_scores
-from labmates.viewer.pages.run import approval_page, event_page, overview, story, story_since
+from labmates.viewer.pages.run import approval_page, event_page, overview, story, story_since, turn_page
 from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
@@ -128,6 +128,8 @@ class _Viewer:
                 Route("/runs/{run}/notes", self._note, methods=["POST"]),
                 Route("/judging", self._judging, methods=["GET"]),
                 Route("/judging", self._scored, methods=["POST"]),
+                Route("/runs/{run}/turn", self._turn, methods=["GET"]),
+                Route("/runs/{run}/turn", self._take_turn, methods=["POST"]),
             ],
             exception_handlers={
                 NoRunError: self._no_run,
@@ -304,6 +306,30 @@ class _Viewer:
         if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
             raise HTTPException(403)
 
+    async def _turn(self, request: Request) -> Response:
+        return await self._turn_page(request, await run_in_threadpool(self._reader, request))
+
+    async def _turn_page(
+        self, request: Request, reader: RunReader, note: str = "", given: Mapping[str, str] | None = None
+    ) -> Response:
+        agent = request.query_params.get("agent", "")
+        shown = await ask_run(reader.run.id, {"do": "turn", "agent": agent})
+        page = partial(turn_page, shown=shown or {}, agent=agent, note=note, form_token=self._form_token, given=given)
+        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), 409 if note else 200)
+
+    async def _take_turn(self, request: Request) -> Response:
+        """Pass a person's reply on to the run that waits for it."""
+        reader = await run_in_threadpool(self._reader, request)
+        form = await _form(request)
+        self._check_form(form)
+        fields = {name.removeprefix("field:"): value for name, value in form.items() if name.startswith("field:")}
+        sent = {name: form.get(name, "") for name in ("step", "form", "text")}
+        answer = await ask_run(reader.run.id, {"do": "reply", **sent, "fields": fields})
+        note = "The run does not execute on this machine any more." if answer is None else answer["fault"]
+        if note:
+            return await self._turn_page(request, reader, note, form)
+        return RedirectResponse(_LINKS.turn(reader.run.id, request.query_params.get("agent", "")), 303)
+
     def _figure(self, request: Request) -> Response:
         return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")
 
@@ -349,8 +375,8 @@ async def _form(request: Request) -> dict[str, str]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > LONGEST_FORM:
-            raise UsageError(f"the form has more than {LONGEST_FORM:,} bytes; give a shorter reason")
-    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
+            raise UsageError(f"the form has more than {LONGEST_FORM:,} bytes; give a shorter text")
+    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100, keep_blank_values=True)
     return {name: values[-1] for name, values in fields.items()}
 
 

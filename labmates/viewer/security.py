@@ -36,7 +36,7 @@ HEADERS: Mapping[str, str] = {
     "cache-control": "no-store",
 }
 """What every answer says, whatever it is."""
-ANSWERS = ("/approval", "/notes", "/judging")
+ANSWERS = ("/approval", "/turn", "/notes", "/judging")
 """The ends of the addresses that take forms."""
 
 

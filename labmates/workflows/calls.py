@@ -498,6 +498,24 @@ class Caller:
         return shorter
 
 
+def outside_reply(text: str = "", calls: Sequence[ToolCall] = (), notes: tuple[str, ...] = ()) -> Reply:
+    """A reply that costs nothing; without a text and calls it is an empty one."""
+    message = AIMessage(
+        text or ("" if calls else NO_TEXT),
+        tool_calls=[{"id": call.id, "name": call.name, "args": call.arguments} for call in calls],
+    )
+    return Reply(
+        text=text,
+        tool_calls=tuple(calls),
+        faults=() if text or calls else ("empty",),
+        message=message,
+        finish="tool_calls" if calls else "stop",
+        usage=Usage(0, 0),
+        bill=0,
+        notes=notes,
+    )
+
+
 class RecordedOutsider:
     """Answers from the record that a rerun follows: a person, or an agent whose model calls are made again from it."""
 

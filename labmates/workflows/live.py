@@ -1,8 +1,9 @@
 """The link between a run and the pages that show it: replies under way, and questions to a person.
 
 A run listens on a Unix socket that its user alone can reach, named by the run's id. A client sends one line of JSON,
-``{"do": "follow"}``, ``{"do": "question"}`` or ``{"do": "answer", "step": …, "approved": …, "reason": …}``, and gets
-lines of JSON. Followers get the question that waits and the replies under way, then what is new. Nothing of this
+``{"do": "follow"}``, ``{"do": "question"}`` or ``{"do": "answer", "step": …, "approved": …, "reason": …}``, and for
+people who take part ``{"do": "turn", "agent": …}`` or ``{"do": "reply", "step": …, "form": …, …}``, and gets lines of
+JSON. Followers get the question that waits and the replies under way, then what is new. Nothing of this
 enters the record, and a run that nobody follows streams nothing.
 """
 
@@ -13,16 +14,19 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from labmates.errors import UsageError
 from labmates.models.watching import LISTENER
 from labmates.workflows.approval import Answer, Question
 
 _log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
 
 LONGEST_LINE: Final = 1 << 20
 _PAUSE: Final = 0.1
@@ -80,6 +84,7 @@ class Live:
         self._replies: dict[str, _Reply] = {}
         self._question: Question | None = None
         self._answer: asyncio.Future[Answer] | None = None
+        self._turns: dict[str, _Turn] = {}
 
     @property
     def is_followed(self) -> bool:
@@ -112,6 +117,23 @@ class Live:
             self._question = self._answer = None
             self.tell(self._waiting())
 
+    async def turn(self, shown: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Json]) -> Json:
+        """Show a person what to answer, and wait for a reply that `read` takes.
+
+        Parameters
+        ----------
+        read
+            Makes the reply of a sent form; raises `UsageError` with what is wrong, for the person.
+        """
+        step = shown["step"]
+        self._turns[step] = turn = _Turn(shown, read, asyncio.get_running_loop().create_future())
+        self.tell(self._people())
+        try:
+            return await turn.reply
+        finally:
+            del self._turns[step]
+            self.tell(self._people())
+
     def tell(self, message: Mapping[str, Any]) -> None:
         """Send a message to all followers."""
         line = _line(message)
@@ -137,12 +159,18 @@ class Live:
                 await self._follow(reader, writer)
             elif request.get("do") == "answer":
                 writer.write(_line({"type": "answered", "accepted": self._answered(request)}))
+            elif request.get("do") == "turn":
+                writer.write(_line(self._turn_of(request.get("agent"))))
+            elif request.get("do") == "reply":
+                writer.write(_line({"fault": self._replied(request)}))
             else:
                 writer.write(_line(self._waiting()))
         writer.close()
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(_line(self._waiting()))
+        if self._turns:
+            writer.write(_line(self._people()))
         for reply in self._replies.values():
             writer.write(_line(reply.whole()))
         self._followers.add(writer)
@@ -154,6 +182,26 @@ class Live:
     def _waiting(self) -> dict[str, Any]:
         return {"type": "question", "question": None if self._question is None else asdict(self._question)}
 
+    def _people(self) -> Json:
+        """Whose turns wait, oldest first."""
+        return {"type": "turns", "agents": [turn.shown["agent"] for turn in self._turns.values()]}
+
+    def _turn_of(self, agent: object) -> Json:
+        """The oldest turn of an agent, by default of anybody, and whose turns wait."""
+        mine = (turn.shown for turn in self._turns.values() if agent in (None, "", turn.shown["agent"]))
+        return {**self._people(), "turn": next(mine, None)}
+
+    def _replied(self, request: Mapping[str, Any]) -> str:
+        """Pass a person's reply on; return what is wrong with it, or empty."""
+        turn = self._turns.get(str(request.get("step")))
+        if turn is None or turn.reply.done():
+            return "This turn does not wait for a reply any more."
+        try:
+            turn.reply.set_result(turn.read(request))
+        except UsageError as error:
+            return str(error)
+        return ""
+
     def _answered(self, request: Mapping[str, Any]) -> bool:
         """Pass an answer on; False if the question has been answered, or was another."""
         question, answer = self._question, self._answer
@@ -161,6 +209,15 @@ class Live:
             return False
         answer.set_result(Answer(approved=request.get("approved") is True, reason=str(request.get("reason", ""))))
         return True
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """What a person is to answer."""
+
+    shown: Mapping[str, Any]
+    read: Callable[[Mapping[str, Any]], Json]
+    reply: asyncio.Future[Json]
 
 
 class _Reply:

@@ -17,11 +17,13 @@ from labmates.agents.decisions import FormT, read_decision
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.purse import Purse
 from labmates.errors import UsageError
+from labmates.models.names import is_outside
 from labmates.models.reply import Reply
 from labmates.models.structured import check_structured, format_of
 from labmates.workflows.asking import ask
 from labmates.workflows.calls import Caller, CallOptions, Speaker
 from labmates.workflows.experiment import Condition
+from labmates.workflows.people import people
 from labmates.workflows.services import Services
 from labmates.workflows.stop_signal import Steps
 
@@ -116,6 +118,7 @@ class Table:
             # Players know nothing of the bound, and play the same until it is reached.
             lowers_limit=False,
         )
+        self.caller.outsiders = people(services, self.caller)
 
     async def decide(
         self, step: str, speaker: Speaker, messages: list[BaseMessage], form: type[FormT], *, name: str
@@ -136,7 +139,8 @@ class Table:
             del last
             return read_decision(reply, form)
 
-        held = format_of(form) if self._structured else None
+        # A person is shown the form in any case.
+        held = format_of(form) if self._structured or is_outside(speaker.model) else None
         return await self.say(step, speaker, messages, read, name=name, response_format=held)
 
     async def say(

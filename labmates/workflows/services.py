@@ -13,6 +13,7 @@ from labmates.models.hub import ModelHub
 from labmates.records.recorder import Recorder
 from labmates.workflows.approval import Approver
 from labmates.workflows.judging import Judging
+from labmates.workflows.live import Live
 from labmates.workflows.sandbox_pool import SandboxPool
 from labmates.workflows.stop_signal import StopSignal
 
@@ -65,6 +66,8 @@ class Services(SessionServices):
         new run.
     trace
         Id of the run's trace; None if nothing is traced.
+    live
+        The link to the run's pages where a person takes part; None where none does.
     """
 
     run_id: str
@@ -76,3 +79,4 @@ class Services(SessionServices):
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))
     past: Recorder | None = None
     trace: UUID | None = None
+    live: Live | None = None

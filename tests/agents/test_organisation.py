@@ -88,8 +88,13 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ("teams:", "shares: {bea: 0.5, all: 0.1}\nteams:", "pair.yaml:6: shares.bea: there is no seat or team 'bea'."),
         (
             "{title: analyst, ",
-            "{command: [ls], python: a:b, title: analyst, ",
-            "pair.yaml:11: teams.pair.seats.ana: it has both python and command; a seat has one agent",
+            "{human: true, python: a:b, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: it has both python and human; a seat has one agent",
+        ),
+        (
+            "{title: analyst, ",
+            "{human: true, model: openai:m, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: a person asks no model; leave out model, or human",
         ),
         (
             "{title: analyst, ",
@@ -155,7 +160,7 @@ def test_files_that_a_seat_names_stand_beside_the_file_and_in_its_key(file: Path
     assert ana.python == f"{file.parent / 'agent.py'}:work"
     assert (ana.is_outside, ben.is_outside) == (True, False)
     assert "python" in ana.model_dump()
-    assert not {"python", "command", "seconds"} & set(ben.model_dump())
+    assert not {"python", "command", "human", "seconds"} & set(ben.model_dump())
 
 
 @pytest.mark.parametrize(

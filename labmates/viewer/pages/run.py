@@ -25,6 +25,7 @@ from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
 from labmates.viewer.timeline import timeline
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
+from labmates.workflows.people import people_of
 
 _log = logging.getLogger(__name__)
 LIVE_MOST: Final = 200
@@ -111,6 +112,7 @@ def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
         "events": sum(n for (name, *_), n in reader.counts.items() if name not in HIDDEN),
         "last": reader.last,
         "has_approvals": bool(_approvals(run)),
+        "has_people": bool(people_of(run.models)),
     }
 
 
@@ -237,6 +239,33 @@ def approval_page(
     answers = reader.events("approval")
     values = {"question": question, "note": note, "form_token": form_token, "answers": answers}
     return render("approval.html", **values, **head(reader, links, "approval"))
+
+
+def turn_page(
+    reader: RunReader,
+    links: Links,
+    *,
+    shown: Mapping[str, Any],
+    agent: str,
+    note: str,
+    form_token: str,
+    given: Mapping[str, str] | None,
+) -> Markup:
+    """The page on which a person takes part in a run.
+
+    Parameters
+    ----------
+    shown
+        Whose turns wait (``agents``), and the ``turn`` to answer, as `labmates.workflows.people.turn_of` has it.
+    agent
+        Whose page it is; empty for anybody's.
+    note
+        Why a reply was not taken; empty if there is nothing to say.
+    given
+        The fields of that reply, which the person goes on with.
+    """
+    values = {"turn": shown.get("turn"), "agents": shown.get("agents", []), "agent": agent, "given": given or {}}
+    return render("turn.html", **values, note=note, form_token=form_token, **head(reader, links, "turn"))
 
 
 def _page_of(numbers: list[int], number: int) -> int:

@@ -196,6 +196,7 @@ function listen() {
 
 function hear(message) {
   if (message.type === "question") showQuestion(message.question);
+  else if (message.type === "turns") showTurns(message.agents);
   else if (message.type === "reply") showReply(message);
   else replies.querySelector(`[data-of="${CSS.escape(message.step)}"]`)?.remove();
 }
@@ -209,6 +210,20 @@ function showQuestion(question) {
   notice.className = "panel";
   link.href = replies.dataset.approval;
   link.textContent = `${question.agent} waits for your answer: ${question.what} ${question.name}`;
+  notice.append(link);
+  replies.prepend(notice);
+}
+
+function showTurns(agents) {
+  if (agents.length && "waits" in replies.dataset) return location.reload();
+  replies.querySelector("[data-turns]")?.remove();
+  if (!agents.length || !replies.dataset.turn) return;
+  const [notice, link] = [document.createElement("p"), document.createElement("a")];
+  notice.setAttribute("role", "alert");
+  notice.className = "panel";
+  notice.dataset.turns = "";
+  link.href = replies.dataset.turn;
+  link.textContent = `The run waits for a reply of ${agents.join(", ")}`;
   notice.append(link);
   replies.prepend(notice);
 }

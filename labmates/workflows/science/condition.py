@@ -26,6 +26,7 @@ from labmates.budgets.prices import PriceList, usual_prices
 from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError, did_you_mean
 from labmates.models.catalog import ModelRef
+from labmates.models.names import HUMAN
 from labmates.workflows.experiment import Condition
 from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
 from labmates.workflows.science.evidence import SHARED, Arm, Evidence, kept_apart
@@ -241,7 +242,9 @@ class ScienceCondition(Condition):
         """The model of a seat: what is given for it or for its team, else what the organisation says."""
         team, declared = self.organisation.seats.get(seat, ("", None))
         given = self.model_for.get(seat) or self.model_for.get(team)
-        return given or (declared.model if declared else "") or self.model
+        if declared is not None and not given:
+            given = f"{HUMAN}:{seat}" if declared.human else declared.model
+        return given or self.model
 
     @property
     def pool(self) -> int:

@@ -39,8 +39,12 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
     Parameters
     ----------
     condition
-        Its models should be scripted ones: nothing is kept of the runs. Agents from outside work as in any run.
+        Its models should be scripted ones: nothing is kept of the runs. They take the places of people; other agents
+        from outside work as in any run.
     """
+    people = {name: condition.model for name, (_, seat) in condition.organisation.seats.items() if seat.human}
+    if people:
+        condition = condition.model_copy(update={"model_for": {**people, **condition.model_for}})
     condition.check()
     first, recorder = await _run(condition, seed)
     second, again = await _run(condition, seed)

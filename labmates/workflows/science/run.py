@@ -88,7 +88,8 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         if isinstance(event, ChargeEvent):
             ledger.restore(event.amount, call=event.step, team=event.team)
     # Nobody follows a rerun: the page of its run shows the record.
-    following = live_run(services.run_id) if services.past is None else nullcontext(None)
+    opens = services.past is None and services.live is None
+    following = live_run(services.run_id) if opens else nullcontext(services.live)
     mcp = McpTools(condition.crew.mcp, services.recorder, services.past, condition.code_timeout)
     agents: SeatAgents | None = None
     try:
@@ -97,7 +98,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
         await mcp.open(condition.crew.tools)
         async with following as live:
             caller = _caller(condition, services, live)
-            agents = SeatAgents(condition, caller, services.past)
+            agents = SeatAgents(condition, caller, services.past, live)
             yield LabContext(
                 condition,
                 task,

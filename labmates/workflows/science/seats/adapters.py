@@ -15,13 +15,15 @@ from langchain_core.tools import BaseTool, StructuredTool
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import Seat
 from labmates.errors import MissingExtraError, UsageError
-from labmates.models.names import SEAT
+from labmates.models.names import HUMAN, SEAT
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls import Call, Caller, Outsider, RecordedOutsider, Speaker
+from labmates.workflows.live import Live
+from labmates.workflows.people import SECONDS, Person
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.own_graph import SeatModel, load_function, message_of
 from labmates.workflows.science.seats.programs import check_command, run_command
-from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSession, SeatTerms
+from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSession, SeatTerms, tools_of
 
 
 class SeatAgents:
@@ -29,11 +31,14 @@ class SeatAgents:
 
     Parameters
     ----------
+    live
+        The link to the page on which people answer; None where there is none.
     past
         The record that a rerun follows, in which agents are not asked again; None for any other run.
     """
 
-    def __init__(self, condition: ScienceCondition, caller: Caller, past: Recorder | None) -> None:
+    def __init__(self, condition: ScienceCondition, caller: Caller, past: Recorder | None, live: Live | None) -> None:
+        self._seats, self._live = condition.crew.seats, live
         self._agents: dict[str, SeatAgent] = {}
         caller.outsiders = self.of
         self._recorded = None if past is None else RecordedOutsider(caller, past)
@@ -48,10 +53,17 @@ class SeatAgents:
 
     def of(self, model: str) -> Outsider | None:
         """The agent behind a name of the record; None for a model."""
-        provider, _, seat = model.partition(":")
-        if provider != SEAT:
+        provider, _, name = model.partition(":")
+        if provider not in (HUMAN, SEAT):
             return None
-        return self._recorded or self._agents[seat]
+        if self._recorded is not None:
+            return self._recorded
+        if provider == SEAT:
+            return self._agents[name]
+        if self._live is None:
+            raise UsageError(f"model '{model}': a person can't be asked here")
+        _, seat = self._seats.get(name, ("", None))
+        return Person(self._live, seat.seconds if seat and seat.human else SECONDS, tools_of)
 
     async def leave(self, seat: str) -> None:
         """End the step of a seat, if its agent comes from outside."""

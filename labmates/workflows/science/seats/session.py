@@ -23,14 +23,21 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from labmates.agents.tools import ToolError
 from labmates.agents.transcript import message_to_data, said_in, text_of
 from labmates.budgets.ledger import InsufficientFundsError
-from labmates.budgets.usage import Usage
 from labmates.errors import LabmatesError
 from labmates.models.errors import ContextOverflowError
-from labmates.models.normalise import NO_TEXT
 from labmates.models.orders import order_of, with_orders
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import LLMCallEvent
-from labmates.workflows.calls import Call, Caller, CallOptions, Speaker, inner_step, outer_step, recorded_reply
+from labmates.workflows.calls import (
+    Call,
+    Caller,
+    CallOptions,
+    Speaker,
+    inner_step,
+    outer_step,
+    outside_reply,
+    recorded_reply,
+)
 
 MOST_WAITING = 16
 """So many calls of tools, and as many of the model, may wait at once; a flood is refused."""
@@ -121,7 +128,7 @@ class SeatSession:
     def __init__(self, place: str, call: Call, caller: Caller, terms: SeatTerms) -> None:
         self.place, self.key = place, f"lm-{secrets.token_urlsafe(24)}"
         self.opening, self._past = _opening(call.messages)
-        self.tools = [] if place.split("/")[3] in ("plan", "bid", "deliberation") else list(call.tools)
+        self.tools = list(tools_of(call))
         self._caller, self._terms = caller, terms
         self._call: Call | None = None
         self._newest = call
@@ -297,20 +304,7 @@ class SeatSession:
     def _made(self, text: str, asked: _Asked | None = None) -> Reply:
         calls = (ToolCall(f"{self.place}/{next(self._numbers)}", asked.name, asked.arguments),) if asked else ()
         notes, self._notes = tuple(self._notes), []
-        message = AIMessage(
-            text or ("" if calls else NO_TEXT),
-            tool_calls=[{"id": call.id, "name": call.name, "args": call.arguments} for call in calls],
-        )
-        return Reply(
-            text=text,
-            tool_calls=calls,
-            faults=() if text or calls else ("empty",),
-            message=message,
-            finish="tool_calls" if calls else "stop",
-            usage=Usage(0, 0),
-            bill=0,
-            notes=notes,
-        )
+        return outside_reply(text, calls, notes)
 
     async def _failed(self, reason: str) -> Reply:
         await self.close()
@@ -359,6 +353,11 @@ class SeatAgent:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
+
+
+def tools_of(call: Call) -> Sequence[dict[str, Any]]:
+    """The tools that may be used for the reply to a call; a conversation names them also in steps that use none."""
+    return () if call.step.split("/")[3] in ("plan", "bid", "deliberation") else call.tools
 
 
 def _opening(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], deque[tuple[str, dict[str, Any], str]]]:

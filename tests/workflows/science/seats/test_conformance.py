@@ -12,8 +12,9 @@ from langchain.agents import create_agent
 
 from labmates.agents.organisation_files import find_organisation
 from labmates.models.scripted.base import Draft, Heard, call
+from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, FindingsEvent
-from labmates.records.run import RunRecord
+from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.science.seats.adapters import PythonSeat
 from tests.support.puppet import dutiful, step_of, turn_of
@@ -50,13 +51,13 @@ def seated(**seat: Any) -> dict[str, Any]:
     return {**solo, "name": "seated", "teams": {"solo": {**team, "seats": seats, "memory": "step"}}}
 
 
-def findings(lab: Lab, run: RunRecord) -> list[Any]:
-    bodies = lab.bodies(run)
-    return [bodies[event.findings] for event in lab.events(run) if isinstance(event, FindingsEvent)]
+def findings(store: Store, run_id: str) -> list[Any]:
+    bodies = Bodies(store.bodies(run_id))
+    return [bodies[event.findings] for event in store.events(run_id) if isinstance(event, FindingsEvent)]
 
 
-def paid(lab: Lab, run: RunRecord) -> list[int]:
-    return sorted(event.amount for event in lab.events(run) if isinstance(event, ChargeEvent) and event.amount)
+def paid(store: Store, run_id: str) -> list[int]:
+    return sorted(event.amount for event in store.events(run_id) if isinstance(event, ChargeEvent) and event.amount)
 
 
 async def graph(seat: PythonSeat) -> object:
@@ -93,7 +94,7 @@ async def test_one_mind_finds_and_costs_the_same_in_process_and_as(way: str, lab
     inside = await lab.play(mind, organisation=seated(), prices=prices)
     outside = await lab.play(mind, organisation=seated(**WAYS[way]), prices=prices)
     assert (inside.status, outside.status) == ("completed", "completed")
-    assert paid(lab, inside) == paid(lab, outside)
-    assert findings(lab, inside) == findings(lab, outside)
+    assert paid(lab.store, inside.id) == paid(lab.store, outside.id)
+    assert findings(lab.store, inside.id) == findings(lab.store, outside.id)
     assert inside.budget == outside.budget
     assert (await replay(lab.store, outside)).differences == ()

@@ -1,0 +1,165 @@
+"""People who take part in runs, in a real browser: a game by keyboard alone, a dilemma, and a seat of the lab."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import labmates
+from labmates.agents.transcript import message_from_data
+from labmates.models.scripted.base import DraftCall, Heard
+from labmates.records.bodies import Bodies
+from labmates.records.events import LLMCallEvent, ToolCallEvent
+from labmates.records.store import Store
+from labmates.studies.replay import replay
+from labmates.workflows.live import ask_run
+from tests.support.browser import page_of
+from tests.support.puppet import puppet
+from tests.support.site import Site, served
+from tests.workflows.science.seats.test_conformance import findings, mind, seated
+
+T = TypeVar("T")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer"), pytest.mark.needs("browser")]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Store, Site]]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    with served(store) as site:
+        yield store, site
+    store.close()
+
+
+def begun(store: Store, kind: str, *, after: str = "", **condition: Any) -> tuple[str, Future[list[Any]]]:
+    """Begin a run in a thread; its id, and its end."""
+    pool = ThreadPoolExecutor(1)
+    ended = pool.submit(labmates.run, kind, store=store.url, **condition)
+    pool.shutdown(wait=False)
+    while not (runs := [run for run in store.runs() if run.id != after]):
+        assert not ended.done(), ended.result()
+    return runs[0].id, ended
+
+
+def alone(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine; while a browser is open, this thread can run none."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Go to an element with the Tab key."""
+    for _ in range(200):
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} can't be reached by keyboard")
+
+
+def test_a_person_plays_a_game_by_keyboard_and_the_run_replays(place: tuple[Store, Site], browser: Browser) -> None:
+    store, site = place
+    run_id, ended = begun(
+        store, "game", game="public-goods", model="scripted:fair-share", model_for={"A2": "human:ann"},
+        group_size=2, groups=1, rounds=2,
+    )  # fmt: skip
+    with page_of(browser, site.url) as (page, seen):
+        page.goto(f"{site.url}/runs/{run_id}")
+        expect(page.get_by_role("alert")).to_contain_text("The run waits for a reply of A2")
+        tab_to(page, "[data-turns] a")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="A2: what you are told")).to_be_visible()
+        for typed in (["a lot", "3", "3"], ["4", "3", "3"], ["3", "3", "4"]):
+            step = page.locator("form[data-form=decision] input[name=step]").input_value()
+            tab_to(page, "form[data-form=decision] input[name='field:keep']")
+            for number in typed:
+                page.keyboard.press("Control+a")
+                page.keyboard.type(number)
+                page.keyboard.press("Tab")  # after the last field: the button
+            page.keyboard.press("Enter")
+            if typed[0] == "a lot":
+                expect(page.get_by_role("alert")).to_have_text("keep: 'a lot' is not a whole number")
+            elif typed[0] == "4":
+                expect(page.locator("form[data-form=decision] input[name=step]")).not_to_have_value(step)
+        [run] = ended.result(60)
+        assert not [error for error in seen.errors if "409" not in error]
+    assert (run.status, run.valid) == ("completed", True)
+    events, bodies = store.events(run_id), Bodies(store.bodies(run_id))
+    mine = [event for event in events if isinstance(event, LLMCallEvent) and event.model == "human:ann"]
+    assert [list(json.loads(bodies[event.reply]["content"]).values()) for event in mine] == [[4, 3, 3], [3, 3, 4]]
+    assert alone(replay(store, store.run(run_id))).differences == ()
+
+
+def test_a_person_decides_a_dilemma_that_is_recorded(place: tuple[Store, Site], browser: Browser) -> None:
+    store, site = place
+    models = ["scripted:cooperate", "human:ann"]
+    run_id, ended = begun(store, "dilemma", game="prisoners", entrants=models, reasoning="none", seating="multisets")
+    with page_of(browser, site.url) as (page, _):
+        while not ended.done():
+            page.goto(f"{site.url}/runs/{run_id}/turn")
+            if page.locator("form[data-form=decision]").count():
+                first, *others = page.locator("form[data-form=decision] input[name^='field:']").all()
+                first.fill("100")
+                for field in others:
+                    field.fill("0")
+                page.get_by_role("button", name="Decide").click()
+    [run] = ended.result()
+    assert (run.status, run.valid) == ("completed", True)
+    calls = [event for event in store.events(run_id) if isinstance(event, LLMCallEvent) and event.model == "human:ann"]
+    assert len(calls) == 3  # once against the baseline, and on both sides against itself
+
+
+def test_a_person_on_a_seat_finds_what_the_mind_finds_and_pays_tools(
+    place: tuple[Store, Site], browser: Browser
+) -> None:
+    store, site = place
+    with puppet(mind) as model:
+        values: dict[str, Any] = {
+            "task": "anomaly",
+            "difficulty": "easy",
+            "model": model,
+            "prices": {"tool_call": "0.001"},
+        }
+        settings = {"sandbox": "unsafe-local"}
+        [inside] = labmates.run("science", store=store.url, organisation=seated(), settings=settings, **values)
+        run_id, ended = begun(
+            store, "science", organisation=seated(human=True), settings=settings, after=inside.id, **values
+        )
+        left: list[DraftCall] = []  # a form takes one call of a reply
+        with page_of(browser, site.url) as (page, seen):
+            while not ended.done():
+                turn = (alone(ask_run(run_id, {"do": "turn"})) or {}).get("turn")
+                if turn is not None:
+                    page.goto(f"{site.url}/runs/{run_id}/turn")
+                    draft = mind(Heard(tuple(map(message_from_data, turn["messages"]))))
+                    left = left or [*draft.calls]
+                    answer(page, str(draft.content), left.pop(0) if left else None)
+            assert not seen.errors
+        [outside] = ended.result()
+    assert (inside.status, outside.status) == ("completed", "completed")
+    assert findings(store, run_id) == findings(store, inside.id)
+    events = store.events(run_id)
+    tools = [event for event in events if isinstance(event, ToolCallEvent)]
+    assert outside.budget["spent"] == f"{0.001 * len(tools):.6f}".rstrip("0")
+    assert [e.tool for e in tools] == [e.tool for e in store.events(inside.id) if isinstance(e, ToolCallEvent)]
+    assert alone(replay(store, store.run(run_id))).differences == ()
+
+
+def answer(page: Page, text: str, made: DraftCall | None) -> None:
+    """Answer with a call of a tool, or with a text."""
+    if made is None:
+        page.get_by_label("A text").fill(text)
+        page.get_by_role("button", name="Answer with this text").click()
+        return
+    form = page.locator(f"form[data-form={made.name}]")
+    page.get_by_text(f"{made.name.replace('_', ' ')}:").first.click()
+    for name, value in json.loads(made.arguments).items():
+        form.locator(f"[name='field:{name}']").fill(value if isinstance(value, str) else json.dumps(value))
+    form.get_by_role("button").click()
