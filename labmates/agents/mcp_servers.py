@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,9 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from labmates.agents.tools import ToolError
 from labmates.errors import MissingExtraError, UsageError
+from labmates.loopback import LOOPBACK
 
 if TYPE_CHECKING:
     from mcp import Client
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def paths_beside(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
@@ -36,19 +40,32 @@ class McpServer(BaseModel):
     command: tuple[str, ...] = Field((), description="Program and arguments, run on this machine outside the sandbox.")
     url: str = Field("", description="Address of a server that speaks streamable HTTP.")
     env: tuple[str, ...] = Field((), description="Environment variables that the program is given, by name.")
+    headers: dict[str, str] = Field(
+        {},
+        description="HTTP headers that the server at the address is sent, as HEADER: VARIABLE with the environment "
+        "variable that holds its value.",
+        exclude_if=lambda headers: not headers,  # the keys of organisations without any stay as they are
+    )
 
     @model_validator(mode="after")
     def _is_reachable(self) -> McpServer:
         if bool(self.command) == bool(self.url):
             raise ValueError("give either command: [PROGRAM, ARGUMENTS] or url: http://HOST/PATH")
         if self.url and self.env:
-            raise ValueError("env is for a command; a server at an address has its own environment")
+            raise ValueError("env is for a command; a server at an address takes headers: {HEADER: VARIABLE}")
+        if self.command and self.headers:
+            raise ValueError("headers are for an address; a command takes env: [VARIABLES]")
         if self.url:
             parts = urlsplit(self.url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise ValueError(f"'{self.url}' is not an address such as http://127.0.0.1:9000/mcp")
             if parts.username or parts.password:
                 raise ValueError("records would hold the password in the address; leave it out")
+            if self.headers and parts.scheme == "http" and parts.hostname not in LOOPBACK:
+                raise ValueError("headers would cross the network unencrypted; use https")
+            for header, variable in self.headers.items():
+                if not _TOKEN.fullmatch(header) or not _TOKEN.fullmatch(variable):
+                    raise ValueError(f"headers: '{header}: {variable}' is not HEADER: VARIABLE")
         return self
 
     def beside(self, folder: Path) -> McpServer:
@@ -69,7 +86,8 @@ class McpServer(BaseModel):
             import mcp  # noqa: F401
         except ImportError as error:
             raise MissingExtraError("a tool of an MCP server", "mcp") from error
-        if missing := [variable for variable in self.env if variable not in os.environ]:
+        named = (*self.env, *self.headers.values())
+        if missing := [variable for variable in named if variable not in os.environ]:
             raise UsageError(f"the MCP server '{name}' needs the environment variable {missing[0]}, which is not set")
 
 
@@ -199,8 +217,16 @@ class _Connection:
 async def _open(server: McpServer, stack: AsyncExitStack) -> Client:
     from mcp import Client, StdioServerParameters, stdio_client
 
-    if server.url:
+    if server.url and not server.headers:
         return await stack.enter_async_context(Client(server.url))
+    if server.url:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        values = {header: os.environ[variable] for header, variable in server.headers.items() if variable in os.environ}
+        # The session bounds all waits. Redirects, which the client does not follow, could take headers elsewhere.
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=values, timeout=None))
+        return await stack.enter_async_context(Client(streamable_http_client(server.url, http_client=http)))
     # What a server logs would disturb the display of progress.
     log = stack.enter_context(_discarded())
     program, *arguments = server.command

@@ -131,12 +131,43 @@ async def test_a_program_has_the_named_variables_alone(tmp_path: Path, monkeypat
         ({"url": "a/mcp"}, "is not an address"),
         ({"url": "http://ana:word@a/mcp"}, "records would hold the password"),
         ({"url": "http://a/mcp", "env": ["A"]}, "env is for a command"),
+        ({"command": ["a"], "headers": {"X-Key": "A"}}, "headers are for an address"),
+        ({"url": "http://a/mcp", "headers": {"X-Key": "A"}}, "use https"),
+        ({"url": "https://a/mcp", "headers": {"X-Key: b": "A"}}, "is not HEADER: VARIABLE"),
         ({"command": ["a"], "timeout": 3}, "Extra inputs"),
     ],
 )
 def test_an_invalid_server_is_refused(values: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         McpServer(**values)
+
+
+async def test_headers_come_from_the_environment_and_are_in_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAPERS_TOKEN", "Bearer 1234-secret")
+    sent: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sent.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    server = McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "PAPERS_TOKEN"})
+    session = McpSession("papers", server, MANY_SECONDS)
+    with pytest.raises(ToolError) as error:
+        await session.tools()
+    await session.close()
+    listening.close()
+    assert b"authorization: bearer 1234-secret" in sent[0].lower()
+    assert "secret" not in f"{error.value} {server.model_dump_json()}"
+    assert "headers" not in McpServer(command=("a",)).model_dump()
+
+
+def test_a_header_whose_variable_is_not_set_is_told() -> None:
+    server = McpServer(url="https://a/mcp", headers={"Authorization": "NO_SUCH_TOKEN"})
+    with pytest.raises(UsageError, match="needs the environment variable NO_SUCH_TOKEN, which is not set"):
+        server.check("papers")
 
 
 def test_a_variable_that_is_not_set_is_told(tmp_path: Path) -> None:

@@ -142,7 +142,10 @@ def test_the_keys_restore_places_and_covariates_of_samples(split: float) -> None
         assert table[driver.name].median() == pytest.approx(original[driver.name].median(), rel=0.02)
 
 
-@pytest.mark.parametrize(("name", "difficulty"), [("anomaly", "medium"), ("ecology", "medium"), ("biomarker", "easy")])
+@pytest.mark.parametrize(
+    ("name", "difficulty"),
+    [("anomaly", "medium"), ("ecology", "medium"), ("biomarker", "easy"), ("geospatial", "easy")],
+)
 def test_at_split_1_a_team_that_shares_wins_and_no_one_else(name: str, difficulty: Difficulty) -> None:
     task, data = get_task(name), made(name, 3, difficulty)
     solver = Solver(task, data, difficulty)
@@ -152,6 +155,15 @@ def test_at_split_1_a_team_that_shares_wins_and_no_one_else(name: str, difficult
     gain = scores["oracle"] - scores["restricted"]
     assert scores["team"] - scores["restricted"] >= 0.9 * gain > 0.2
     assert scores["mute"] - scores["restricted"] <= 0.1 * gain
+
+
+@pytest.mark.parametrize(("name", "difficulty"), [("anomaly", "medium"), ("ecology", "medium"), ("biomarker", "easy")])
+def test_at_split_0_a_team_ties_with_one_agent(name: str, difficulty: Difficulty) -> None:
+    data = made(name, 3, difficulty)
+    solver = Solver(get_task(name), data, difficulty)
+    outcome = arms(get_task(name), divided(name, 0.0, 3, difficulty), solver)
+    scores = {arm: solver.accuracy(outcome[arm]) for arm in ("restricted", "mute", "team", "oracle")}
+    assert set(scores.values()) == {scores["oracle"]}
 
 
 @pytest.mark.parametrize("name", NAMES)
