@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from labmates.budgets.money import format_dollars
 from labmates.gateway.asking import ask
@@ -64,7 +64,9 @@ class Gateway:
         entries = {upstream.full_name: upstream.access for upstream in upstreams}
         self.hub = ModelHub(ModelOptions(entries=entries, call_timeout=timeout, max_retries=0))
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=128)
-        self.client = httpx2.AsyncClient(timeout=httpx2.Timeout(timeout, connect=10.0), limits=limits)
+        self.client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(timeout, connect=10.0), limits=limits, headers={"accept-encoding": "identity"}
+        )
 
     def budget(self) -> Json:
         """What the pool has, as ``GET /budget`` tells it."""
@@ -79,7 +81,7 @@ class Gateway:
         return {**shown, "seats": seats}
 
 
-def make_app(gateway: Gateway) -> Starlette:
+def make_app(gateway: Gateway) -> Router:
     """Return the application: the protocols' paths, ``/v1/models`` and ``/budget``."""
 
     async def budget(_request: Request) -> Response:
@@ -95,7 +97,7 @@ def make_app(gateway: Gateway) -> Starlette:
         return JSONResponse(PROTOCOLS[0].error(404, message), 404)
 
     @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_app: Any) -> AsyncIterator[None]:
         async with gateway.record.opened(), gateway.client, gateway.hub:
             yield
 
@@ -105,7 +107,7 @@ def make_app(gateway: Gateway) -> Starlette:
         Route("/v1/models", models),
         Route("/{path:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+    return Router(routes=routes, lifespan=lifespan)
 
 
 def make_server(gateway: Gateway) -> uvicorn.Server:
