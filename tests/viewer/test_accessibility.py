@@ -22,6 +22,7 @@ def test_no_page_has_a_serious_fault(browser: Browser, site: Site, recorded: Rec
     lab = f"/runs/{ids['science']}"
     lists = ["/", "/?kind=dilemma", "/?text=zzz", "/studies", "/compare", "/runs/unknown"]
     paths = [*lists, *kinds, f"{lab}/story", f"{lab}/events/1", f"/compare?a={ids['contract']}&b={ids['repetition']}"]
+    paths += [f"{lab}/transcript?agent=data_lead&agent=data_engineer", "/search?search=data", "/search?search=%22"]
     found = {}
     with page_of(browser, site.url) as (page, _):
         for path in paths:

@@ -61,7 +61,7 @@ class Indexer:
 class Found:
     """A text that matches: its surroundings in pieces, and the number of its event."""
 
-    event: int | None
+    event: int
     pieces: list[tuple[str, bool]]
 
 
@@ -95,6 +95,7 @@ def _found(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple
     for run, group in groupby(matching[:_SHOWN], key=lambda hit: hit.run):
         numbers = list(dict.fromkeys(hit.number for hit in group))
         values, events = readers.open(run).values(numbers), events_of_bodies(readers.store, run, numbers)
-        texts = [Found(events.get(number), excerpt(values[number], query)) for number in numbers if number in values]
-        shown.append((run, texts))
+        # A text that no event names can't be looked at.
+        if texts := [Found(events[number], excerpt(values[number], query)) for number in numbers if number in events]:
+            shown.append((run, texts))
     return shown, matching[_SHOWN - 1].place if len(matching) > _SHOWN else 0
