@@ -187,6 +187,7 @@ class Engine:
         self._together: Host | None = None
         self._tables: dict[Any, Table] = {}
         self._programs: Programs | None = None
+        self._facts = np.zeros((0, 4), bool)
         self._decisions = 0
 
     def programs(self, batch: Batch) -> Programs | None:
@@ -198,6 +199,17 @@ class Engine:
         if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):
             self._programs = Programs(machine, self.sources)
         return self._programs
+
+    def facts(self, strategies: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Facts of strategies: whether each may be run, is compiled, has the paper's form, and draws random numbers.
+
+        The shape is ``(4, strategies)``.
+        """
+        new = self.sources[len(self._facts) :]
+        if new:
+            rows = [(one.playable, one.compiled, one.found.paper, one.found.random) for one in new]
+            self._facts = np.concatenate([self._facts, np.array(rows, bool)])
+        return self._facts[strategies].T
 
     def play(self, batch: Batch) -> Result:
         """Play one game in each group.
@@ -297,8 +309,8 @@ class _Play:
         self._batch, self._engine, game = batch, engine, batch.game
         self._strategies = batch.groups.reshape(-1)
         places, rounds, others = len(self._strategies), game.n_rounds, game.n_players - 1
-        sources = [engine.sources[one] for one in self._strategies.tolist()]
-        paper = any(one.found.paper for one in sources)
+        playable, self._compiled, of_paper, random = engine.facts(self._strategies)
+        paper = bool(of_paper.any())
         theirs = (
             (np.zeros((places, rounds, others), bool), np.zeros((places, rounds, others))) if paper else (None, None)
         )
@@ -309,10 +321,9 @@ class _Play:
         self._stock = game.start(len(batch.groups))
         self._fallback = np.isin(self._strategies, list(batch.cooperate))
         self._running = ~np.isin(self._strategies, list(batch.broken))
-        self._running &= np.array([one.playable for one in sources], bool)
+        self._running &= playable
         for place in np.flatnonzero(~self._running).tolist():
             self.failures.add(place, -1, "is not run", over=True)
-        self._compiled = np.array([one.compiled for one in sources], bool)
         self._compiled &= ~np.isin(self._strategies, list(engine.alone))
         # Players of one strategy follow each other: its code is in the processor's cache then.
         self._order = np.empty(places, np.int64)
@@ -323,7 +334,7 @@ class _Play:
             "seed": batch.seed, "first": batch.first, "seats": batch.groups.shape[1], "paper": paper,
             "timed": batch.anew,
         }  # fmt: skip
-        same = np.array([not (one.found.random or one.found.paper) for one in sources], bool) & self._running
+        same = self._running & ~random & ~of_paper
         same &= game.noise == 0  # a move that noise changed does not follow from what a player has seen
         self._begun = False
         self._slips = _slips(batch)
