@@ -26,6 +26,8 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/howto/gateway.md": [
         "it serves until it is stopped; tests/cli/test_gateway_verb.py starts and stops it",
         "needs the gateway of the block above",
+        *["needs the program and the gateway"] * 3,
+        *["needs the package and the gateway"] * 2,
     ],
     "docs/howto/held-out-data.md": ["a salt has to be random", "the salt is not known yet"],
     "docs/howto/new-experiment.md": [
