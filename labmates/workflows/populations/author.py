@@ -51,7 +51,7 @@ class Author(ScriptedModel):
     description: ClassVar[str] = "Writes plain strategies: cooperates when enough others have."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return a description, or the code for one."""
+        """A description, or the code for one."""
         match heard.facts:
             case {"name": name, "description": description, "arguments": arguments}:
                 return Draft(_implement(name, description, arguments))

@@ -15,7 +15,7 @@ Vectors = NDArray[np.float64]
 
 
 def mean_pairwise_distance(vectors: Vectors) -> float | None:
-    """Return the mean Euclidean distance of all pairs over that of uniformly random vectors; None of fewer than two.
+    """The mean Euclidean distance of all pairs over that of uniformly random vectors; None of fewer than two.
 
     Two random vectors of d entries have the squared distance d/6 on average, of which the root is taken.
     """
@@ -42,7 +42,7 @@ def takes_turns(moves: Vectors) -> NDArray[np.bool_]:
 
 
 def cohens_d(first: Vectors, second: Vectors) -> float | None:
-    """Return the distance of two sets' centroids over their pooled deviation within; None where that is not defined.
+    """The distance of two sets' centroids over their pooled deviation within; None where that is not defined.
 
     The deviation within a set is the root of the summed squared distances from its centroid over its size less one,
     and both are pooled by their degrees of freedom.
@@ -56,7 +56,7 @@ def cohens_d(first: Vectors, second: Vectors) -> float | None:
 
 
 def participation_ratio(vectors: Vectors) -> float | None:
-    """Return the effective number of dimensions, (Σλ)²/Σλ² of the covariance's eigenvalues; None if all are the same.
+    """The effective number of dimensions, (Σλ)²/Σλ² of the covariance's eigenvalues; None if all are the same.
 
     The matrix of inner products of the (few) strategies has the same eigenvalues, but for zeroes, as the covariance of
     the (many) situations; and neither sum needs them one by one.
@@ -87,12 +87,12 @@ class Map:
     axes: NDArray[np.float64]
 
     def project(self, vectors: Vectors) -> NDArray[np.float64]:
-        """Return where other strategies lie on the map."""
+        """The places of other strategies on the map."""
         return np.asarray((vectors - self.mean) @ self.axes)
 
 
 def principal_components(vectors: Vectors, components: int = 2) -> Map:
-    """Return the map of strategies; the first component grows with the cooperation rate, the others by convention.
+    """The map of strategies; the first component grows with the cooperation rate, the others by convention.
 
     Each other axis points so that its largest entry is positive. Components beyond the rank are zero.
     """
@@ -115,7 +115,7 @@ def principal_components(vectors: Vectors, components: int = 2) -> Map:
 
 
 def ellipse(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return centre and outline (``(100, 2)``) of the ellipse of one standard deviation; None of fewer than three."""
+    """Centre and outline (``(100, 2)``) of the ellipse of one standard deviation; None of fewer than three."""
     if len(points) < 3:
         return None
     centre = points.mean(axis=0)

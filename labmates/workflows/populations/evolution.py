@@ -166,7 +166,7 @@ def outcome(state: EvolutionState, arena: EvolutionArena) -> Outcome:
 
 
 def _event(evolution: Evolution, generation: Generation, broken: frozenset[int]) -> PayoffEvent:
-    """Return the record of a generation: payoffs and shares of all genes."""
+    """The record of a generation: payoffs and shares of all genes."""
     places = evolution.genes_of(generation.agents)
     counts = np.bincount(places, minlength=len(evolution.genes))
     sums = np.bincount(places, weights=generation.payoffs, minlength=len(evolution.genes))
@@ -184,7 +184,7 @@ def _event(evolution: Evolution, generation: Generation, broken: frozenset[int])
 
 
 def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> dict[str, float]:
-    """Return the metrics: at the end (paper, moran), or over the last generations (imitation)."""
+    """The metrics: at the end (paper, moran), or over the last generations (imitation)."""
     last = events[-condition.window :] if condition.protocol == "imitation" else events[-1:]
     shares: dict[str, float] = {}
     for event in last:

@@ -68,7 +68,7 @@ STRATEGIES_METRICS = (
 
 
 def estimate(condition: StrategiesCondition) -> Estimate:
-    """Return what a run is expected to take if each first implementation passes."""
+    """The expected calls of a run in which each first implementation passes."""
     calls = 2 * condition.number
     return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE, in_a_row=2)
 

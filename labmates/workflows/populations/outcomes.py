@@ -79,7 +79,7 @@ class Evolved:
 
 
 def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
-    """Return the points of every self-play by a unique name: whose it is, what varies, the run where that is needed."""
+    """The points of every self-play by a unique name: whose it is, what varies, the run where that is needed."""
     labels = labels_of([one.condition for one in found], _MIXTURES)
     names = [
         ", ".join(filter(None, (one.model, f"groups of {one.group_size}", label)))
@@ -93,12 +93,12 @@ def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
 
 
 def labels_of(conditions: Sequence[Mapping[str, object]], known: Sequence[str] = _WINNERS) -> list[str]:
-    """Return a label of each condition of self-plays or evolutions, made of what varies beside what is `known`."""
+    """A label of each condition of self-plays or evolutions, made of what varies beside what is `known`."""
     return labels_apart(_telling(conditions), known)
 
 
 def _telling(conditions: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Return conditions without what only repeats another setting, and with short digests of strategies.
+    """Conditions without what only repeats another setting, and with short digests of strategies.
 
     A digest tells something only where the same path held other strategies before.
     """
@@ -117,7 +117,7 @@ def _telling(conditions: Sequence[Mapping[str, object]]) -> list[dict[str, objec
 
 
 def mixtures_table(found: Iterable[Mixed]) -> Table:
-    """Return the welfare of every mixture, a row each."""
+    """The welfare of every mixture, a row each."""
     found = list(found)
     told = _telling([one.condition for one in found])
     differing = settings_apart(told, _MIXTURES)
@@ -136,7 +136,7 @@ def mixtures_table(found: Iterable[Mixed]) -> Table:
 
 
 def winners_table(found: Iterable[Evolved]) -> Table:
-    """Return which genes win how often, a row for each condition and gene."""
+    """The shares of runs that each gene wins, a row for each condition and gene."""
     found = list(found)
     told = _telling([one.condition for one in found])
     differing = settings_apart(told, _WINNERS)
@@ -155,18 +155,18 @@ def winners_table(found: Iterable[Evolved]) -> Table:
 
 
 def _limit(name: str) -> str:
-    """Return the name of a setting's column: the limit on generations is not the number that it took."""
+    """The name of a setting's column: the limit on generations is not the number that it took."""
     return "most_generations" if name == "generations" else name
 
 
 def payoff_events(store: Store, run_id: str) -> list[PayoffEvent]:
-    """Return what came of the steps of a run, in order."""
+    """The outcomes of the steps of a run, in order."""
     found = [event for event in store.events(run_id, kind="payoff") if isinstance(event, PayoffEvent)]
     return sorted({event.step: event for event in found}.values(), key=lambda event: (event.round, event.at))
 
 
 def mixed(store: Store, run: RunRecord) -> Mixed:
-    """Return the welfare of the mixtures of a self-play."""
+    """The welfare of the mixtures of a self-play."""
     size = int(run.condition["group_size"])
     points, model = [], ""
     for event in payoff_events(store, run.id):
@@ -188,12 +188,12 @@ def mixed(store: Store, run: RunRecord) -> Mixed:
 
 
 def gene_shares(store: Store, run: RunRecord) -> list[dict[str, float]]:
-    """Return the share of each gene in each generation of an evolution."""
+    """The share of each gene in each generation of an evolution."""
     return [dict(event.details["shares"]) for event in payoff_events(store, run.id)]
 
 
 def winner(run: RunRecord, shares: Sequence[Mapping[str, float]]) -> str:
-    """Return the gene with the greatest share at the end (paper), or over the last generations (imitation)."""
+    """The gene with the greatest share at the end (paper), or over the last generations (imitation)."""
     last = shares[-int(run.condition["window"]) :] if run.condition["protocol"] == "imitation" else shares[-1:]
     sums: Counter[str] = Counter()
     for one in last:
@@ -202,7 +202,7 @@ def winner(run: RunRecord, shares: Sequence[Mapping[str, float]]) -> str:
 
 
 def evolved(store: Store, runs: Iterable[RunRecord]) -> list[Evolved]:
-    """Return what came of evolutions, by condition, in the order of the first run of each."""
+    """The outcomes of evolutions by condition, in the order of the first run of each."""
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
         groups.setdefault(run.key, []).append(run)

@@ -351,7 +351,7 @@ def _code(name: str, reply: Reply, last: bool) -> str:
 def written_in(
     condition: StrategiesCondition, run_id: str, events: Iterable[Event], bodies: Bodies
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the strategies of a run's record, each as its code and its provenance, in the order of their numbers."""
+    """The strategies of a run's record, each as its code and its provenance, in the order of their numbers."""
     found = {event.name: event for event in events if isinstance(event, ArtifactEvent)}
     written: list[tuple[str, Mapping[str, Any]]] = []
     for name in sorted(found, key=lambda one: int(one.rpartition("_")[2])):

@@ -57,7 +57,7 @@ def task_of(game: str, *, individual: bool = False) -> dict[str, str]:
 
 
 def written_class(reply: str, name: str) -> str:
-    """Return the class of a reply: of its last block of code, or of all of it.
+    """The class of a reply: of its last block of code, or of all of it.
 
     Raises
     ------
@@ -82,12 +82,12 @@ def written_class(reply: str, name: str) -> str:
 
 
 def source_of(code: str) -> str:
-    """Return a file with one class."""
+    """A file with one class."""
     return f"{HEADER}\n\n\n{code}"
 
 
 def model_file(library: Path, game: str, model: str) -> StrategyFile:
-    """Return the file of a library with a model's strategies."""
+    """The file of a library with a model's strategies."""
     stem = _UNSAFE.sub("-", model).strip("-.") or "model"
     return StrategyFile(library / game / f"{stem}.py", game, stem)
 
@@ -130,7 +130,7 @@ def add_to_library(
 
 
 def _lines(file: StrategyFile) -> list[dict[str, Any]]:
-    """Return the provenance of the classes that really stand in a file."""
+    """The provenance of the classes that really stand in a file."""
     if not file.provenance.exists() or not file.path.exists():
         return []
     text = file.path.read_text(encoding="utf-8")

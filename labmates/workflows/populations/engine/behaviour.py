@@ -51,7 +51,7 @@ class Situations:
 
 
 def situations(game: RepeatedGame, features: Features) -> Situations:
-    """Return all situations of a game.
+    """All situations of a game.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def behaviours(
     seed: int = 0,
     tell: Callable[[int], None] | None = None,
 ) -> list[Behaviour]:
-    """Return what strategies do in all situations of a game.
+    """The behaviour of strategies in all situations of a game.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def _told(error: Errors, game: RepeatedGame) -> str:
 
 
 def opponents(game: RepeatedGame) -> NDArray[np.bool_]:
-    """Return what opponents of each kind do: all cooperate, all defect, half, at random, in turns, ever fewer."""
+    """The moves of opponents of each kind: all cooperate, all defect, half, at random, in turns, ever fewer."""
     rounds, others = game.n_rounds, game.n_players - 1
     chance = np.random.default_rng(0)
     found = np.zeros((_KINDS, rounds, others), dtype=bool)

@@ -39,7 +39,7 @@ class Crew:
         self._users: dict[_Key, weakref.WeakSet[Strategies]] = {}
 
     def open(self, wanted: Wanted, digest: str) -> Strategies:
-        """Return the strategies of a library, with the workers that play them.
+        """The strategies of a library, with the workers that play them.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Crew:
             del self._users[key]
 
     def workers(self) -> Workers:
-        """Return workers that nobody shares; to be closed by whoever asked for them."""
+        """Workers that nobody shares; to be closed by whoever asked for them."""
         return Workers(processes=self._processes, unsafe=self._unsafe)
 
     def close(self) -> None:

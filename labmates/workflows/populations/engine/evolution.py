@@ -116,18 +116,18 @@ class Evolution:
         self._places = {gene: place for place, gene in enumerate(self.genes)}
 
     def first(self) -> NDArray[np.int64]:
-        """Return the agents of generation 0: genes in equal numbers, as far as that goes."""
+        """The agents of generation 0: genes in equal numbers, as far as that goes."""
         chance = self._chance("first")
         genes = np.arange(self.rules.population) % len(self.genes)
         # On a graph, places have a meaning.
         return self._drawn(genes if self.rules.structure is None else chance.permutation(genes), chance)
 
     def genes_of(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each agent's gene among `genes`."""
+        """The place of each agent's gene among `genes`."""
         return np.asarray(self._gene_of[agents])
 
     def shares(self, agents: NDArray[np.int64]) -> dict[str, float]:
-        """Return the share of each gene among the agents."""
+        """The share of each gene among the agents."""
         counts = np.bincount(self.genes_of(agents), minlength=len(self.genes)) / len(agents)
         return {str(gene): float(share) for gene, share in zip(self.genes, counts, strict=True)}
 
@@ -155,7 +155,7 @@ class Evolution:
         return np.concatenate(drawn)
 
     def next(self, generation: Generation) -> NDArray[np.int64]:
-        """Return the agents of the next generation."""
+        """The agents of the next generation."""
         chance = self._chance("next", generation.number)
         steps = {"paper": self._copied, "imitation": self._imitated, "moran": self._born}
         return steps[self.rules.protocol](generation, chance)
@@ -235,12 +235,12 @@ class Evolution:
         return new
 
     def _mutated(self, gene: int, model: bool, chance: np.random.Generator) -> int:
-        """Return a gene with another model, or another attitude, among those that have strategies."""
+        """A gene with another model, or another attitude, among those that have strategies."""
         others = self._others(gene, model)
         return self._places[others[chance.integers(len(others))]] if others else gene
 
     def _others(self, gene: int, model: bool) -> list[Gene]:
-        """Return the genes that differ from one in the model alone, or in the attitude alone."""
+        """The genes that differ from one in the model alone, or in the attitude alone."""
         old = self.genes[gene]
         if model:
             return [one for one in self.genes if one.attitude == old.attitude and one != old]
@@ -251,7 +251,7 @@ class Evolution:
         return [one for one in others if falls_back_to_cooperation(one.attitude) != base]
 
     def _drawn(self, genes: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
-        """Return a strategy of each gene, each as likely."""
+        """A strategy of each gene, each as likely."""
         places = (chance.random(len(genes)) * self._sizes[genes]).astype(np.int64)
         starts = np.cumsum(self._sizes) - self._sizes
         return np.asarray(self._members[starts[genes] + places])
@@ -261,7 +261,7 @@ class Evolution:
 
 
 def merged(results: Sequence[Result]) -> dict[int, Errors]:
-    """Return what strategies did wrong in several batches: how often in all, and what came first."""
+    """The errors of strategies in several batches: their number in all, and the first one."""
     found: dict[int, Errors] = {}
     for result in results:
         for index, error in result.errors.items():

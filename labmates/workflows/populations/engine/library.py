@@ -86,14 +86,14 @@ class StrategyFile:
 
 
 def game_of(name: str) -> str | None:
-    """Return the game that a folder is named like, or None; what follows the game's name does not matter."""
+    """The game that a folder is named like, or None; what follows the game's name does not matter."""
     plain = name.replace("_", "-")
     games = sorted(REPEATED, key=len, reverse=True)
     return next((game for game in games if plain == game or plain.startswith(f"{game}-")), None)
 
 
 def strategy_files(path: Path) -> list[StrategyFile]:
-    """Return the files of strategies at a path: a file, a game's folder, or a folder of such.
+    """The files of strategies at a path: a file, a game's folder, or a folder of such.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def strategy_files(path: Path) -> list[StrategyFile]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file of strategies.
+    """The text of a file of strategies.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def load_population(
 
 
 def _variants(file: StrategyFile, loaded: Sequence[Loaded]) -> dict[str, str]:
-    """Return what tells strategies of the same attitude apart by the way they were written, by class."""
+    """The differences in the way that strategies of the same attitude were written, by class."""
     settings = written_as(file)
     found: dict[str, str] = {}
     for attitude in dict.fromkeys(one.attitude for one in loaded):
@@ -246,7 +246,7 @@ def _variants(file: StrategyFile, loaded: Sequence[Loaded]) -> dict[str, str]:
 
 
 def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
-    """Return how each strategy of a file was written (`WRITTEN`), by class; of those whose provenance is known.
+    """The way in which each strategy of a file was written (`WRITTEN`), by class, where its provenance is known.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
 
 
 def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[StrategyFile]:
-    """Return the files of a library for one game.
+    """The files of a library for one game.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def written_counts(file: StrategyFile) -> Counter[str]:
 
 
 def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
-    """Return a digest of all that a library holds for a game; the same files give the same.
+    """A digest of all that a library holds for a game; the same files give the same.
 
     Raises
     ------
@@ -365,7 +365,7 @@ def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> 
 
 
 def _descriptions_of(file: StrategyFile) -> dict[str, str]:
-    """Return the descriptions of published strategies by class, which are read without running anything.
+    """The descriptions of published strategies by class, which are read without running anything.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class Match:
     errors: dict[str, dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as an object of JSON."""
+        """The match as an object of JSON."""
         return {
             "actions": [["C" if one else "D" for one in row] for row in self.actions],
             "total_payoffs": self.payoffs.sum(axis=0).tolist(),
@@ -80,6 +80,6 @@ def play_match(workers: Workers, game: RepeatedGame, players: Sequence[str], *, 
 
 
 def _attitude(one: Loaded) -> str:
-    """Return the attitude of a class of another name than usual, if its name says one at all."""
+    """The attitude of a class of another name than usual, if its name says one at all."""
     parts = one.name.lower().split("_")
     return parts[1] if parts[0] == "strategy" and len(parts) > 1 else ""

@@ -87,7 +87,7 @@ _GIVEN = re.compile(r"(?P<name>[a-z-]+?)(-(?P<value>\d+(\.\d+)?))?$")
 
 
 def reference_source(names: Sequence[str]) -> str:
-    """Return a file with reference strategies, in the given order; class names are those of `class_name`.
+    """A file with reference strategies, in the given order; class names are those of `class_name`.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def reference_source(names: Sequence[str]) -> str:
 
 
 def class_name(name: str) -> str:
-    """Return the name of the class of a reference strategy."""
+    """The name of the class of a reference strategy."""
     reference, _ = _read(name)
     return f"Strategy_{'COLLECTIVE' if reference.cooperates else 'SELFISH'}_0_" + re.sub(r"\W", "_", name)
 

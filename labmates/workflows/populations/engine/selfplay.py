@@ -35,7 +35,7 @@ class Mixture:
 
 
 def mixtures(players: int, step: int | None = None) -> list[int]:
-    """Return the numbers of selfish players that are looked at: 0 to all, by default about 64 of them."""
+    """The numbers of selfish players that are looked at: 0 to all, by default about 64 of them."""
     by = step or max(1, players // 64)
     return sorted({*range(0, players + 1, by), players})
 
@@ -85,7 +85,7 @@ def play_mixture(
 
 
 def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:
-    """Return the two genes of a self-play: those of one model.
+    """The two genes of a self-play: those of one model.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Ge
 
 
 def _only(population: Population, name: str) -> Gene:
-    """Return the gene with an attitude, or with an attitude and a variant."""
+    """The gene with an attitude, or with an attitude and a variant."""
     found = [gene for gene in population.genes if name in (gene.attitude, gene.set_name)]
     if not found:
         raise UsageError(f"there are no strategies with the attitude '{name}'")

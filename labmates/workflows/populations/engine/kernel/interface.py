@@ -46,7 +46,7 @@ class Action(Enum):
     __radd__ = __add__
 
     def flip(self) -> Action:
-        """Return the other action."""
+        """The other action."""
         return Action.D if self is Action.C else Action.C
 
 
