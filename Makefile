@@ -23,7 +23,7 @@ setup: .venv/.ready
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[lab,analysis,postgres,parquet,ray,axelrod,mcp,fast,anthropic,google,bedrock,dev]'
+	$(INSTALL) --editable '.[lab,analysis,postgres,parquet,ray,axelrod,mcp,a2a,fast,anthropic,google,bedrock,dev]'
 	@touch $@
 
 demo: setup

@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
+def check_address(url: str) -> None:
+    """Check that an address can be asked, and that it holds no password.
+
+    Raises
+    ------
+    ValueError
+        If it is no such address.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"'{url}' is not an address such as http://127.0.0.1:9000/mcp")
+    if parts.username or parts.password:
+        raise ValueError("records would hold the password in the address; leave it out")
+
+
 def paths_beside(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
     """A command, with arguments that name a file in `folder` as paths of that file."""
     paths = ((part, (folder / part).absolute()) for part in command)
@@ -56,11 +71,8 @@ class McpServer(BaseModel):
         if self.command and self.headers:
             raise ValueError("headers are for an address; a command takes env: [VARIABLES]")
         if self.url:
+            check_address(self.url)
             parts = urlsplit(self.url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError(f"'{self.url}' is not an address such as http://127.0.0.1:9000/mcp")
-            if parts.username or parts.password:
-                raise ValueError("records would hold the password in the address; leave it out")
             if self.headers and parts.scheme == "http" and parts.hostname not in LOOPBACK:
                 raise ValueError("headers would cross the network unencrypted; use https")
             for header, variable in self.headers.items():

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from labmates.agents.mcp_servers import paths_beside
+from labmates.agents.mcp_servers import check_address, paths_beside
 from labmates.agents.tools import STATE, TOOLS
 from labmates.errors import did_you_mean
 
@@ -116,6 +116,11 @@ class Seat(Part):
         "which else comes on standard input.",
         exclude_if=lambda command: not command,
     )
+    a2a: str = Field(
+        "",
+        description="The address of an agent that speaks A2A; it must reach this machine.",
+        exclude_if=lambda address: not address,
+    )
     human: bool = Field(
         False, description="A person, who answers on the page of the run.", exclude_if=lambda human: not human
     )
@@ -140,9 +145,11 @@ class Seat(Part):
 
     @model_validator(mode="after")
     def _has_one_agent(self) -> Seat:
-        given = [name for name in ("python", "command", "human") if getattr(self, name)]
+        given = [name for name in ("python", "command", "a2a", "human") if getattr(self, name)]
         if len(given) > 1:
             raise ValueError(f"it has both {given[0]} and {given[1]}; a seat has one agent")
+        if self.a2a:
+            check_address(self.a2a)
         if self.human and self.model:
             raise ValueError("a person asks no model; leave out model, or human")
         if self.python and not GRAPH.fullmatch(self.python):
@@ -154,7 +161,7 @@ class Seat(Part):
     @property
     def is_outside(self) -> bool:
         """Whether its agent comes from outside, with a loop of its own."""
-        return bool(self.python or self.command)
+        return bool(self.python or self.command or self.a2a)
 
     def beside(self, folder: Path) -> Seat:
         """The same seat, with files of `folder` that it names as paths of these."""

@@ -93,6 +93,16 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ),
         (
             "{title: analyst, ",
+            "{a2a: worker, title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: 'worker' is not an address such as http://",
+        ),
+        (
+            "{title: analyst, ",
+            "{a2a: 'http://me:secret@here/', title: analyst, ",
+            "pair.yaml:11: teams.pair.seats.ana: records would hold the password in the address; leave it out",
+        ),
+        (
+            "{title: analyst, ",
             "{human: true, model: openai:m, title: analyst, ",
             "pair.yaml:11: teams.pair.seats.ana: a person asks no model; leave out model, or human",
         ),
@@ -160,7 +170,7 @@ def test_files_that_a_seat_names_stand_beside_the_file_and_in_its_key(file: Path
     assert ana.python == f"{file.parent / 'agent.py'}:work"
     assert (ana.is_outside, ben.is_outside) == (True, False)
     assert "python" in ana.model_dump()
-    assert not {"python", "command", "human", "seconds"} & set(ben.model_dump())
+    assert not {"python", "command", "a2a", "human", "seconds"} & set(ben.model_dump())
 
 
 @pytest.mark.parametrize(

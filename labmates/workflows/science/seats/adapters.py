@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from labmates.workflows.live import Live
 from labmates.workflows.people import SECONDS, Person
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.own_graph import SeatModel, load_function, message_of
+from labmates.workflows.science.seats.a2a_agents import run_a2a
 from labmates.workflows.science.seats.programs import check_command, run_command
 from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSession, SeatTerms, tools_of
 
@@ -82,6 +84,8 @@ def agent_of(seat: Seat) -> Agent | None:
         return partial(_run_python, place=seat.python)
     if seat.command:
         return partial(run_command, command=seat.command)
+    if seat.a2a:
+        return partial(run_a2a, url=seat.a2a)
     return None
 
 
@@ -102,15 +106,17 @@ def check_seats(organisation: Organisation) -> None:
             except UsageError as error:
                 raise UsageError(f"the seat {name}: {error}") from error
         if seat.command:
-            _check_mcp(f"the seat {name}, a command")
             check_command(name, seat.command)
+        if seat.command or seat.a2a:
+            _check_package(f"the seat {name}", "mcp")
+        if seat.a2a:
+            _check_package(f"the seat {name}, an A2A agent", "a2a")
 
 
-def _check_mcp(what: str) -> None:
-    try:
-        import mcp  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(what, "mcp") from error
+def _check_package(what: str, package: str) -> None:
+    """Check that a package is installed, which the extra of its name brings."""
+    if find_spec(package) is None:
+        raise MissingExtraError(what, package)
 
 
 class PythonSeat:

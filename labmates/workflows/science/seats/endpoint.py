@@ -35,7 +35,7 @@ _BUDGET_TOOL = {
 }
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """A server within a program that handles signals itself; `ready` is set when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -78,7 +78,7 @@ async def served(session: SeatSession, *, path: Path | None = None) -> AsyncIter
         ws="none",
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
-    server = _Server(config)
+    server = Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listening] if listening else None))
     try:
         await server.ready.wait()

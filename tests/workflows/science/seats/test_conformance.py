@@ -17,6 +17,7 @@ from labmates.records.events import ChargeEvent, FindingsEvent
 from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.science.seats.adapters import PythonSeat
+from tests.support.a2a_agent import a2a_agent
 from tests.support.puppet import dutiful, step_of, turn_of
 from tests.workflows.science.test_science_lab import Lab
 
@@ -88,11 +89,13 @@ WAYS = {
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, "a2a"])
 async def test_one_mind_finds_and_costs_the_same_in_process_and_as(way: str, lab: Lab) -> None:
     prices = {"tool_call": "0.001"}
     inside = await lab.play(mind, organisation=seated(), prices=prices)
-    outside = await lab.play(mind, organisation=seated(**WAYS[way]), prices=prices)
+    async with a2a_agent() as address:
+        seat = {"a2a": address} if way == "a2a" else WAYS[way]
+        outside = await lab.play(mind, organisation=seated(**seat), prices=prices)
     assert (inside.status, outside.status) == ("completed", "completed")
     assert paid(lab.store, inside.id) == paid(lab.store, outside.id)
     assert findings(lab.store, inside.id) == findings(lab.store, outside.id)

@@ -54,6 +54,15 @@ async def test_an_agent_that_fails_starts_again_where_it_was(lab: Lab) -> None:
     assert len(models) == 1  # the second start is answered from the record
 
 
+async def test_an_agent_at_a_dead_address_is_told_and_the_run_ends(lab: Lab) -> None:
+    organisation = seated(a2a="http://127.0.0.1:1/agent")
+    run = await lab.play(dutiful, organisation=organisation, repair_turns=0)
+    assert run.status == "completed"
+    warnings = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
+    assert warnings
+    assert all("the agent at http://127.0.0.1:1/agent failed: " in text for text in warnings)
+
+
 @pytest.mark.parametrize(
     ("seat", "told"),
     [
