@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         report,
         resume,
         run,
+        show,
         study,
     )
     from labmates.budgets.shared_budget import SharedBudget
@@ -57,6 +58,7 @@ __all__ = [
     "report",
     "resume",
     "run",
+    "show",
     "study",
 ]
 

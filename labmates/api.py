@@ -259,6 +259,25 @@ def plan(study: str | Path, *, store: str | None = None) -> Plan:
             database.close()
 
 
+def show(run: str = "last", *, store: str | None = None) -> Run:
+    """A stored run with its scores, report, events, messages, artifacts and figures; a notebook shows it as a table.
+
+    Parameters
+    ----------
+    run
+        Id; by default the run that began last.
+    store
+        URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or store.
+    """
+    with Store(store, must_exist=True) as database:
+        return Run.of(database.run(run), database)
+
+
 def fork(
     run: str,
     *,

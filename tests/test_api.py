@@ -11,6 +11,9 @@ import pytest
 
 import labmates
 from labmates import api
+from labmates.records.bodies import Bodies
+from labmates.records.events import ScoreEvent, ToolCallEvent
+from labmates.studies.result import Run
 from labmates.workflows.verb import VERBS
 from tests.support import condition_types
 from tests.support.plugins import ROOT
@@ -45,6 +48,26 @@ def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Pat
     frame = labmates.load("decisions", store=store, kind="game")
     assert len(frame) == sum(event.type == "decision" for event in run.events)
     assert "sqlite" not in repr(run)
+    assert labmates.show(store=store) == labmates.show(run.id, store=store)
+    assert labmates.show(store=store).metrics == run.metrics
+    with pytest.raises(labmates.UsageError, match="there is no run 'gone'"):
+        labmates.show("gone", store=store)
+
+
+def test_a_run_is_a_table_in_notebooks_without_markup_of_its_texts() -> None:
+    run = Run("r1", "game", "k", 0, 3, {}, ["m:<b>"], "failed", error="<script>", metrics={"<i>": 0.51239})
+    run.__dict__["events"] = [
+        ScoreEvent(judge="j", version="1", metric="quality", value=None, reason="no report"),
+        ToolCallEvent(team="A", agent="a", tool="run_code", arguments=1, result=1, ok=True, images=[1]),
+    ]
+    bodies = Bodies()
+    assert bodies.keep(b"\x89PNG\r\n\x1a\n") == 1
+    run.__dict__["bodies"] = bodies
+    assert run.figures == [b"\x89PNG\r\n\x1a\n"]
+    table = run._repr_html_()
+    assert "<th>&lt;i&gt;</th><td>0.5124</td>" in table
+    assert "<th>j: quality</th><td>unscored</td>" in table
+    assert "m:&lt;b&gt;, seed 3): &lt;script&gt;" in table
 
 
 def test_the_typed_parameters_are_those_of_the_conditions() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
+from markupsafe import Markup
+
 from labmates.records.bodies import Bodies, Value
-from labmates.records.events import ArtifactEvent, Event, MessageEvent, ScoreEvent
+from labmates.records.events import ArtifactEvent, Event, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
@@ -68,6 +71,19 @@ class Run(RunRecord):
         return {event.name: self.bodies[event.content] for event in self.events if isinstance(event, ArtifactEvent)}
 
     @property
+    def figures(self) -> list[bytes]:
+        """The figures that agents' code drew, as PNG files in order."""
+        calls = (event for event in self.events if isinstance(event, ToolCallEvent))
+        return [self.bodies[number] for call in calls for number in call.images]
+
+    def _repr_html_(self) -> str:
+        """The run's status, metrics and scores as a table, for notebooks."""
+        scores = {f"{score.judge}: {score.metric}": score.value for score in self.scores}
+        return Markup("<table><caption>{} {} ({}, seed {}): {}</caption>{}</table>").format(
+            self.kind, self.id, self.shown_models, self.seed, self.error or self.standing, _rows(self.metrics | scores)
+        )
+
+    @property
     def report(self) -> str | None:
         """The text that judges read; None for an experiment that nobody judges, and where there is none.
 
@@ -78,3 +94,9 @@ class Run(RunRecord):
         """
         make = EXPERIMENTS.get(self.kind).report
         return None if make is None else make(condition_of(self), self.seed, self.events, self.bodies).text
+
+
+def _rows(values: Mapping[str, float | None]) -> Markup:
+    row = Markup("<tr><th>{}</th><td>{}</td></tr>")
+    texts = ((name, "unscored" if value is None else f"{value:.4g}") for name, value in values.items())
+    return Markup("").join(row.format(name, text) for name, text in texts)

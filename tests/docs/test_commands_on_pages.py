@@ -17,7 +17,7 @@ from tests.support.postgres import database
 pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are forked from is enough
 
 NOT_RUN: dict[str, list[str]] = {
-    "README.md": ["it installs the package from its index"],
+    "README.md": ["it installs everything a second time"],
     "docs/howto/debugging.md": [
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
         "asks the server of the block above",

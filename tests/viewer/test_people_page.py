@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import labmates
 from labmates.agents.transcript import message_from_data
+from labmates.condition_types import Kind
 from labmates.models.scripted.base import DraftCall, Heard
 from labmates.records.bodies import Bodies
 from labmates.records.events import LLMCallEvent, ToolCallEvent
@@ -42,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sto
 def begun(store: Store, kind: str, *, after: str = "", **condition: Any) -> tuple[str, Future[list[Any]]]:
     """Begin a run in a thread; its id, and its end."""
     pool = ThreadPoolExecutor(1)
-    ended = pool.submit(labmates.run, kind, store=store.url, **condition)
+    ended = pool.submit(lambda: labmates.run(Kind(kind), store=store.url, **condition))
     pool.shutdown(wait=False)
     while not (runs := [run for run in store.runs() if run.id != after]):
         assert not ended.done(), ended.result()

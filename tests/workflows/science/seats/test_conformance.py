@@ -80,7 +80,7 @@ async def loop(seat: PythonSeat) -> str:
             return ""
 
 
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "http": {"command": [sys.executable, str(AGENT), "http"]},
     "stdio": {"command": [sys.executable, str(AGENT), "stdio"]},
     "python": {"python": f"{__file__}:loop"},
