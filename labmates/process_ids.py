@@ -53,6 +53,9 @@ def _boot() -> str:
 
 
 def _pid_namespace() -> str:
+    """The number of the process's PID namespace; 0 where there is no ``/proc``, as on macOS."""
+    if not Path("/proc/self").exists():
+        return "0"
     return "".join(filter(str.isdecimal, str(Path("/proc/self/ns/pid").readlink())))  # "pid:[4026531836]"
 
 

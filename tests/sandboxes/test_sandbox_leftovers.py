@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,14 @@ def test_a_killed_process_that_nobody_has_collected_is_dead() -> None:
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert owner_state(owner) == "dead"
+
+
+@pytest.mark.needs("bubblewrap")
+def test_without_proc_as_on_macos_a_process_names_itself_and_states_are_unknown() -> None:
+    code = "from labmates.process_ids import *; print(this_owner(), owner_state(this_owner()), bool(this_worker()))"
+    command = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/proc", sys.executable, "-c", code]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert re.fullmatch(r"0-\d+-None unknown True\n", printed)
 
 
 def test_an_owner_in_another_pid_namespace_is_unknown() -> None:
