@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from labmates.budgets.ledger import Ledger
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import FREE
 from labmates.budgets.purse import Purse
 from labmates.gateway.calls import Call
-from labmates.gateway.protocols.base import Prompt
 from labmates.models.errors import ContextOverflowError, ModelCallError
+from labmates.models.protocols.base import Prompt
 from labmates.models.reply import Reply
 
 
@@ -18,9 +18,7 @@ async def ask(call: Call) -> Response:
     """Ask the model, and write its reply in the protocol of the request; a stream holds it in one piece."""
     prompt = call.protocol.prompt(call.body)
     try:
-        reply = await (call.upstream.ask or paid_by_pool)(call, prompt)
-    except InsufficientFundsError:
-        return call.error(402, "the shared budget can't pay this call")
+        reply = await _paid_by_pool(call, prompt)
     except ModelCallError as error:
         status = 400 if isinstance(error, ContextOverflowError) else error.status or 502
         return call.error(status, call.gateway.redact(str(error)))
@@ -30,7 +28,7 @@ async def ask(call: Call) -> Response:
     return Response(b"".join(call.protocol.events(body, call.body)), media_type="text/event-stream")
 
 
-async def paid_by_pool(call: Call, prompt: Prompt) -> Reply:
+async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
     """The reply of a model that the gateway's pool pays.
 
     It is asked once, since a program tries again by itself.

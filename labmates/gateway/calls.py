@@ -14,9 +14,9 @@ from labmates.budgets.prices import Price
 from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
 from labmates.budgets.usage import Usage
 from labmates.gateway.exchanges import Exchange
-from labmates.gateway.protocols.base import IMAGE_TOKENS, Json, Protocol, RefusedRequestError, referred_images
 from labmates.gateway.seats import Seat
 from labmates.gateway.upstream import Upstream
+from labmates.models.protocols.base import IMAGE_TOKENS, Json, Protocol, RefusedRequestError, referred_images
 
 if TYPE_CHECKING:
     from labmates.gateway.server import Gateway

@@ -11,7 +11,7 @@ from labmates.budgets.prices import FREE, Price
 from labmates.budgets.usage import Usage
 
 if TYPE_CHECKING:
-    from labmates.gateway.protocols.base import Json, Protocol
+    from labmates.models.protocols.base import Json, Protocol
 
 
 @dataclass(frozen=True)

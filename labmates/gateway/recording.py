@@ -19,7 +19,7 @@ from labmates.budgets.tokens import text_of
 from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.gateway.exchanges import Exchange, Record
-from labmates.gateway.protocols.base import Json, RefusedRequestError
+from labmates.models.protocols.base import Json, RefusedRequestError
 from labmates.process_ids import this_worker
 from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError

@@ -17,13 +17,13 @@ from labmates.gateway.asking import ask
 from labmates.gateway.calls import Call
 from labmates.gateway.exchanges import Record
 from labmates.gateway.passing import pass_on
-from labmates.gateway.protocols import PROTOCOLS
-from labmates.gateway.protocols.base import Json, Protocol, RefusedRequestError
-from labmates.gateway.protocols.responses import RESPONSES
 from labmates.gateway.seats import BusyPoolError, EmptyPoolError, Seats
 from labmates.gateway.upstream import Upstream
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.protocols import PROTOCOLS
+from labmates.models.protocols.base import Json, Protocol, RefusedRequestError
+from labmates.models.protocols.responses import RESPONSES
 from labmates.models.redact import Redactor
 
 _STOP_SECONDS = 3

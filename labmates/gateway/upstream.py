@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from labmates.budgets.prices import Price, PriceList
 from labmates.errors import UsageError
@@ -14,13 +13,7 @@ from labmates.models.endpoints import endpoint_of, known_price
 from labmates.models.entries import DEFAULT_ACCESS, Access, named_entries, read_reference
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
-
-if TYPE_CHECKING:
-    from labmates.gateway.calls import Call
-    from labmates.gateway.protocols.base import Prompt, Protocol
-    from labmates.models.reply import Reply
-
-    Ask = Callable[[Call, Prompt], Awaitable[Reply]]
+from labmates.models.protocols.base import Protocol
 
 ADDRESSES = {"anthropic": "https://api.anthropic.com"}
 """Where providers are asked whose address LangChain knows, and whose protocol the gateway speaks."""
@@ -44,8 +37,6 @@ class Upstream:
         What a call is charged.
     access
         How LangChain reaches it for a program that speaks another protocol.
-    ask
-        Asks it in LangChain's terms, pays and records; by default the gateway does.
     """
 
     name: str
@@ -55,7 +46,6 @@ class Upstream:
     key: str = field(repr=False)
     price: Price
     access: Access = DEFAULT_ACCESS
-    ask: Ask | None = None
 
     @property
     def full_name(self) -> str:
@@ -69,7 +59,7 @@ class Upstream:
 
     def speaks(self, protocol: Protocol) -> bool:
         """Whether requests of a protocol are passed on as they are."""
-        return self.ask is None and self.provider == protocol.provider
+        return self.provider == protocol.provider
 
     def headers(self) -> dict[str, str]:
         """What authorises a request."""

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.budgets.prices import Price
-from labmates.gateway.protocols.chat import CHAT as CHAT_PROTOCOL
 from labmates.models.entries import Access
+from labmates.models.protocols.chat import CHAT as CHAT_PROTOCOL
 from tests.gateway.conftest import KEY, PRICE, Served, anthropic_upstream, openai_upstream, served
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault

@@ -10,10 +10,10 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from labmates.budgets.usage import Usage
-from labmates.gateway.protocols import PROTOCOLS
-from labmates.gateway.protocols.base import Json
-from labmates.gateway.protocols.chat import CHAT
 from labmates.gateway.recording import GatewayCondition, RunOfGateway
+from labmates.models.protocols import PROTOCOLS
+from labmates.models.protocols.base import Json
+from labmates.models.protocols.chat import CHAT
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent

@@ -13,11 +13,11 @@ from langchain_core.messages import AIMessage
 
 from labmates.budgets.prices import PriceList
 from labmates.budgets.usage import Usage
-from labmates.gateway.protocols.base import Protocol, RefusedRequestError
-from labmates.gateway.protocols.chat import CHAT
-from labmates.gateway.protocols.messages import MESSAGES
-from labmates.gateway.protocols.responses import RESPONSES
 from labmates.gateway.upstream import read_upstreams
+from labmates.models.protocols.base import Protocol, RefusedRequestError
+from labmates.models.protocols.chat import CHAT
+from labmates.models.protocols.messages import MESSAGES
+from labmates.models.protocols.responses import RESPONSES
 from labmates.models.reply import Reply
 from tests.gateway.conftest import KEY, PRICE, Served, served
 from tests.support.anthropic_server import AnthropicServer

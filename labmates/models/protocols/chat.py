@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
-from labmates.gateway.protocols.base import Json, Protocol, event, list_of, openai_usage, report
+from labmates.models.protocols.base import Json, Protocol, event, list_of, openai_usage, report
 from labmates.models.reply import Reply
 
 

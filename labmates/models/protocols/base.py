@@ -1,4 +1,4 @@
-"""The HTTP protocols that the gateway speaks: what a request may cost, and what a reply has used.
+"""HTTP protocols by which programs ask models: what a request may cost, and what a reply has used.
 
 A request for a model behind another protocol is read into LangChain's messages, and its reply is written in the
 protocol of the request.

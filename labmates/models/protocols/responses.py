@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from labmates.gateway.protocols.base import Json, Protocol, event, openai_usage, report
+from labmates.models.protocols.base import Json, Protocol, event, openai_usage, report
 from labmates.models.reply import Reply, ToolCall
 
 

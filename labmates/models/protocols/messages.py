@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from labmates.gateway.protocols.base import Json, Protocol, event, list_of
+from labmates.models.protocols.base import Json, Protocol, event, list_of
 from labmates.models.reply import Reply
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
