@@ -40,7 +40,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """List the sample's studies and runs on the page of the gallery."""
-    return markdown.replace("GALLERY_LINKS", gallery_links()) if page.file.src_uri == "gallery/README.md" else markdown
+    return (
+        markdown.replace("<!-- links to the pages -->", gallery_links())
+        if page.file.src_uri == "gallery/README.md"
+        else markdown
+    )
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

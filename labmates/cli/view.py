@@ -12,7 +12,10 @@ from labmates.cli.console import err, out
 from labmates.errors import UsageError
 
 
-@click.command(epilog="Examples: labmates view; labmates view labmates.db 3f9a2c41d7; labmates view --sample")
+@click.command(
+    epilog="Examples: labmates view; labmates view labmates.db 3f9a2c41d7; labmates view --sample; "
+    "labmates view --export pages --study small"
+)
 @click.argument("what", nargs=-1, metavar="[STORE] [RUN]...")
 @store_option
 @click.option("--sample", is_flag=True, help="Browse the small store that comes with labmates instead.")

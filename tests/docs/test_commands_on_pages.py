@@ -18,6 +18,7 @@ pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are f
 
 NOT_RUN: dict[str, list[str]] = {
     "README.md": ["it installs everything a second time"],
+    "docs/gallery/README.md": ["it serves until it is stopped"],
     "docs/howto/debugging.md": [
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
         "asks the server of the block above",

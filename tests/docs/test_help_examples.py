@@ -84,6 +84,7 @@ ONLY_PARSED = {
     "labmates store copy labmates.db postgresql://lab@db.example.org/runs": "test_store_care.py has it",
     "labmates store merge laptop.db cluster.db --into all.db": "as above",
     "labmates view": "serves until it is stopped",
+    "labmates view --sample": "as above; tests/cli/test_view_verb.py has it",
     "labmates dilemmas show my-game.yaml": "the page on new games has it, with the file",
     "labmates games check my-game": "needs a package of one's own; tests/cli/test_cli_tasks.py has one",
     "labmates mechanisms check my-mechanism --game prisoners": "as above",
