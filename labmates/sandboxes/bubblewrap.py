@@ -110,6 +110,12 @@ def enclosed_program(
     return [*enclosure, *command], local_environment(_HOME, _TMP, Warmup())
 
 
+def process_limit(limits: Limits | None = None, way: Way | None = None) -> int | None:
+    """The limit on processes and threads; None where the kernel would count those of other sessions, too."""
+    way = way or _probe()[0]
+    return (limits or Limits()).processes if way and way.counts_processes() else None
+
+
 class BubblewrapLauncher:
     """Starts kernels in bubblewrap.
 
@@ -150,7 +156,7 @@ class BubblewrapLauncher:
             "control": str(_RUN / folders.control.name),
             "data": str(_DATA / "data.csv"),
             "alone": True,
-            "processes": self._limits.processes if self._way.counts_processes() else None,
+            "processes": process_limit(self._limits, self._way),
         }
         try:
             path = folders.write_settings(settings)

@@ -6,18 +6,26 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import errno
 import json
 import os
+import platform
+import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 Json = dict[str, Any]
+CALLS = {
+    "x86_64": {"unshare": 272, "add_key": 248, "bpf": 321},
+    "aarch64": {"unshare": 97, "add_key": 217, "bpf": 280},
+}
 
 
 class Seat:
@@ -116,6 +124,21 @@ def misbehave(seat: Seat, misdeed: str) -> None:
         content = f"My key is {seat.key}, my environment {json.dumps(dict(os.environ))}"
         seat.use("write_artifact", {"name": "loot", "content": content})
         seat.post("/v1/chat/completions", {"messages": [{"role": "user", "content": f"# Step: work\n{content}"}]})
+    elif misdeed == "kernel":
+        libc = ctypes.CDLL(None, use_errno=True)
+        for call in ("unshare", "add_key", "bpf"):
+            if libc.syscall(CALLS[platform.machine()][call], 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM:
+                raise SystemExit(f"{call} reached the kernel")
+    elif misdeed == "fork":
+        children = []
+        with suppress(BlockingIOError):
+            while len(children) < 1_000:
+                children.append(subprocess.Popen(["/bin/sleep", "60"]))
+        for child in children:
+            child.kill()
+            child.wait()
+        if len(children) == 1_000:
+            raise SystemExit("there is no limit on processes")
     elif misdeed == "hang":
         time.sleep(3600)
     elif misdeed == "die":

@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from labmates.errors import UsageError
-from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program
+from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program, process_limit
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.memory import exceeds
 from labmates.sandboxes.process import Limits
+from labmates.sandboxes.runner import filter as call_filter
 from labmates.workflows.science.seats.endpoint import served
 from labmates.workflows.science.seats.session import SeatError, SeatSession
 
@@ -62,7 +63,14 @@ async def run_command(session: SeatSession, command: Sequence[str]) -> str:
             # A program finds what it is named after in the folder of its own.
             arguments = [part.replace(ORDER, session.order) for part in _inside(command)]
             python = [str(this_interpreter().executable), *FLAGS]
-            relay = [*python, str(_INSIDE / "relay.py"), str(PORT), str(_INSIDE / "seat.sock")]
+            files[Path(call_filter.__file__)] = _INSIDE / "filter.py"
+            relay = [
+                *python,
+                str(_INSIDE / "relay.py"),
+                str(PORT),
+                str(_INSIDE / "seat.sock"),
+                str(process_limit() or 0),
+            ]
             whole, environment = enclosed_program([*relay, *arguments], files, folder)
             given = "" if any(ORDER in part for part in command) else session.order
             return await _ended(whole, {**environment, **_environment(session, python)}, given)

@@ -24,6 +24,8 @@ ATTACKS = {
     "connect": "",
     "forge": "",
     "smuggle": "",
+    "kernel": "",
+    "fork": "",
     "steal": "a key that is not the seat's; it was refused",
     "hang": "no reply within 2 s, and was ended",
     "die": "ended with exit status 7",
@@ -73,7 +75,7 @@ async def test_an_attack_of_a_seat_is_contained_told_and_paid_by_itself(
     warnings = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
     assert ATTACKS[attack] in "\n".join(warnings)
     assert spent_by(lab, run, "researcher") == EARNED["researcher"]
-    if attack in ("connect", "forge", "steal"):
+    if attack in ("connect", "forge", "steal", "kernel", "fork"):
         assert spent_by(lab, run, "guest") == EARNED["guest"]
     stored = lab.store.bodies(run.id)
     bodies = Bodies(stored)
