@@ -130,7 +130,7 @@ def misbehave(seat: Seat, misdeed: str) -> None:
             if libc.syscall(CALLS[platform.machine()][call], 0, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM:
                 raise SystemExit(f"{call} reached the kernel")
     elif misdeed == "fork":
-        children = []
+        children: list[subprocess.Popen[bytes]] = []
         with suppress(BlockingIOError):
             while len(children) < 1_000:
                 children.append(subprocess.Popen(["/bin/sleep", "60"]))
