@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
+from labmates.agents.organisation_files import ORGANISATIONS
 from labmates.api import arun
 from labmates.models.scripted import BASELINES
 from labmates.records.events import LLMCallEvent, ToolCallEvent
@@ -96,7 +97,23 @@ async def main() -> None:
                 f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}; "
                 f"{1000 * a_call:.2f} ms of processor time a call"
             )
+        for name in ORGANISATIONS.names():
+            print(f"organisation {name}: {await cost_of_a_call(store, name)}")
+        print(f"organisation decentralised with 16 seats: {await cost_of_a_call(store, 'decentralised', 16)}")
         store.close()
+
+
+async def cost_of_a_call(store: Store, organisation: str, seats: int | None = None) -> str:
+    """The processor time of a call in 8 runs of an organisation, whose model takes no time."""
+    gc.collect()
+    used = time.process_time()
+    condition: dict[str, Any] = {"task": "anomaly", "model": "scripted:silent", "organisation": organisation}
+    if seats is not None:
+        condition["team_size"] = seats
+    done = await arun("science", store=store.url, replicates=8, **condition)
+    calls = sum(run.usage.llm_calls for run in done)
+    spent = 1000 * (time.process_time() - used)
+    return f"{spent / calls:.2f} ms of processor time a call, {spent / 8:.0f} ms a run of {calls / 8:.0f} calls"
 
 
 if __name__ == "__main__":
