@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -52,22 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@overload
-def run(kind: Literal["dilemma"], **condition: Unpack[types.DilemmaRun]) -> list[Run]: ...
-@overload
-def run(kind: Literal["evolution"], **condition: Unpack[types.EvolutionRun]) -> list[Run]: ...
-@overload
-def run(kind: Literal["game"], **condition: Unpack[types.GameRun]) -> list[Run]: ...
-@overload
-def run(kind: Literal["science"], **condition: Unpack[types.ScienceRun]) -> list[Run]: ...
-@overload
-def run(kind: Literal["selfplay"], **condition: Unpack[types.SelfplayRun]) -> list[Run]: ...
-@overload
-def run(kind: Literal["strategies"], **condition: Unpack[types.StrategiesRun]) -> list[Run]: ...
-@overload
-def run(kind: Literal["tournament"], **condition: Unpack[types.TournamentRun]) -> list[Run]: ...
-@overload
-def run(kind: types.Kind, **condition: Any) -> list[Run]: ...
+@types.by_experiment
 def run(
     kind: str,
     *,
@@ -128,22 +113,7 @@ def run(
     )
 
 
-@overload
-async def arun(kind: Literal["dilemma"], **condition: Unpack[types.DilemmaRun]) -> list[Run]: ...
-@overload
-async def arun(kind: Literal["evolution"], **condition: Unpack[types.EvolutionRun]) -> list[Run]: ...
-@overload
-async def arun(kind: Literal["game"], **condition: Unpack[types.GameRun]) -> list[Run]: ...
-@overload
-async def arun(kind: Literal["science"], **condition: Unpack[types.ScienceRun]) -> list[Run]: ...
-@overload
-async def arun(kind: Literal["selfplay"], **condition: Unpack[types.SelfplayRun]) -> list[Run]: ...
-@overload
-async def arun(kind: Literal["strategies"], **condition: Unpack[types.StrategiesRun]) -> list[Run]: ...
-@overload
-async def arun(kind: Literal["tournament"], **condition: Unpack[types.TournamentRun]) -> list[Run]: ...
-@overload
-async def arun(kind: types.Kind, **condition: Any) -> list[Run]: ...
+@types.by_experiment
 async def arun(
     kind: str,
     *,

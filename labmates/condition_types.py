@@ -5,13 +5,14 @@ Made from the models of the conditions by ``python -m tests.support.condition_ty
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NewType, Required, TypedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NewType, Protocol, Required, TypedDict, TypeVar, Unpack, cast, overload
 
 if TYPE_CHECKING:
     from labmates.studies.settings import RunSettings
     from labmates.workflows.approval import Ask
 
+R_co = TypeVar("R_co", covariant=True)
 Kind = NewType("Kind", str)
 """The name of an experiment of another package, whose parameters no type checker knows."""
 
@@ -185,3 +186,29 @@ class TournamentRun(RunOptions, total=False):
     reward: int
     punishment: int
     sucker: int
+
+
+class RunFunction(Protocol[R_co]):
+    """A function that runs conditions of any experiment."""
+
+    @overload
+    def __call__(self, kind: Literal["dilemma"], **condition: Unpack[DilemmaRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Literal["evolution"], **condition: Unpack[EvolutionRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Literal["game"], **condition: Unpack[GameRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Literal["science"], **condition: Unpack[ScienceRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Literal["selfplay"], **condition: Unpack[SelfplayRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Literal["strategies"], **condition: Unpack[StrategiesRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Literal["tournament"], **condition: Unpack[TournamentRun]) -> R_co: ...
+    @overload
+    def __call__(self, kind: Kind, **condition: Any) -> R_co: ...
+
+
+def by_experiment(function: Callable[..., R_co]) -> RunFunction[R_co]:
+    """The same function; type checkers know its parameters by experiment."""
+    return cast(RunFunction[R_co], function)

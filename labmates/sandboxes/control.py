@@ -14,11 +14,12 @@ import secrets
 import signal
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.process import PORTS
 
 _PACKET_BYTES = 64 << 10
@@ -215,8 +216,8 @@ class Control:
             self._answer.set_exception(OSError("it has ended"))
 
 
-@contextlib.contextmanager
-def listening(path: Path) -> Iterator[socket.socket]:
+@contextlib.asynccontextmanager
+async def listening(path: Path) -> AsyncIterator[socket.socket]:
     """Make the socket at `path` for the block, in which one runner connects to it.
 
     Raises
@@ -226,13 +227,20 @@ def listening(path: Path) -> Iterator[socket.socket]:
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         try:
-            listener.bind(str(path))
-            path.chmod(0o777)  # the runner may have another user id; the folders above are private
+            await in_thread(_bind, listener, path)
         except OSError as error:
             raise SandboxError(f"no control socket for a sandbox can be made: {error}") from error
         listener.listen(1)
         listener.setblocking(False)
-        yield listener
+        try:
+            yield listener
+        finally:
+            await in_thread(path.unlink, missing_ok=True)
+
+
+def _bind(listener: socket.socket, path: Path) -> None:
+    listener.bind(str(path))
+    path.chmod(0o777)  # the runner may have another user id; the folders above are private
 
 
 def _ending(answer: dict[str, Any]) -> str:

@@ -207,7 +207,7 @@ class KernelSandbox:
         self._places += 1
         private = await in_thread(self._make_folder, folder / str(self._places))
         folders = Folders(private, await in_thread(self._make_folder, private / "run"), folder / "data")
-        with listening(folders.control) as listener:
+        async with listening(folders.control) as listener:
             enclosure = await self._launcher.launch(folders)
             try:
                 connection = await _accept(listener, enclosure)

@@ -48,8 +48,8 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
     live, path = Live(), socket_of(run_id)
     server = None
     try:
-        _make_private(path.parent)
-        path.unlink(missing_ok=True)
+        await asyncio.to_thread(_make_private, path.parent)
+        await asyncio.to_thread(path.unlink, missing_ok=True)
         server = await asyncio.start_unix_server(live.serve, path, limit=LONGEST_LINE)
     except OSError as error:
         _log.info("the run %s can't be followed: %s", run_id, error)
@@ -59,7 +59,7 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
         await live.close()
         if server is not None:
             server.close()
-            path.unlink(missing_ok=True)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
 def _make_private(folder: Path) -> None:

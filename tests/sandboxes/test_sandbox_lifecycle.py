@@ -87,11 +87,14 @@ class _Enclosure:
 @pytest.mark.parametrize("steps", range(8))
 async def test_a_runner_that_connects_as_opening_is_cancelled_is_let_go(steps: int, tmp_path: Path) -> None:
     path = tmp_path / "control"
-    with (
-        warnings.catch_warnings(record=True) as left_open,
-        listening(path) as listener,
-        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as runner,
-    ):
+    with warnings.catch_warnings(record=True) as left_open:
+        async with listening(path) as listener:
+            await _connect_and_cancel(listener, path, steps)
+    assert [str(one.message) for one in left_open] == []
+
+
+async def _connect_and_cancel(listener: socket.socket, path: Path, steps: int) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as runner:
         warnings.simplefilter("always", ResourceWarning)
         accepting = asyncio.create_task(_accept(listener, cast(Enclosure, _Enclosure())))
         await asyncio.sleep(0.01)
@@ -103,7 +106,6 @@ async def test_a_runner_that_connects_as_opening_is_cancelled_is_let_go(steps: i
             (await accepting).close()
         del accepting
         gc.collect()
-    assert [str(one.message) for one in left_open] == []
 
 
 async def test_closing_a_back_end_ends_an_open_that_is_under_way(data: Path) -> None:

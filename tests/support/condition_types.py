@@ -19,13 +19,14 @@ Made from the models of the conditions by ``python -m tests.support.condition_ty
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NewType, Required, TypedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NewType, Protocol, Required, TypedDict, TypeVar, Unpack, cast, overload
 
 if TYPE_CHECKING:
     from labmates.studies.settings import RunSettings
     from labmates.workflows.approval import Ask
 
+R_co = TypeVar("R_co", covariant=True)
 Kind = NewType("Kind", str)
 """The name of an experiment of another package, whose parameters no type checker knows."""
 
@@ -42,14 +43,36 @@ class RunOptions(TypedDict, total=False):
 '''
 
 
+FUNCTION = '''
+
+class RunFunction(Protocol[R_co]):
+    """A function that runs conditions of any experiment."""
+
+'''
+OVERLOAD = "    @overload\n    def __call__(self, kind: {kind}, **condition: {condition}) -> R_co: ...\n"
+TAIL = '''
+
+def by_experiment(function: Callable[..., R_co]) -> RunFunction[R_co]:
+    """The same function; type checkers know its parameters by experiment."""
+    return cast(RunFunction[R_co], function)
+'''
+
+
 def source() -> str:
     """The module's source code."""
     names = [name for name in EXPERIMENTS.names() if not EXPERIMENTS.package(name)]
-    return HEAD + "".join(_typed_dict(name, EXPERIMENTS.get(name).condition) for name in names)
+    parameters = "".join(_typed_dict(name, EXPERIMENTS.get(name).condition) for name in names)
+    kinds = {f'Literal["{name}"]': f"Unpack[{_class_name(name)}]" for name in names} | {"Kind": "Any"}
+    overloads = "".join(OVERLOAD.format(kind=kind, condition=condition) for kind, condition in kinds.items())
+    return HEAD + parameters + FUNCTION + overloads + TAIL
+
+
+def _class_name(name: str) -> str:
+    return f"{name.capitalize()}Run"
 
 
 def _typed_dict(name: str, condition: type[Condition]) -> str:
-    head = f'\n\nclass {name.capitalize()}Run(RunOptions, total=False):\n    """Parameters of ``{name}``."""\n\n'
+    head = f'\n\nclass {_class_name(name)}(RunOptions, total=False):\n    """Parameters of ``{name}``."""\n\n'
     free = {
         field
         for validator in condition.__pydantic_decorators__.field_validators.values()
