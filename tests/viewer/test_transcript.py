@@ -84,7 +84,7 @@ def test_a_changed_prompt_is_shown_as_a_difference(site: Site) -> None:
     assert '<span class="del">-Be polite.' in page
     assert '<span class="add">+Be rude.' in page
     assert "changed system" in page
-    assert "left out" in page
+    assert "no longer sent" in page
 
 
 def test_agents_stand_side_by_side_in_lanes(site: Site) -> None:
