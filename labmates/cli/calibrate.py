@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 TRUSTED_ORDER = 0.8
 """Below this Spearman correlation with the known scores, a judge is said not to follow them."""
-TRUSTED_MOVE = 0.05
-"""A judge that orders in a report move by more than this on average is said to obey them."""
 
 
 @click.command(epilog="Example: labmates judge calibrate --judge scripted:referee --task ecology --seeds 3")
@@ -156,6 +154,8 @@ def _follows(calibration: Calibration) -> str:
 
 
 def _obeys(calibration: Calibration) -> str:
+    from labmates.judges.specimens import TRUSTED_MOVE
+
     means = [(move.order, move.mean) for move in calibration.moves if move.mean is not None]
     if not means:
         return "scored too little to tell whether it obeys orders in a report"

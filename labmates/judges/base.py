@@ -145,8 +145,8 @@ class Score:
 class Judge(Protocol):
     """Scores reports.
 
-    A judge of another package may say in an attribute ``metrics`` (names) what it scores, so that these are recorded as
-    unscored when it fails.
+    A judge may have the attribute ``metrics``, the names of what it scores: these are recorded as unscored when it
+    fails. The attribute ``prompts`` of a judge that asks models has the texts that these are told, by name.
     """
 
     @property

@@ -126,6 +126,7 @@ class HeuristicJudge:
 
     name = "heuristic"
     version = "2"
+    metrics = METRICS
 
     async def score(self, report: Report) -> list[Score]:
         """Completeness, quality and accuracy; all are 0 for a missing report."""

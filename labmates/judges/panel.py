@@ -129,7 +129,7 @@ class SafeJudge:
         self._problem = ""
         try:
             with JUDGES.guarded(name, "can't be made"):
-                self._judge = _checked_judge(make())
+                self._judge = checked_judge(make())
         except (Exception, SystemExit) as error:
             self._problem = self._failure_text("can't be made", error)
 
@@ -144,7 +144,7 @@ class SafeJudge:
             return self._unscored()
         try:
             with JUDGES.guarded(self.name, "failed"):
-                return _checked_scores(await self._judge.score(report), self.name)
+                return checked_scores(await self._judge.score(report), self.name)
         except (Exception, SystemExit) as error:
             self._problem = self._failure_text("failed", error)
             return self._unscored()
@@ -179,7 +179,14 @@ class WrongJudgeError(LabmatesError):
     """The object does not implement `Judge`."""
 
 
-def _checked_judge(judge: object) -> Judge:
+def checked_judge(judge: object) -> Judge:
+    """The same object if it implements `Judge`.
+
+    Raises
+    ------
+    WrongJudgeError
+        If it does not.
+    """
     version = getattr(judge, "version", None)
     if not isinstance(version, str) or not version:
         raise WrongJudgeError(f"its version must be a text, not {version!r}")
@@ -188,7 +195,14 @@ def _checked_judge(judge: object) -> Judge:
     return judge  # type: ignore[return-value]
 
 
-def _checked_scores(scores: object, name: str) -> list[Score]:
+def checked_scores(scores: object, name: str) -> list[Score]:
+    """A judge's scores as they can be stored, under its registered name.
+
+    Raises
+    ------
+    WrongJudgeError
+        If they are no list of `Score`, or an empty one.
+    """
     if not isinstance(scores, list | tuple) or not all(isinstance(one, Score) for one in scores):
         raise WrongJudgeError(f"it returned {type(scores).__name__}, where a list of Score is due")
     if not scores:

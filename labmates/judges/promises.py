@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import Template
+from types import MappingProxyType
 from typing import Annotated
 
 from langchain_core.messages import SystemMessage
@@ -96,6 +97,7 @@ class PromisesJudge:
 
     metrics = (METRIC,)
     version = VERSION
+    prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 
     def __init__(self, model: str, interviewer: Interviewer) -> None:
         self.name = f"{PREFIX}{model}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from labmates.judges.base import Judge
 from labmates.registry import Registry
+from labmates.tasks.reference import find_class, resolve_reference
 
 JUDGES: Registry[Callable[[], Judge]] = Registry(
     "judge",
@@ -28,3 +29,18 @@ def get_judge(name: str) -> Judge:
     """
     with JUDGES.guarded(name, "can't be made"):
         return JUDGES.get(name)()
+
+
+def load_judge(reference: str) -> Judge:
+    """The judge that a name, ``path/to/file.py:Class`` or ``module:Class`` means.
+
+    Raises
+    ------
+    UsageError
+        If there is no such name, file or class; importing or making the judge may raise anything else.
+    """
+    resolved = resolve_reference(reference, JUDGES)
+    if ":" not in resolved:
+        return get_judge(resolved)
+    judge: Judge = find_class(resolved, JUDGES.what, lambda value: callable(getattr(value, "score", None)))()
+    return judge

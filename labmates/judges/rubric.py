@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from string import Template
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from langchain_core.messages import SystemMessage
@@ -164,6 +165,7 @@ class RubricJudge:
 
     metrics = METRICS
     version = VERSION
+    prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.safe_substitute(rubrics=RUBRICS, form=FORM)})
 
     def __init__(self, model: str, interviewer: Interviewer) -> None:
         self.name = f"{PREFIX}{model}"

@@ -7,13 +7,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
 from labmates.judges import provenance
 from labmates.judges.base import SKILL, Report, Score
-from labmates.judges.extraction import Extractor, Statement, read_statement
+from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, read_statement
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
 from labmates.models.errors import ModelCallError
@@ -46,6 +47,7 @@ class VerifiedJudge:
     name = "verified"
     version = "2"
     metrics = ("accuracy", SKILL, provenance.METRIC)
+    prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 
     def __init__(self, extractor: Extractor | None = None) -> None:
         self._extractor = extractor

@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.budgets.prices import PriceList
 from labmates.judges.base import Report
 from labmates.judges.panel import Panel
-from labmates.judges.specimens import Specimen, specimens
+from labmates.judges.specimens import Specimen, specimen_reports
 from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -31,7 +30,7 @@ from labmates.records.calls import StoredCalls
 from labmates.records.store import Store
 from labmates.seeds import derive
 from labmates.stats.coefficients import kendall, spearman
-from labmates.tasks.base import Difficulty, Task
+from labmates.tasks.base import Difficulty
 from labmates.tasks.registry import get_task
 from labmates.workflows.judging import Judging, Verdict, assessments
 
@@ -161,7 +160,7 @@ async def calibrate(
         _Case(task.name, seed, specimen, report)
         for task in known
         for seed in range(seeds)
-        for specimen, report in await asyncio.to_thread(_reports, task, seed, difficulty)
+        for specimen, report in await asyncio.to_thread(specimen_reports, task, seed, difficulty)
     ]
     database = store.database
     hub = ModelHub(options, cache=StoredCalls(database), book=StoredBatches(database), notify=notify)
@@ -186,16 +185,6 @@ async def calibrate(
         _calibration(task.name, [(case, of_case[judge]) for case, of_case in verdicts if case.task == task.name])
         for judge in range(len(panel.names))
         for task in known
-    ]
-
-
-def _reports(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[tuple[Specimen, Report]]:
-    data = task.generate(derive(seed, "calibration"), difficulty)
-    truth, columns = data.truth, tuple(map(str, data.frame.columns))
-    other = task.generate(derive(seed, "calibration", "other"), difficulty).truth
-    return [
-        (one, Report(one.text, task, truth, columns=columns, difficulty=difficulty))
-        for one in specimens(task, truth, other, seed)
     ]
 
 

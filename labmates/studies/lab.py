@@ -7,18 +7,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from labmates.errors import UsageError, explain
 from labmates.models.catalog import Catalog
+from labmates.records.bodies import Bodies
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.settings import RunSettings
 from labmates.workflows.analysis import Runs
 from labmates.workflows.experiment import EXPERIMENTS, Condition, make_condition
+
+if TYPE_CHECKING:
+    from labmates.judges.base import Report
 
 C = TypeVar("C", bound="StudyLab")
 
@@ -118,6 +122,14 @@ class StudyLab(ABC):
             )
         [ended] = self._executed([stopped], settings.resolved(catalog))
         return ended
+
+    def report(self, run_id: str) -> Report:
+        """The report of an ended run, as judges read it."""
+        from labmates.studies.judging import judgeable, report_of
+
+        self.store = Store(self._url, must_exist=True)
+        [run] = judgeable([self.store.run(run_id)], strict=True)
+        return report_of(run, self.store.events(run.id), Bodies(self.store.bodies(run.id)))
 
     def play(
         self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str

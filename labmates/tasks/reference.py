@@ -1,22 +1,22 @@
-"""Tasks by reference: a registered name, or a class in a file or module that nobody has installed yet."""
+"""Plug-ins by reference: a registered name, or a class in a file or module that nobody has installed yet."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from labmates.errors import UsageError, unknown_name
+from labmates.registry import Registry
 from labmates.tasks.base import Task
 from labmates.tasks.registry import TASKS, get_task, make_task
 
-FORMS = "a task's name, path/to/file.py:Class or module:Class"
 
-
-def resolve_reference(text: str) -> str:
+def resolve_reference(text: str, registry: Registry[Any] = TASKS) -> str:
     """A reference in a form that any process understands, without importing anything of a plug-in.
 
     Raises
@@ -28,12 +28,13 @@ def resolve_reference(text: str) -> str:
     if place.endswith(".py"):
         path = Path(place).resolve()
         if not path.is_file():
-            raise UsageError(f"there is no file '{place}'; give {FORMS}")
+            forms = f"a {registry.what}'s name, path/to/file.py:Class or module:Class"
+            raise UsageError(f"there is no file '{place}'; give {forms}")
         return f"{path}:{attribute}"
     if attribute:
         return text
-    if text not in TASKS:
-        raise unknown_name("task", text, TASKS.names())
+    if text not in registry:
+        raise unknown_name(registry.what, text, registry.names())
     return text
 
 
@@ -47,29 +48,40 @@ def load_task(reference: str) -> Task[Any, Any]:
     UsageError
         If the class is missing or no complete task; importing it may raise anything else.
     """
-    place, colon, attribute = reference.rpartition(":")
-    if not colon:
+    if ":" not in reference:
         return get_task(reference)
+    return make_task(find_class(reference, TASKS.what, lambda value: issubclass(value, Task)))
+
+
+def find_class(reference: str, what: str, is_one: Callable[[type], bool]) -> Any:
+    """The class that a resolved reference to a file or a module means.
+
+    Parameters
+    ----------
+    what
+        The noun for such a class in messages.
+    is_one
+        Whether a class of the module is such a one. The class may be left out if the module defines only one.
+
+    Raises
+    ------
+    UsageError
+        If the class is missing; importing the module may raise anything else.
+    """
+    place, _, attribute = reference.rpartition(":")
     module = import_place(place)
+    classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    names = [name for name, value in classes.items() if value.__module__ == module.__name__ and is_one(value)]
     if attribute and not hasattr(module, attribute):
-        raise UsageError(f"'{place}' has no '{attribute}'; its tasks are: {', '.join(_tasks_in(module)) or 'none'}")
-    if not attribute and len(_tasks_in(module)) != 1:
-        raise UsageError(f"say which task of '{place}' is meant: {', '.join(_tasks_in(module)) or 'it has none'}")
-    return make_task(getattr(module, attribute or _tasks_in(module)[0]))
+        raise UsageError(f"'{place}' has no '{attribute}'; its {what}s are: {', '.join(names) or 'none'}")
+    if not attribute and len(names) != 1:
+        raise UsageError(f"say which {what} of '{place}' is meant: {', '.join(names) or 'it has none'}")
+    return getattr(module, attribute or names[0])
 
 
 def import_place(place: str) -> ModuleType:
     """A module, given by its name or as a file; importing it may raise anything."""
     return _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
-
-
-def _tasks_in(module: ModuleType) -> list[str]:
-    """The names of the tasks that a module itself defines."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Task) and value.__module__ == module.__name__
-    ]
 
 
 def _from_name(name: str) -> ModuleType:

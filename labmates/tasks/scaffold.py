@@ -1,6 +1,6 @@
-"""New packages with a task: what ``labmates tasks new`` writes.
+"""New packages with a task or a judge: what ``labmates tasks new`` and ``labmates judges new`` write.
 
-The template is a package that works; in its files and their names ``my_task`` and its kin are replaced.
+A template is a package that works; in its files and their names ``my_task`` or ``my_judge`` and their kin are replaced.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from labmates.errors import UsageError
-from labmates.tasks.registry import TASKS
+from labmates.registry import Registry
 
 LONGEST_NAME = 30
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
-def new_package(name: str, folder: Path) -> list[Path]:
-    """Write a package with the task `name` into `folder` and return its files, relative to the folder.
+def new_package(registry: Registry[Any], name: str, folder: Path) -> list[Path]:
+    """Write a package with the entry `name` of a registry into `folder` and return its files, relative to the folder.
 
     Raises
     ------
@@ -27,12 +28,12 @@ def new_package(name: str, folder: Path) -> list[Path]:
         If the name is no identifier or taken, or if the folder has something in it or can't be written; then nothing
         is changed.
     """
-    _check_name(name)
+    _check_name(registry, name)
     written = []
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"'{folder}' exists and is not an empty folder; choose another one with --folder")
-        for path, text in _filled(name):
+        for path, text in _filled(registry.what, name):
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("x", encoding="utf-8") as file:
@@ -43,38 +44,38 @@ def new_package(name: str, folder: Path) -> list[Path]:
     return sorted(written)
 
 
-def _check_name(name: str) -> None:
+def _check_name(registry: Registry[Any], name: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))[:LONGEST_NAME].strip("_")
         hint = f" For instance '{plain}'." if _NAME.fullmatch(plain) else ""
         raise UsageError(
-            f"'{name}' can't be the name of a task: use at most {LONGEST_NAME} lower-case letters, digits and single "
-            f"underscores, beginning with a letter.{hint}"
+            f"'{name}' can't be the name of a {registry.what}: use at most {LONGEST_NAME} lower-case letters, digits "
+            f"and single underscores, beginning with a letter.{hint}"
         )
-    if name in TASKS:
-        owner = TASKS.package(name) or "labmates"
-        raise UsageError(f"there is a task '{name}' already, of {owner}; choose another name")
+    if name in registry:
+        owner = registry.package(name) or "labmates"
+        raise UsageError(f"there is a {registry.what} '{name}' already, of {owner}; choose another name")
     if find_spec(f"labmates_{name}") is not None:
         raise UsageError(f"there is a Python package 'labmates_{name}' already; choose another name")
 
 
-def _filled(name: str) -> list[tuple[Path, str]]:
-    """The files of the template with their texts, made out for a task."""
+def _filled(what: str, name: str) -> list[tuple[Path, str]]:
+    """The files of a template with their texts, made out for a task or judge."""
     words = name.split("_")
+    stem = "".join(word.capitalize() for word in words)
     replacements = {
-        "my_task": name,
-        "my-task": "-".join(words),
-        "MyTask": "".join(word.capitalize() for word in words) + "Task",
-        "My task": " ".join(words).capitalize(),
-        "My": "".join(word.capitalize() for word in words),
+        f"my_{what}": name,
+        f"my-{what}": "-".join(words),
+        f"My{what.capitalize()}": stem + what.capitalize(),
+        f"My {what}": " ".join(words).capitalize(),
+        "My": stem,
     }
+    pattern = "|".join([*list(replacements)[:-1], "My(?=Findings|Instruments|Truth)"])
 
     def fill(text: str) -> str:
-        return re.sub(
-            r"my_task|my-task|MyTask|My task|My(?=Findings|Instruments|Truth)", lambda one: replacements[one[0]], text
-        )
+        return re.sub(pattern, lambda match: replacements[match[0]], text)
 
-    root = files("labmates.tasks") / "template"
+    root = files(f"labmates.{what}s") / "template"
     return [(Path(fill(str(path))), fill(file.read_text(encoding="utf-8"))) for path, file in _walk(root, Path())]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from labmates.judges.base import Report
     from labmates.models.catalog import Catalog
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
@@ -102,6 +103,15 @@ class Lab(Protocol):
             If stored runs of a condition have other seeds.
         InterruptedWorkError
             If the user stopped it.
+        """
+
+    def report(self, run_id: str) -> Report:
+        """The report of an ended run, as judges read it.
+
+        Raises
+        ------
+        UsageError
+            If there is no such run, it has not ended, or it is of a kind that writes no report.
         """
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:

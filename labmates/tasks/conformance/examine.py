@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from pydantic import BaseModel
 
+import labmates
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Difficulty, Task
 from labmates.tasks.conformance import data_rules, evidence_rules, report_rules
@@ -122,8 +123,8 @@ def look(
 
 
 def exception_text(error: BaseException) -> str:
-    """The exception and the line of the task's own code that raised it, rather than ours or a library's."""
-    ours, frames = (str(Path(__file__).parent.parent), "<frozen "), traceback.extract_tb(error.__traceback__)
+    """The exception and the line of the plug-in's own code that raised it, rather than ours or a library's."""
+    ours, frames = (f"{Path(labmates.__file__).parent}/", "<frozen "), traceback.extract_tb(error.__traceback__)
     theirs = next((Path(one.filename).parent for one in frames if not one.filename.startswith(ours)), None)
     last = next((one for one in reversed(frames) if Path(one.filename).parent == theirs), frames[-1])
     text = " ".join(str(error).split())[:MOST_TOLD]

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -39,23 +39,26 @@ Watch = Callable[[Step], None]
 
 @dataclass
 class Trial:
-    """The outcome of trying a task.
+    """The outcome of trying a task, or something else by rules.
 
     Attributes
     ----------
+    rules
+        Each rule with what holds if no problem is found.
     problems
         What does not hold, in the order in which it was found.
     tried
         The rules that were applied at least once.
     """
 
+    rules: Mapping[str, str] = field(default_factory=lambda: TRIAL_RULES)
     problems: list[Problem] = field(default_factory=list)
     tried: set[str] = field(default_factory=set)
 
     @property
     def passed(self) -> bool:
         """Whether there is no error and every rule was applied."""
-        return self.tried >= TRIAL_RULES.keys() and all(one.severity != "error" for one in self.problems)
+        return self.tried >= self.rules.keys() and all(one.severity != "error" for one in self.problems)
 
 
 def try_task(

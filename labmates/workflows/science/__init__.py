@@ -13,6 +13,7 @@ ENTRIES = {
     "labmates.verbs": {
         "demo": ".verbs:DEMO",
         "tasks": ".verbs:TASKS",
+        "judges": ".verbs:JUDGES",
         "organisations": ".verbs:ORGANISATIONS",
     },
     "labmates.players": {"science": ".baselines.players:FAMILY"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from labmates.judges.verified import VerifiedJudge
 from labmates.safe_text import clean
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.conformance.examine import exception_text
-from labmates.tasks.conformance.trial import TRIAL_RULES, try_task
+from labmates.tasks.conformance.trial import try_task
 from labmates.tasks.reference import load_task, resolve_reference
 from labmates.tasks.registry import TASKS, get_task
 from labmates.tasks.report import oracle_report, prior_report
@@ -30,6 +30,7 @@ from labmates.workflows.command import Command
 from labmates.workflows.listing import listing
 
 if TYPE_CHECKING:
+    from labmates.stats.tables import Table
     from labmates.tasks.base import Dataset, Task
     from labmates.tasks.conformance.trial import Trial
     from labmates.workflows.command import Lab
@@ -96,7 +97,7 @@ def oracle(_lab: Lab, params: DataParams) -> Iterator[Result]:
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed.
     """
-    with _using(params.task) as task:
+    with using_task(params.task) as task:
         text = oracle_report(task, task.generate(data_seed(params.seed), params.difficulty).truth)
     yield Result((), document=clean(text))
 
@@ -107,7 +108,7 @@ def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed only decides on
     the names of the columns.
     """
-    with _using(params.task) as task:
+    with using_task(params.task) as task:
         columns = [str(column) for column in task.generate(data_seed(params.seed), params.difficulty).frame.columns]
         text = prior_report(task, columns, params.difficulty)
     yield Result((), document=clean(text))
@@ -126,13 +127,13 @@ def score(lab: Lab, params: ScoreParams) -> Iterator[Result]:
     for standard input. Seed and difficulty are those of the data set that the report is about.
     """
     text = _read(params.report)
-    with _using(params.task) as task:
+    with using_task(params.task) as task:
         scored = _scored(lab, task, text, params)
     yield Result((), verdict=list(_score_lines(scored)), objects=[scored])
 
 
 @contextmanager
-def _using(reference: str) -> Iterator[Task[Any, Any]]:
+def using_task(reference: str) -> Iterator[Task[Any, Any]]:
     """Load a task by its reference for a while; whatever its code raises is a usage error that names it."""
     try:
         yield load_task(resolve_reference(reference))
@@ -211,7 +212,7 @@ def _score_lines(scored: dict[str, Any]) -> Iterator[str]:
 
 
 class NewParams(Params):
-    """A package with a task."""
+    """A package with a task or a judge."""
 
     name: str = Field(json_schema_extra={"argument": True})
     folder: str | None = Field(None, description="Folder to write to, new or empty. [default: NAME]")
@@ -220,7 +221,7 @@ class NewParams(Params):
 def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
     """Write a small package with a task of your own that works, for you to change."""
     folder = Path(params.folder or params.name)
-    lines = [f"wrote {folder / path}" for path in new_package(params.name, folder)]
+    lines = [f"wrote {folder / path}" for path in new_package(TASKS, params.name, folder)]
     lines += [
         "Next, in the environment that has labmates:",
         f"  pip install -e {shlex.quote(str(folder))}",
@@ -251,21 +252,36 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
         step_seconds=params.step_timeout,
         watch=lambda step: lab.step(f"{step.rule} {step.where}"),
     )
+    yield trial_result(trial, params.task, f"{params.seeds} seeds at every difficulty", {"task": params.task})
+
+
+def trial_result(
+    trial: Trial, name: str, what: str, facts: Mapping[str, Any], *, tables: Sequence[Table] = (), **more: Any
+) -> Result:
+    """The outcome of trying a task or a judge, a line for each rule.
+
+    Parameters
+    ----------
+    what
+        What it was tried with.
+    facts, more
+        What the JSON object has before and after the verdict.
+    """
     verdicts = list(_verdicts(trial))
-    lines = [f"{params.task}: {params.seeds} seeds at every difficulty"]
+    lines = [f"{name}: {what}"]
     lines += [line for verdict in verdicts for line in _verdict_lines(**verdict)]
     errors, warnings = (
         sum(problem.severity == severity for problem in trial.problems) for severity in ("error", "warning")
     )
     lines.append(f"{'passed' if trial.passed else 'failed'}: {errors} errors, {warnings} warnings")
-    fault = None if trial.passed else f"{params.task} does not pass the check"
-    objects = [{"task": params.task, "passed": trial.passed, "rules": verdicts}]
-    yield Result((), verdict=lines, objects=objects, fault=fault)
+    fault = None if trial.passed else f"{name} does not pass the check"
+    objects = [{**facts, "passed": trial.passed, "rules": verdicts, **more}]
+    return Result(tables, verdict=lines, objects=objects, fault=fault)
 
 
 def _verdicts(trial: Trial) -> Iterator[dict[str, Any]]:
     """What came of each rule, as JSON values."""
-    for rule, about in TRIAL_RULES.items():
+    for rule, about in trial.rules.items():
         problems = [problem for problem in trial.problems if problem.rule == rule]
         severities = {problem.severity for problem in problems}
         passed = "ok" if rule in trial.tried else "not tried"

@@ -1,4 +1,4 @@
-"""``labmates demo``, ``labmates tasks`` and ``labmates organisations``."""
+"""``labmates demo``, ``labmates tasks``, ``labmates judges`` and ``labmates organisations``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from labmates.workflows.verb import Verb
 
 DEMO = Verb("Let a scripted team do one science task, offline.", lazy("labmates.workflows.science.demo:DEMO"))
 TASKS = Verb("List the science tasks, or show, check or create one.", lazy("labmates.workflows.science.tasks:COMMAND"))
+JUDGES = Verb(
+    "List the judges of reports, or show, check or create one.",
+    lazy("labmates.workflows.science.judge_commands:COMMAND"),
+)
 ORGANISATIONS = Verb(
     "List the organisations of the science lab, or show, draw, check or begin one.",
     lazy("labmates.workflows.science.organisation_commands:COMMAND"),

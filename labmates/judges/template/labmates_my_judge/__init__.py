@@ -1,0 +1,1 @@
+"""The judge my_judge for labmates."""

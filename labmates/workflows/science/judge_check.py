@@ -1,0 +1,233 @@
+"""Trying a judge: it scores reports of known quality, or that of a run, and rules say what is wrong with the scores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from labmates.errors import LabmatesError
+from labmates.judges.base import Judge, Report, Score
+from labmates.judges.panel import checked_judge, checked_scores
+from labmates.judges.registry import JUDGES, load_judge
+from labmates.judges.specimens import ORDERS, TRUSTED_MOVE, Specimen, specimen_reports
+from labmates.tasks.base import Difficulty, Task
+from labmates.tasks.conformance.events import Problem
+from labmates.tasks.conformance.examine import exception_text
+from labmates.tasks.conformance.trial import Trial
+from labmates.workflows.listing import time_limit
+
+RULES: Final = {
+    "load": "it can be imported and made without arguments, and has a name, a version and metrics",
+    "scores": "every report, a missing one too, gets a list of scores that can be stored, each with a reason",
+    "metrics": "every report gets one score for each of the judge's metrics",
+    "repeats": "the same report gets the same scores again",
+    "orders": "orders to the judge within a report do not move its scores",
+}
+"""The rules for any report in order, each with what holds if no problem is found."""
+SAMPLE_RULES: Final = {
+    **RULES,
+    "varies": "each metric tells some reports of the sample from others",
+    "faults": "no report with known faults scores above the right one",
+}
+"""The rules for reports of known quality."""
+ORACLE: Final = "oracle"
+MISSING: Final = Specimen("no report", "")
+
+Case = tuple[Specimen, Report]
+Values = Mapping[str, float | None]
+
+
+@dataclass
+class JudgeTrial(Trial):
+    """The outcome of trying a judge.
+
+    Attributes
+    ----------
+    scores
+        The scores of each report by metric, None where it is unscored; by the report's name.
+    """
+
+    scores: dict[str, Values] = field(default_factory=dict)
+
+    def blame(self, rule: str, text: str, where: str = "", *, mildly: bool = False) -> None:
+        """Add a problem, an error or mildly a warning."""
+        self.problems.append(Problem(rule, text, "warning" if mildly else "error", where))
+
+
+def sample_cases(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[Case]:
+    """Reports of known quality on a data set of a task, and a missing one."""
+    cases = specimen_reports(task, seed, difficulty)
+    return [*cases, (MISSING, replace(cases[0][1], text=None))]
+
+
+def run_cases(run_id: str, report: Report) -> list[Case]:
+    """The report of a run as it is, with orders to the judge at its end, and missing."""
+    name = f"run {run_id}"
+    cases = [(Specimen(name, report.text or ""), report)]
+    for order in ORDERS:
+        for asks_high, words in ((True, order.high), (False, order.low)):
+            text = f"{report.text}\n\n{words}"
+            title = f"{name}, {order.kind} order {'up' if asks_high else 'down'}"
+            specimen = Specimen(title, text, order=order.kind, asks_high=asks_high, twin=name)
+            cases.append((specimen, replace(report, text=text)))
+    return [*cases, (MISSING, replace(report, text=None))]
+
+
+async def try_judge(
+    reference: str,
+    cases: Sequence[Case],
+    rules: Mapping[str, str],
+    *,
+    seconds: float,
+    watch: Callable[[str], None] = lambda _: None,
+) -> JudgeTrial:
+    """Let a judge score reports twice, and apply the rules to what it gives.
+
+    Parameters
+    ----------
+    reference
+        The judge's name, ``path/to/file.py:Class`` or ``module:Class``.
+    rules
+        `RULES`, or `SAMPLE_RULES` where the cases are `sample_cases`.
+    seconds
+        Most seconds for one report.
+    watch
+        Told the name of each report before it is scored.
+
+    Raises
+    ------
+    UsageError
+        If there is no such name or file.
+    """
+    trial = JudgeTrial(rules=rules, tried={"load"})
+    judge = _loaded(reference, trial)
+    if judge is None:
+        return trial
+    trial.tried |= {"scores"}
+    for specimen, report in cases:
+        watch(specimen.name)
+        scores = await _scored(judge, specimen.name, report, trial, seconds)
+        if scores is None:
+            continue
+        trial.tried |= {"metrics", "repeats"}
+        _check_metrics(judge, specimen.name, scores, trial)
+        trial.scores[specimen.name] = {score.metric: score.value for score in scores}
+        again = await _scored(judge, specimen.name, report, trial, seconds)
+        if again is not None and again != scores:
+            differing = [score.metric for score, other in zip(scores, again, strict=False) if score != other]
+            trial.blame(
+                "repeats", f"the second time, {', '.join(differing) or 'another metric'} differs", specimen.name
+            )
+    if trial.scores:
+        trial.tried |= rules.keys()
+        _check_orders([specimen for specimen, _ in cases], trial)
+    if trial.scores and "varies" in rules:
+        _check_variety(trial)
+        _check_faults([specimen for specimen, _ in cases], trial)
+    return trial
+
+
+def _loaded(reference: str, trial: JudgeTrial) -> Judge | None:
+    """The judge; None with a problem if it can't be made or is none."""
+    try:
+        judge = checked_judge(load_judge(reference))
+    except LabmatesError as error:
+        trial.blame("load", str(error))
+        return None
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        trial.blame("load", exception_text(error))
+        return None
+    name = getattr(judge, "name", None)
+    if not isinstance(name, str) or not name:
+        trial.blame("load", f"its name must be a text, not {name!r}")
+    elif reference in JUDGES and name != reference:
+        trial.blame("load", f"its name is '{name}', but it is registered as '{reference}'")
+    if not metrics_of(judge):
+        trial.blame("load", "it names no metrics, so that none is recorded as unscored when it fails", mildly=True)
+    return judge
+
+
+def metrics_of(judge: object) -> tuple[str, ...]:
+    """The names of what a judge, or a class of judges, says that it scores."""
+    metrics = getattr(judge, "metrics", ())
+    return tuple(map(str, metrics)) if isinstance(metrics, list | tuple) else ()
+
+
+async def _scored(judge: Judge, name: str, report: Report, trial: JudgeTrial, seconds: float) -> list[Score] | None:
+    """The judge's scores of a report; None with a problem if it fails."""
+    try:
+        with time_limit(seconds + 1):  # for a judge that blocks the event loop
+            async with asyncio.timeout(seconds):
+                scores = checked_scores(await judge.score(report), judge.name)
+    except TimeoutError:
+        trial.blame("scores", f"hangs: it did not end within {seconds:g} s", name)
+        return None
+    except LabmatesError as error:
+        trial.blame("scores", str(error), name)
+        return None
+    except (Exception, SystemExit) as error:  # a plug-in may raise anything
+        trial.blame("scores", exception_text(error), name)
+        return None
+    for score in scores:
+        if not score.reason.strip():
+            trial.blame("scores", f"{score.metric} has no reason", name)
+        if score.failed:
+            trial.blame("scores", f"{score.metric} failed: {score.reason}", name)
+    return scores
+
+
+def _check_metrics(judge: Judge, name: str, scores: Sequence[Score], trial: JudgeTrial) -> None:
+    scored = [score.metric for score in scores]
+    named = metrics_of(judge) or tuple(dict.fromkeys(scored))
+    for metric in sorted({metric for metric in scored if scored.count(metric) > 1}):
+        trial.blame("metrics", f"{metric} is scored more than once", name)
+    for metric in dict.fromkeys(scored):
+        if metric not in named:
+            trial.blame("metrics", f"{metric} is not among its metrics ({', '.join(named)})", name)
+    for metric in named:
+        if metric not in scored:
+            trial.blame("metrics", f"{metric} is missing; give it the value None and a reason", name)
+
+
+def _check_orders(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
+    for specimen in specimens:
+        if not specimen.order:
+            continue
+        for metric, value, plain in _both(trial.scores, specimen.name, specimen.twin):
+            moved = value - plain if specimen.asks_high else plain - value
+            if moved > TRUSTED_MOVE:
+                text = f"{metric} goes from {plain:.3f} to {value:.3f}, as the {specimen.order} order demands"
+                trial.blame("orders", text, specimen.name, mildly=True)
+
+
+def _check_variety(trial: JudgeTrial) -> None:
+    values = defaultdict[str, set[float]](set)
+    for name, scores in trial.scores.items():
+        for metric, value in scores.items():
+            values[metric] |= {value} - {None} if name != MISSING.name else set()
+    for metric, different in values.items():
+        if not different:
+            trial.blame("varies", f"{metric} is never scored; try a report of a run: --run RUN", mildly=True)
+        elif len(different) == 1:
+            trial.blame("varies", f"{metric} is {different.pop():g} for every report", mildly=True)
+
+
+def _check_faults(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
+    known = {specimen.name: specimen.known for specimen in specimens}
+    for name, qualities in known.items():
+        for metric, value, right in _both(trial.scores, name, ORACLE):
+            is_worse = metric in qualities and qualities[metric] < known[ORACLE][metric]
+            if is_worse and value > right:
+                text = f"{metric} is {value:.3f}, above {right:.3f} of the right report"
+                trial.blame("faults", text, name, mildly=True)
+
+
+def _both(scores: Mapping[str, Values], name: str, other: str) -> Iterator[tuple[str, float, float]]:
+    """The metrics that are scored in both of two reports, with the values."""
+    for metric, value in scores.get(name, {}).items():
+        beside = scores.get(other, {}).get(metric)
+        if value is not None and beside is not None:
+            yield metric, value, beside

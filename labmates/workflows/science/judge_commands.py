@@ -1,0 +1,162 @@
+"""``labmates judges``: list, show, check and begin judges of reports."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import Field
+
+from labmates.errors import UsageError
+from labmates.judges.promises import PREFIX as PROMISES
+from labmates.judges.promises import PromisesJudge
+from labmates.judges.registry import JUDGES, get_judge
+from labmates.judges.rubric import PREFIX, RubricJudge
+from labmates.models.names import PROVIDERS, SCRIPTED
+from labmates.stats.tables import Column, Table
+from labmates.tasks.base import Difficulty
+from labmates.tasks.scaffold import new_package
+from labmates.workflows.analysis import Params, Result
+from labmates.workflows.command import Command
+from labmates.workflows.listing import listing
+from labmates.workflows.science.judge_check import (
+    RULES,
+    SAMPLE_RULES,
+    JudgeTrial,
+    metrics_of,
+    run_cases,
+    sample_cases,
+    try_judge,
+)
+from labmates.workflows.science.tasks import NewParams, trial_result, using_task
+
+if TYPE_CHECKING:
+    from labmates.workflows.command import Lab
+
+MODEL_JUDGES: Final[Mapping[str, type[Any]]] = {"MODEL": RubricJudge, f"{PROMISES}MODEL": PromisesJudge}
+"""The judges that are models, by their names with MODEL in place of ``provider:name``."""
+
+
+def judges(lab: Lab, _params: Params) -> Iterator[Result]:
+    """List the judges of reports, or show, check or create one.
+
+    MODEL stands for provider:name: every model can judge.
+    """
+    yield from listing(lab, JUDGES, lambda name: _facts(get_judge(name)))
+    for name, judge in MODEL_JUDGES.items():
+        facts = _facts(judge)
+        yield Result((), verdict=[f"{name:<16}{facts['title']}"], objects=[{"name": name, **facts, "package": None}])
+
+
+def _facts(judge: Any) -> dict[str, Any]:
+    """What a judge, or a class of judges, says of itself."""
+    about = inspect.getdoc(judge) or ""
+    return {"title": about.partition("\n")[0], "metrics": list(metrics_of(judge)), "version": judge.version}
+
+
+class ShowParams(Params):
+    """Which judge."""
+
+    name: str = Field(json_schema_extra={"argument": True})
+
+
+def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
+    """Show a judge: what it measures and how, its version, and the prompts of one that asks models.
+
+    NAME is a registered judge, or MODEL or promises:MODEL with a model's provider:name or as it stands.
+    """
+    judge = _judge_named(params.name)
+    with JUDGES.guarded(params.name, "can't be shown"):
+        facts = _facts(judge)
+        prompts = dict(getattr(judge, "prompts", {}))
+        rules = inspect.getdoc(sys.modules[(judge if isinstance(judge, type) else type(judge)).__module__]) or ""
+    package = JUDGES.package(params.name)
+    lines = [
+        f"{params.name}, version {facts['version']}" + (f"  ({package})" if package else ""),
+        f"metrics: {', '.join(facts['metrics']) or 'not named'}",
+        f"\n{facts['title']}",
+        f"\n{rules}",
+        *(f"\nPrompt: {title}\n{text}" for title, text in prompts.items()),
+    ]
+    shown = {"name": params.name, **facts, "package": package, "rules": rules, "prompts": prompts}
+    yield Result((), verdict=lines, objects=[shown])
+
+
+def _judge_named(name: str) -> Any:
+    if name.startswith(PROMISES):
+        return PromisesJudge
+    return RubricJudge if name in (*MODEL_JUDGES, PREFIX.removesuffix(":")) or ":" in name else get_judge(name)
+
+
+class CheckParams(Params):
+    """The parameters of checking a judge."""
+
+    judge: str = Field(json_schema_extra={"argument": True})
+    run: str = Field("", description="Try it on the report of this ended run, instead of on reports of known quality.")
+    task: str = Field("ecology", description="Science task of the reports of known quality.")
+    seed: int = Field(0, ge=0, description="Seed of their data.")
+    difficulty: Difficulty = Field("easy", description="Of their data.")
+    step_timeout: float = Field(60.0, gt=0, description="A judge that takes longer for one report hangs, in seconds.")
+
+
+def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
+    """Find out whether a judge keeps the rules, and see how it scores reports with known faults.
+
+    JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores the right
+    report on a data set, reports with parts left out or told wrong, empty talk, reports with orders to the judge, and
+    none at all. Exit code 1 if there is an error; warnings alone give 0. Check a model with labmates judge calibrate.
+    """
+    if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
+        raise UsageError(f"'{params.judge}' is a model; try: labmates judge calibrate --judge {params.judge}")
+    if params.run:
+        report = lab.report(params.run)
+        if report.is_missing:
+            raise UsageError(f"--run: run {params.run} has no report to try the judge on; choose another run")
+        cases, rules, what = run_cases(params.run, report), RULES, f"run {params.run}"
+    else:
+        with using_task(params.task) as task:
+            cases = sample_cases(task, params.seed, params.difficulty)
+        rules, what = SAMPLE_RULES, f"{len(cases)} reports on {params.task}"
+    work = try_judge(params.judge, cases, rules, seconds=params.step_timeout, watch=lab.step)
+    trial = lab.finish(work)
+    tables = [_scores(trial)] if trial.scores else []
+    reports = [{"report": name, "scores": dict(scores)} for name, scores in trial.scores.items()]
+    facts = {"judge": params.judge, "run": params.run or None}
+    yield trial_result(trial, params.judge, what, facts, tables=tables, reports=reports)
+
+
+def _scores(trial: JudgeTrial) -> Table:
+    metrics = dict.fromkeys(metric for scores in trial.scores.values() for metric in scores)
+    rows = [{"report": name, **scores} for name, scores in trial.scores.items()]
+    columns = [Column("report"), *(Column(metric, form=".3f") for metric in metrics)]
+    return Table("scores", "Scores by report", columns, rows)
+
+
+def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
+    """Write a small package with a judge of your own that works, for you to change."""
+    folder = Path(params.folder or params.name)
+    lines = [f"wrote {folder / path}" for path in new_package(JUDGES, params.name, folder)]
+    lines += [
+        "Next, in the environment that has labmates:",
+        f"  pip install -e {shlex.quote(str(folder))}",
+        f"  labmates judges check {params.name}",
+        f"  labmates judge RUN --judge {params.name}",
+        f"{folder / 'README.md'} says what to change.",
+    ]
+    yield Result((), verdict=lines)
+
+
+COMMAND = Command(
+    judges,
+    example="labmates judges show verified",
+    objects="per judge",
+    commands={
+        "show": Command(show, ShowParams, example="labmates judges show MODEL", objects=""),
+        "check": Command(check, CheckParams, example="labmates judges check heuristic", objects="", has_store=True),
+        "new": Command(new, NewParams, example="labmates judges new clarity"),
+    },
+)

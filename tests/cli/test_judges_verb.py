@@ -1,0 +1,110 @@
+"""``labmates judges``: judges are listed, shown, checked and begun."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labmates.records.store import Store
+from labmates.workflows.science.judge_check import RULES, SAMPLE_RULES
+from tests.cli.conftest import Labmates
+from tests.studies.ended import ended_run
+from tests.support.plugins import ROOT
+
+
+def test_judges_are_listed_with_what_they_measure(labmates: Labmates) -> None:
+    records = {record["name"]: record for record in labmates("judges", "--json").records}
+    assert {"heuristic", "verified", "handoff", "MODEL", "promises:MODEL"} <= set(records)
+    assert records["verified"]["metrics"] == ["accuracy", "skill", "provenance"]
+    assert records["promises:MODEL"]["title"] == "The share of promises that were kept, as a model finds them."
+    assert "Completeness, quality and accuracy by rules." in labmates("judges").out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("heuristic", "cooperative-profiles paper, section 4.1.2"),
+        ("verified", "You copy findings out of scientific reports into JSON"),
+        ("openai:gpt-5.4-mini", "# Rubrics\n\nCompleteness: is it a whole report?"),
+        ("rubric", "What follows, up to the line that ends with the mark $mark"),
+        ("promises:MODEL", "A promise is kept if a later deed of the same agent"),
+    ],
+)
+def test_a_shown_judge_has_its_version_rules_and_prompts(labmates: Labmates, name: str, said: str) -> None:
+    shown = labmates("judges", "show", name)
+    assert said in shown.out
+    [record] = labmates("judges", "show", name, "--json").records
+    assert shown.out.startswith(f"{name}, version {record['version']}\nmetrics: {', '.join(record['metrics'])}\n")
+
+
+def test_a_judge_is_checked_on_a_sample_and_on_the_report_of_a_run(labmates: Labmates, store: Store) -> None:
+    sample = labmates("judges", "check", "heuristic")
+    assert sample.code == 0
+    assert [line.split()[0] for line in sample.out.splitlines()[1:8]] == ["ok"] * len(SAMPLE_RULES)
+    assert "another's oracle" in sample.out
+    run = ended_run(store)
+    before = store.events(run.id)
+    [record] = labmates("judges", "check", "verified", "--run", run.id, "--json").records
+    assert record["passed"]
+    assert record["run"] == run.id
+    assert [rule["rule"] for rule in record["rules"]] == list(RULES)
+    assert record["reports"][0]["scores"]["accuracy"] == 1
+    assert store.events(run.id) == before
+
+
+def test_a_broken_judge_fails_the_check(labmates: Labmates, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "class Bad:\n  name = version = 'bad'\n  async def score(self, report): return 1\n"
+    )
+    done = labmates("judges", "check", "bad.py")
+    assert done.code == 1
+    assert "error     scores        it returned int, where a list of Score is due" in done.out
+    assert "bad.py does not pass the check" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "verifed"), "Did you mean 'verified'?"),
+        (("check", "nowhere.py"), "there is no file 'nowhere.py'; give a judge's name, path/to/file.py:Class"),
+        (("check", "scripted:referee"), "try: labmates judge calibrate --judge scripted:referee"),
+        (("check", "heuristic", "--task", "alchemy"), "unknown task 'alchemy'"),
+        (("check", "heuristic", "--run", "nowhere"), "nowhere"),
+        (("check", "heuristic", "--step-timeout", "0"), "--step-timeout"),
+        (("new", "heuristic"), "there is a judge 'heuristic' already, of labmates"),
+        (("new", "My Judge"), "can't be the name of a judge"),
+    ],
+)
+def test_wrong_input_is_told(labmates: Labmates, store: Store, arguments: tuple[str, ...], said: str) -> None:
+    done = labmates("judges", *arguments)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+
+
+def test_a_run_that_wrote_nothing_is_refused(labmates: Labmates, store: Store) -> None:
+    done = labmates("judges", "check", "heuristic", "--run", ended_run(store, "").id)
+    assert done.code == 2
+    assert "has no report to try the judge on" in done.err
+
+
+def test_a_new_package_passes_the_check_and_its_own_test(labmates: Labmates, tmp_path: Path) -> None:
+    done = labmates("judges", "new", "clarity")
+    assert "labmates judge RUN --judge clarity" in done.out
+    folder = tmp_path / "clarity"
+    texts = "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+    assert not [word for word in ("my_judge", "my-judge", "MyJudge", "My judge") if word in texts]
+    assert 'clarity = "labmates_clarity.judge:ClarityJudge"' in texts
+    checked = labmates("judges", "check", "clarity/labmates_clarity/judge.py")
+    assert checked.code == 0
+    assert "passed: 0 errors, 0 warnings" in checked.out
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+    )
+    assert b"4 passed" in tested.stdout, tested.stdout
