@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from labmates.judges.base import Judge
 from labmates.registry import Registry
-from labmates.tasks.reference import find_class, resolve_reference
+from labmates.tasks.reference import find_class
 
 JUDGES: Registry[Callable[[], Judge]] = Registry(
     "judge",
@@ -32,15 +32,14 @@ def get_judge(name: str) -> Judge:
 
 
 def load_judge(reference: str) -> Judge:
-    """The judge that a name, ``path/to/file.py:Class`` or ``module:Class`` means.
+    """The judge that a reference means, as `labmates.tasks.reference.resolve_reference` returns it.
 
     Raises
     ------
     UsageError
-        If there is no such name, file or class; importing or making the judge may raise anything else.
+        If the class is missing; importing or making the judge may raise anything else.
     """
-    resolved = resolve_reference(reference, JUDGES)
-    if ":" not in resolved:
-        return get_judge(resolved)
-    judge: Judge = find_class(resolved, JUDGES.what, lambda value: callable(getattr(value, "score", None)))()
+    if ":" not in reference:
+        return get_judge(reference)
+    judge: Judge = find_class(reference, JUDGES.what, lambda value: callable(getattr(value, "score", None)))()
     return judge

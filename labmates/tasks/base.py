@@ -145,6 +145,8 @@ class Task(ABC, Generic[TruthT, FindingsT]):
         has a description with its unit, so that a partial report is valid.
     instruments
         The way in which its evidence is divided among instruments; None if it can't be divided.
+    is_fixed
+        Whether all seeds and difficulties have the same data, as recorded data do.
     """
 
     name: ClassVar[str]
@@ -153,6 +155,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     version: ClassVar[str]
     findings: type[FindingsT]
     instruments: ClassVar[Instruments[Any, Any] | None] = None
+    is_fixed: ClassVar[bool] = False
 
     @abstractmethod
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[TruthT]:

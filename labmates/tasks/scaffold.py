@@ -6,10 +6,12 @@ A template is a package that works; in its files and their names ``my_task`` or 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from labmates.errors import UsageError
@@ -19,8 +21,21 @@ LONGEST_NAME = 30
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
-def new_package(registry: Registry[Any], name: str, folder: Path) -> list[Path]:
+def new_package(
+    registry: Registry[Any],
+    name: str,
+    folder: Path,
+    template: str = "template",
+    files_of_data: Mapping[str, bytes] = MappingProxyType({}),
+) -> list[Path]:
     """Write a package with the entry `name` of a registry into `folder` and return its files, relative to the folder.
+
+    Parameters
+    ----------
+    template
+        The folder beside the registry's package with the files of the new one.
+    files_of_data
+        Files to put beside the new module, by name.
 
     Raises
     ------
@@ -33,11 +48,12 @@ def new_package(registry: Registry[Any], name: str, folder: Path) -> list[Path]:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"'{folder}' exists and is not an empty folder; choose another one with --folder")
-        for path, text in _filled(registry.what, name):
+        filled = _filled(registry.what, name, template)
+        for path, content in [*filled, *((Path(f"labmates_{name}", key), data) for key, data in files_of_data.items())]:
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("x", encoding="utf-8") as file:
-                file.write(text)
+            with target.open("xb") as file:
+                file.write(content)
             written.append(path)
     except OSError as error:
         raise UsageError(f"can't write to '{folder}': {error.strerror}") from error
@@ -59,7 +75,7 @@ def _check_name(registry: Registry[Any], name: str) -> None:
         raise UsageError(f"there is a Python package 'labmates_{name}' already; choose another name")
 
 
-def _filled(what: str, name: str) -> list[tuple[Path, str]]:
+def _filled(what: str, name: str, template: str) -> list[tuple[Path, bytes]]:
     """The files of a template with their texts, made out for a task or judge."""
     words = name.split("_")
     stem = "".join(word.capitalize() for word in words)
@@ -75,8 +91,10 @@ def _filled(what: str, name: str) -> list[tuple[Path, str]]:
     def fill(text: str) -> str:
         return re.sub(pattern, lambda match: replacements[match[0]], text)
 
-    root = files(f"labmates.{what}s") / "template"
-    return [(Path(fill(str(path))), fill(file.read_text(encoding="utf-8"))) for path, file in _walk(root, Path())]
+    root = files(f"labmates.{what}s") / template
+    return [
+        (Path(fill(str(path))), fill(file.read_text(encoding="utf-8")).encode()) for path, file in _walk(root, Path())
+    ]
 
 
 def _walk(folder: Traversable, path: Path) -> list[tuple[Path, Traversable]]:

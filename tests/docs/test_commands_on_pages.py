@@ -50,7 +50,10 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/index.md": ["the README has the same command, with what it prints"],
     "docs/lab/organisations.md": ["tests/workflows/science/test_own_graph.py runs examples/own_organisations.py"],
     "docs/lab/seats.md": ["it waits for a person", "a function that tests/workflows/science/seats holds"],
-    "docs/plugins.md": ["the page on adding a task, which has the same commands, does it"],
+    "docs/plugins.md": [
+        "the page on adding a task, which has the same commands, does it",
+        "tests/cli/test_judges_verb.py does it",
+    ],
     "docs/reproduction/cooperative-profiles.md": ["it takes minutes"],
     "docs/reproduction/coopeval.md": ["it needs the checkout"],
     "docs/reproduction/super-additive.md": ["the page on tournaments has the same commands"],

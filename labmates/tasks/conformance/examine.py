@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from pydantic import BaseModel
 
-import labmates
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Difficulty, Task
 from labmates.tasks.conformance import data_rules, evidence_rules, report_rules
@@ -92,8 +91,8 @@ def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
         level = _Level()
         for seed in dict.fromkeys(seeds):
             yield from _examine_one(task, seed, difficulty, level)
-        yield from look("leaks", difficulty, _lasting, level)
-        for own, other in itertools.permutations(level.seen, 2):
+        yield from look("leaks", difficulty, _lasting, task, level)
+        for own, other in itertools.permutations(() if task.is_fixed else level.seen, 2):
             where, earned = f"{own}, with the report of {other}", aliens.setdefault(difficulty, [])
             yield from look(
                 "other seed", where, report_rules.other_seed, task, level.seen[own], level.seen[other], earned
@@ -104,6 +103,8 @@ def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
     if priors:
         yield from look("generate", "a seed as a private salt makes it", data_rules.private_seed, task)
         yield from look("prior", "", report_rules.prior_floor, task, priors)
+    if task.is_fixed:
+        yield from look("other seed", "", report_rules.fixed)
     if aliens:
         yield from look("other seed", "", report_rules.alien_floor, aliens)
 
@@ -124,7 +125,7 @@ def look(
 
 def exception_text(error: BaseException) -> str:
     """The exception and the line of the plug-in's own code that raised it, rather than ours or a library's."""
-    ours, frames = (f"{Path(labmates.__file__).parent}/", "<frozen "), traceback.extract_tb(error.__traceback__)
+    ours, frames = (f"{Path(__file__).parents[2]}/", "<frozen "), traceback.extract_tb(error.__traceback__)
     theirs = next((Path(one.filename).parent for one in frames if not one.filename.startswith(ours)), None)
     last = next((one for one in reversed(frames) if Path(one.filename).parent == theirs), frames[-1])
     text = " ".join(str(error).split())[:MOST_TOLD]
@@ -157,8 +158,9 @@ def _leaks(case: Case, level: _Level) -> Iterator[str]:
     yield from ()
 
 
-def _lasting(level: _Level) -> Iterator[str]:
+def _lasting(task: Task[Any, Any], level: _Level) -> Iterator[str]:
     from labmates.tasks.conformance.leaks import lasting_leaks
 
-    for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 else ():
+    # In a single data set a leak can't be told from chance.
+    for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 and not task.is_fixed else ():
         yield f"{leak.place} tells '{leak.part}' of the truth; what agents may know should not be part of the truth"

@@ -169,6 +169,14 @@ def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
         )
 
 
+def fixed() -> Iterator[Mild]:
+    """Yield what can't be said of a task with one data set."""
+    yield Mild(
+        "every seed has the same data: scores don't vary between data sets, models may know the data, and leaks of the "
+        "truth can't be told from chance"
+    )
+
+
 def _means(earned: Mapping[str, Sequence[float]]) -> tuple[float, str]:
     """The mean over all difficulties, and the means of each in words."""
     values = [value for level in earned.values() for value in level]

@@ -17,6 +17,7 @@ from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.conformance.events import Problem
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import Trial
+from labmates.tasks.reference import resolve_reference
 from labmates.workflows.listing import time_limit
 
 RULES: Final = {
@@ -103,7 +104,7 @@ async def try_judge(
         If there is no such name or file.
     """
     trial = JudgeTrial(rules=rules, tried={"load"})
-    judge = _loaded(reference, trial)
+    judge = _loaded(resolve_reference(reference, JUDGES), trial)
     if judge is None:
         return trial
     trial.tried |= {"scores"}
@@ -204,15 +205,15 @@ def _check_orders(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
 
 
 def _check_variety(trial: JudgeTrial) -> None:
-    values = defaultdict[str, set[float]](set)
+    values, elsewhere = defaultdict[str, set[float]](set), "; try a report of a run: --run RUN"
     for name, scores in trial.scores.items():
         for metric, value in scores.items():
-            values[metric] |= {value} - {None} if name != MISSING.name else set()
+            values[metric] |= set() if value is None or name == MISSING.name else {value}
     for metric, different in values.items():
         if not different:
-            trial.blame("varies", f"{metric} is never scored; try a report of a run: --run RUN", mildly=True)
+            trial.blame("varies", f"{metric} is never scored{elsewhere}", mildly=True)
         elif len(different) == 1:
-            trial.blame("varies", f"{metric} is {different.pop():g} for every report", mildly=True)
+            trial.blame("varies", f"{metric} is {different.pop():g} for every report{elsewhere}", mildly=True)
 
 
 def _check_faults(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:

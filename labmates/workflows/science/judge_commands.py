@@ -49,7 +49,7 @@ def judges(lab: Lab, _params: Params) -> Iterator[Result]:
     yield from listing(lab, JUDGES, lambda name: _facts(get_judge(name)))
     for name, judge in MODEL_JUDGES.items():
         facts = _facts(judge)
-        yield Result((), verdict=[f"{name:<16}{facts['title']}"], objects=[{"name": name, **facts, "package": None}])
+        yield Result((), verdict=[f"{name}  {facts['title']}"], objects=[{"name": name, **facts, "package": None}])
 
 
 def _facts(judge: Any) -> dict[str, Any]:
@@ -96,7 +96,9 @@ class CheckParams(Params):
     """The parameters of checking a judge."""
 
     judge: str = Field(json_schema_extra={"argument": True})
-    run: str = Field("", description="Try it on the report of this ended run, instead of on reports of known quality.")
+    run: str | None = Field(
+        None, description="Try it on the report of this ended run, instead of on reports of known quality."
+    )
     task: str = Field("ecology", description="Science task of the reports of known quality.")
     seed: int = Field(0, ge=0, description="Seed of their data.")
     difficulty: Difficulty = Field("easy", description="Of their data.")
@@ -125,7 +127,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     trial = lab.finish(work)
     tables = [_scores(trial)] if trial.scores else []
     reports = [{"report": name, "scores": dict(scores)} for name, scores in trial.scores.items()]
-    facts = {"judge": params.judge, "run": params.run or None}
+    facts = {"judge": params.judge, "run": params.run}
     yield trial_result(trial, params.judge, what, facts, tables=tables, reports=reports)
 
 

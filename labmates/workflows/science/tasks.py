@@ -25,6 +25,7 @@ from labmates.tasks.report import oracle_report, prior_report
 from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package
 from labmates.tasks.schema import findings_schema_text
+from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
 from labmates.workflows.analysis import Params, Result
 from labmates.workflows.command import Command
 from labmates.workflows.listing import listing
@@ -218,10 +219,29 @@ class NewParams(Params):
     folder: str | None = Field(None, description="Folder to write to, new or empty. [default: NAME]")
 
 
-def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
-    """Write a small package with a task of your own that works, for you to change."""
+class NewTaskParams(NewParams):
+    """A package with a task."""
+
+    csv: Path | None = Field(None, description="Table of a task without code; needs --answers.")
+    answers: Path | None = Field(None, description="YAML file with its questions and answers.")
+
+
+def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
+    """Write a small package with a task of your own that works, for you to change.
+
+    With --csv and --answers the task needs no code: it asks the questions of the YAML file about the table.
+    """
     folder = Path(params.folder or params.name)
-    lines = [f"wrote {folder / path}" for path in new_package(TASKS, params.name, folder)]
+    if params.csv is not None and params.answers is not None:
+        read_table(params.csv)
+        read_answers(params.answers)
+        data = {DATA: params.csv.read_bytes(), ANSWERS: params.answers.read_bytes()}
+        paths = new_package(TASKS, params.name, folder, "table_template", data)
+    elif params.csv is not None or params.answers is not None:
+        raise UsageError(f"--{'csv' if params.answers else 'answers'} is missing: --csv and --answers go together")
+    else:
+        paths = new_package(TASKS, params.name, folder)
+    lines = [f"wrote {folder / path}" for path in paths]
     lines += [
         "Next, in the environment that has labmates:",
         f"  pip install -e {shlex.quote(str(folder))}",
@@ -314,7 +334,7 @@ COMMAND = Command(
         "oracle": Command(oracle, DataParams, example="labmates tasks oracle ecology --seed 3 > perfect.md"),
         "prior": Command(prior, DataParams, example="labmates tasks prior ecology --seed 3 > guessed.md"),
         "score": Command(score, ScoreParams, example="labmates tasks score ecology report.md --seed 3", objects=""),
-        "new": Command(new, NewParams, example="labmates tasks new soil_moisture"),
+        "new": Command(new, NewTaskParams, example="labmates tasks new soil_moisture"),
         "check": Command(
             check, CheckParams, example="labmates tasks check labmates_soil/task.py:SoilTask --seeds 5", objects=""
         ),

@@ -73,7 +73,6 @@ def test_built_in_judges_pass_and_no_report_with_faults_beats_the_right_one(name
     assert trial.passed
     assert not texts(trial, "faults")
     assert not texts(trial, "orders")
-    assert trial.scores["oracle"]["accuracy"] > (trial.scores["another's oracle"]["accuracy"] or 0)  # type: ignore[operator]
     assert set(trial.scores) == {specimen.name for specimen, _ in CASES}
 
 

@@ -1,0 +1,252 @@
+"""Tasks without code: a table, and a YAML file with the questions and their answers.
+
+``labmates tasks new NAME --csv data.csv --answers answers.yaml`` writes a package with both files and a class of four
+lines. The data are the same for every seed and difficulty.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+
+from labmates.bounded_yaml import read_source
+from labmates.errors import UsageError
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
+from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_names, score_number
+from labmates.tasks.words import says_all, says_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DATA: Final = "data.csv"
+ANSWERS: Final = "answers.yaml"
+ZERO: Final = 5
+"""A number earns nothing from this many tolerances on."""
+EXAMPLE: Final = "answers: {slope: {about: 'slope of y over x', value: 2.5}}"
+
+Text = Annotated[str, Field(max_length=200)]
+Names = Annotated[list[Text], Field(max_length=100)]
+
+
+def _valid(value: object) -> object:
+    """An answer as findings hold it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    names = value if isinstance(value, list) and 0 < len(value) <= 100 else [value]
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    if not (isinstance(value, bool) or is_finite or all(isinstance(name, str) and _is_name(name) for name in names)):
+        raise ValueError("expected a finite number, true, false, a text, or a list of up to 100 texts")
+    return value
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= 200 and bool(plain_name(text))
+
+
+Value = Annotated[Any, AfterValidator(_valid)]
+
+
+class Answer(BaseModel):
+    """One quantity that a report has to state.
+
+    Attributes
+    ----------
+    about
+        What it is, with its unit; agents read it.
+    value
+        The right answer: a number, true or false, a text, or a list of names.
+    tolerance
+        The relative error of a number that still earns full credit; from five times that on it earns none.
+    guess
+        The best answer without the data, if one can be guessed: skill is what a report earns beyond it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: str = Field(min_length=1)
+    value: Value
+    tolerance: float = Field(0.05, gt=0, le=1)
+    weight: float = Field(1, gt=0, allow_inf_nan=False)
+    guess: Value = Field(None, validate_default=False)
+
+    @model_validator(mode="after")
+    def _guesses_alike(self) -> Self:
+        if self.guess is not None and type(self.guess) is not type(self.value):
+            raise ValueError("the guess must be of the same type as the value")
+        return self
+
+    @property
+    def kind(self) -> Any:
+        """The type of the answer in the findings."""
+        return _kind(self.value)
+
+
+def _free(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or hasattr(BaseModel, name):
+        raise ValueError("expected a name of lower-case letters, digits and underscores, other than model_… and copy")
+    return name
+
+
+FindingName = Annotated[str, AfterValidator(_free)]
+
+
+class Answers(BaseModel):
+    """The file of questions and answers.
+
+    Attributes
+    ----------
+    brief
+        What agents are to find out.
+    description
+        The data dictionary: columns, units and known habits of the recording.
+    version
+        Another one whenever the data or an answer change.
+    answers
+        The answers by the names of the findings.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str = Field(min_length=1)
+    brief: str = Field(min_length=1)
+    description: str = Field(min_length=1)
+    version: str = Field("1", min_length=1)
+    answers: dict[FindingName, Answer] = Field(min_length=1)
+
+
+def read_answers(path: Path) -> Answers:
+    """The answers of a file.
+
+    Raises
+    ------
+    UsageError
+        If it can't be read or is invalid; the text names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read '{path}': {error}") from error
+    source = read_source(text, str(path), "the answers of a task", EXAMPLE)
+    try:
+        return Answers.model_validate(source.data)
+    except ValidationError as error:
+        raise source.error(
+            (problem["loc"], problem["msg"].removeprefix("Value error, ")) for problem in error.errors()
+        ) from error
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """The table of a CSV file.
+
+    Raises
+    ------
+    UsageError
+        If it can't be read, or has no rows.
+    """
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"can't read the table '{path}': {error}") from error
+    if frame.empty:
+        raise UsageError(f"the table '{path}' has no rows")
+    return frame
+
+
+class TableTask(Task[BaseModel, BaseModel]):
+    """A table with its answers.
+
+    Attributes
+    ----------
+    folder
+        Where the table and the answers are.
+    """
+
+    folder: ClassVar[Path]
+    is_fixed = True
+    questions: ClassVar[Answers]
+
+    def __init_subclass__(cls) -> None:
+        """Read the answers; title, brief, version and findings follow from them."""
+        cls.questions = read_answers(cls.folder / ANSWERS)
+        cls.title, cls.brief, cls.version = cls.questions.title, cls.questions.brief, cls.questions.version
+        fields: dict[str, Any] = {
+            name: (answer.kind | None, Field(None, description=answer.about))
+            for name, answer in cls.questions.answers.items()
+        }
+        cls.findings = create_model("Findings", **fields)
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return read_table(self.folder / DATA)
+
+    def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BaseModel]:
+        """The table; seed and difficulty change nothing."""
+        del seed, difficulty
+        truth = self.findings(**{name: answer.value for name, answer in self.questions.answers.items()})
+        return Dataset(self._table.copy(), truth, self.questions.description)
+
+    def oracle(self, truth: BaseModel) -> BaseModel:
+        """The answers."""
+        return truth
+
+    def prior(self, columns: Sequence[str], difficulty: Difficulty) -> BaseModel:
+        """The guesses."""
+        del columns, difficulty
+        return self.findings(**{name: answer.guess for name, answer in self.questions.answers.items()})
+
+    def score(self, findings: BaseModel, truth: BaseModel) -> tuple[Credit, ...]:
+        """Numbers by their relative error, lists by guarded F1, all else by equality."""
+        return tuple(
+            _credit(name, getattr(findings, name), getattr(truth, name), answer)
+            for name, answer in self.questions.answers.items()
+        )
+
+    def checks(self, truth: BaseModel) -> tuple[Check, ...]:
+        """The names that are answers stand in the report, and for other answers the words of their question."""
+        return tuple(Check(f"{name} reported", _rule(name, getattr(truth, name))) for name in self.questions.answers)
+
+
+def _kind(value: object) -> Any:
+    """The type of an answer in the findings."""
+    kinds = {bool: bool, float: float, str: Text, list: Names}
+    return kinds[type(value)]
+
+
+def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
+    if isinstance(true, list):
+        return score_names(name, stated, true, weight=answer.weight)
+    if isinstance(true, float):
+        full, zero = answer.tolerance, ZERO * answer.tolerance
+        return score_number(
+            name,
+            stated,
+            true,
+            weight=answer.weight,
+            credit=lambda one, other: fading(relative_error(one, other), full, zero),
+        )
+    if stated is None:
+        return Credit(name, 0.0, answer.weight, NOT_STATED)
+    is_right = stated is true if isinstance(true, bool) else plain_name(stated) == plain_name(true)
+    return Credit(name, float(is_right), answer.weight, f"stated {stated}, true {true}")
+
+
+def _rule(name: str, true: Any) -> Any:
+    if isinstance(true, bool | float):
+        return says_all(r"[\W_]+".join(map(re.escape, name.split("_"))))
+    return says_name([true] if isinstance(true, str) else true)

@@ -1,0 +1,1 @@
+"""The science task my_task for labmates."""
