@@ -36,7 +36,7 @@ def test_texts_are_shown_with_their_events_and_escaped(site: Site) -> None:
     page = site.get("/search?search=noon").text
     assert "&lt;img src=x onerror=alert(1)&gt; <mark>noon</mark> \ufffd reversed" in page
     assert "<img" not in page
-    assert '<a href="/runs/run7/events/1">event 1</a>' in page
+    assert 'event <a href="/runs/run7/events/1">1</a>' in page
     assert site.get("/runs/run7/events/1").status == 200
     assert "/runs/run7" in site.get("/?search=noon").text
     assert "/runs/run8" not in site.get("/?search=noon").text
@@ -51,6 +51,18 @@ def test_a_store_that_the_viewer_only_reads_is_indexed_all_the_same(tmp_path: Pa
         while "not indexed yet" in (page := site.get("/search?search=leak").text):
             pass  # the page waits for a moment, and a busy machine may need some
         assert "<mark>leak</mark>" in page
+
+
+def test_what_agents_are_told_again_is_shown_once_with_all_events(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        bodies = Bodies()
+        told = [bodies.keep(f"For {name}: {'and so on ' * 40} a leak.") for name in ("ana", "ben")]
+        add(store, "science", [MessageEvent(to="model", text=number) for number in told], bodies, id="only")
+        index_texts(store.database)
+        with served(store) as site:
+            page = site.get("/search?search=leak").text
+    assert page.count("<mark>leak</mark>") == 1
+    assert 'events <a href="/runs/only/events/0">0</a>, <a href="/runs/only/events/1">1</a>:' in page
 
 
 def test_texts_come_in_pages_and_of_one_study(site: Site) -> None:

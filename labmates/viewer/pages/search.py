@@ -59,10 +59,10 @@ class Indexer:
 
 @dataclass(frozen=True)
 class Found:
-    """A text that matches: its surroundings in pieces, and the number of its event."""
+    """What surrounds a match, in pieces, and the numbers of the events in whose texts it stands."""
 
-    event: int
-    pieces: list[tuple[str, bool]]
+    events: list[int]
+    pieces: tuple[tuple[str, bool], ...]
 
 
 def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: Links) -> tuple[int, Markup]:
@@ -95,7 +95,10 @@ def _found(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple
     for run, group in groupby(matching[:_SHOWN], key=lambda hit: hit.run):
         numbers = list(dict.fromkeys(hit.number for hit in group))
         values, events = readers.open(run).values(numbers), events_of_bodies(readers.store, run, numbers)
-        # A text that no event names can't be looked at.
-        if texts := [Found(events[number], excerpt(values[number], query)) for number in numbers if number in events]:
-            shown.append((run, texts))
+        excerpts: dict[tuple[tuple[str, bool], ...], list[int]] = {}
+        for number in numbers:
+            if number in events:  # a text that no event names can't be looked at
+                excerpts.setdefault(tuple(excerpt(values[number], query)), []).append(events[number])
+        if excerpts:
+            shown.append((run, [Found(sorted(places), pieces) for pieces, places in excerpts.items()]))
     return shown, matching[_SHOWN - 1].place if len(matching) > _SHOWN else 0
