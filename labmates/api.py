@@ -350,7 +350,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     function = None if name.startswith("_") or name not in VERBS else VERBS.get(name).command.target.function
     if function is None:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    own = signature(function).parameters
+    parameters = signature(function).parameters
 
     @wraps(function)
     def call(
@@ -361,8 +361,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
         progress: bool = False,
         **named: Any,
     ) -> Any:
-        given = {name: value for name, value in named.items() if name not in own}
-        named = {name: value for name, value in named.items() if name in own}
+        given = {name: value for name, value in named.items() if name not in parameters}
+        named = {name: value for name, value in named.items() if name in parameters}
         with _PythonLab(store, study, _settings(settings), given, progress=progress) as lab:
             return function(lab, *arguments, **named)
 
@@ -390,7 +390,7 @@ class _PythonLab(StudyLab):
         """Nobody watches."""
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do asynchronous work."""
+        """Run asynchronous work."""
         return run_async(lambda: work)
 
     def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Decisions out of replies: one JSON object, whatever stands around it, whose values are taken strictly.
+"""Decisions from replies: one JSON object within any other text, with strictly checked values.
 
 How the object is found is told in `labmates.models.objects`. Nothing in it is bent until it fits: 2.7 is no 2, "3" is
 no 3, and a key too many, such as ``reasoning``, is a fault.
@@ -38,7 +38,7 @@ class Numbers(Form):
 
 
 def read_decision(reply: Reply, form: type[FormT]) -> FormT:
-    """Return the decision that a reply holds.
+    """The decision in a reply.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def read_decision(reply: Reply, form: type[FormT]) -> FormT:
 def numbers_form(
     bounds: Mapping[str, tuple[int, int]], *, total: int | None = None, most: int | None = None
 ) -> type[Numbers]:
-    """Return the form of a decision on whole numbers.
+    """The form of a decision on whole numbers.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def _numbers_form(bounds: tuple[tuple[str, int, int], ...], total: int | None, m
     class Sum(Numbers):
         @model_validator(mode="after")
         def _adds_up(self) -> Self:
-            found = sum(self.values.values())
-            if total is not None and found != total:
-                raise ValueError(f"the numbers have to add up to {total}, not {found}")
-            if most is not None and found > most:
-                raise ValueError(f"the numbers may add up to {most} at the most, not {found}")
+            actual = sum(self.values.values())
+            if total is not None and actual != total:
+                raise ValueError(f"the numbers have to add up to {total}, not {actual}")
+            if most is not None and actual > most:
+                raise ValueError(f"the numbers may add up to {most} at the most, not {actual}")
             return self
 
     fields: dict[str, Any] = {name: (int, Field(ge=low, le=high)) for name, low, high in bounds}

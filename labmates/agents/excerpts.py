@@ -14,7 +14,7 @@ LEFT_OUT = "characters left out"
 
 
 def excerpt(text: str, most: int, keep: Excerpt = "ends") -> str:
-    """Return at most `most` characters of a text, with a line that says how many are left out."""
+    """At most `most` characters of a text, with a line that counts the omitted ones."""
     if len(text) <= most:
         return text
     mark = f"[{len(text) - most} {LEFT_OUT}]"
@@ -25,7 +25,7 @@ def excerpt(text: str, most: int, keep: Excerpt = "ends") -> str:
 
 
 def excerpts(texts: Sequence[str], most: int) -> str:
-    """Return different texts one below the other, with at most `most` of their characters in all.
+    """Different texts one below the other, with at most `most` of their characters in all.
 
     Short texts stay whole. What they leave of `most` is shared equally by the long ones, each of which keeps as much of
     its beginning as of its end; so no text, however long, crowds out another.
@@ -43,7 +43,7 @@ def excerpts(texts: Sequence[str], most: int) -> str:
 
 
 def page(text: str, offset: int, most: int) -> str:
-    """Return at most `most` characters of a text from `offset` on; if more follow, a line says where to go on."""
+    """At most `most` characters of a text from `offset` on; if more follow, a line gives the next offset."""
     end = offset + most
     shown = text[offset:end]
     if end < len(text):

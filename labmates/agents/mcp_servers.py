@@ -85,7 +85,7 @@ class McpServer(BaseModel):
         return self.model_copy(update={"command": paths_beside(folder, self.command)})
 
     def check(self, name: str) -> None:
-        """Check that the server's program can be given what it needs.
+        """Check that the package and the server's variables are available.
 
         Raises
         ------
@@ -252,6 +252,6 @@ def _discarded() -> TextIO:
 
 
 def _text(part: Any) -> str:
-    """What an agent is shown of one part of a result: text alone."""
+    """Text of one part of a result, as an agent sees it."""
     text = getattr(part, "text", None) or getattr(getattr(part, "resource", None), "text", None)
     return text or f"[{part.type}]"

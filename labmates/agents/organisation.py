@@ -48,7 +48,7 @@ OWN_TEAM: dict[str, Any] = {
 
 
 class Organisation(Part):
-    """Who works in the lab and how."""
+    """Members of the lab, and rules for their work."""
 
     name: str = Field(description="Name in tables.")
     description: str = Field("", description="One sentence.")
@@ -89,7 +89,7 @@ class Organisation(Part):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: Any) -> Any:
-        """Give teams and seats the names under which they stand, and each phase its steps."""
+        """Give teams and seats their names, and each phase its steps."""
         if not isinstance(data, Mapping):
             return data
         data = dict(data)
@@ -174,7 +174,7 @@ class Organisation(Part):
         return order[: order.index(team)]
 
     def place(self, team: str) -> int:
-        """Where the first phase of a team stands in the flow."""
+        """Position of a team's first phase in the flow."""
         return next(place for place, phase in enumerate(self.flow) if phase.team == team)
 
     @property
@@ -207,7 +207,7 @@ class Organisation(Part):
         )
 
     def share_of_seats(self) -> dict[str, float]:
-        """The share of the pool of each seat, from 0 to 1, by the first name that stands for it; empty if pooled."""
+        """The share of the pool of each seat, from 0 to 1, by the first name that matches it; empty if pooled."""
         if isinstance(self.shares, str):
             return dict.fromkeys(self.seats, 1 / len(self.seats)) if self.shares == "equal" else {}
         given = self.shares.items()
@@ -220,7 +220,7 @@ class Organisation(Part):
         return seat == team.lead and not reports
 
     def means(self, name: str, seat: str) -> bool:
-        """Whether a name in a channel stands for a seat."""
+        """Whether a name in a channel refers to a seat."""
         if name in ("all", seat) or re.fullmatch(rf"{re.escape(name)}_\d+", seat):
             return True
         return seat in self.seats and self.seats[seat][0] == name
@@ -276,7 +276,6 @@ def _of_graph(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_names(team: Any, name: str) -> Any:
-    """A team as data, with its name and those of its seats in it."""
     if not isinstance(team, Mapping):
         return team
     seats = team.get("seats")

@@ -102,7 +102,7 @@ def copy_organisation(like: str, name: str, folder: Path) -> Path:
 
 
 def read_organisation(path: Traversable) -> Organisation:
-    """Read an organisation from a YAML file; its folder of prompts stands beside it.
+    """Read an organisation from a YAML file; its folder of prompts is beside it.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _place(path: Sequence[str | int], is_code: bool) -> Sequence[str | int]:
 
 
 def _keys_at(place: Sequence[str | int]) -> list[str]:
-    """The keys that may stand at a place in the file; none if they are not known."""
+    """Allowed keys at a place in the file; none if unknown."""
     match place:
         case []:
             return [*Organisation.model_fields, "steps", "seats"]

@@ -85,7 +85,7 @@ class FlowPhase(Part):
 
     @property
     def names(self) -> list[StepName]:
-        """What is done, in order."""
+        """Names of the steps, in order."""
         return [step.do for step in self.steps]
 
     def step(self, name: StepName) -> Step:
@@ -171,7 +171,7 @@ class Seat(Part):
 
 
 class Channels(Part):
-    """Who may read, tell and ask whom: ``all``, ``none``, or lists by name.
+    """Rules for who may read, tell and ask whom: ``all``, ``none``, or lists by name.
 
     A name is a seat, a team, the stem of counted seats, or ``all``. Whoever has no list in a verb reaches nobody.
     """
@@ -216,7 +216,7 @@ class Tokens(Part):
 
 
 class Team(Part):
-    """A team: its seats, the first of which leads, its tools and what it hands over."""
+    """A team: its seats, the first of which leads, its tools and its artifact."""
 
     name: str = Field("", exclude=True)
     seats: dict[Name, Seat] = Field(
@@ -275,8 +275,8 @@ class Team(Part):
 
     def handed(self) -> dict[str, tuple[str, ...]]:
         """The artifacts of a fixed form that the team hands over, with their sections."""
-        own = {**self.also, self.artifact: self.sections}
-        return {name: sections for name, sections in own.items() if sections}
+        artifacts = {**self.also, self.artifact: self.sections}
+        return {name: sections for name, sections in artifacts.items() if sections}
 
     def of_size(self, size: int) -> Team:
         """The team with its first `size` seats."""

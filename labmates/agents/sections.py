@@ -32,7 +32,7 @@ class Section:
 
 
 def sections_of(text: str) -> list[Section]:
-    """Return the sections of a Markdown text in order; what looks like a heading within a fenced block is none."""
+    """Sections of a Markdown text in order; headings within fenced blocks do not count."""
     headings: list[tuple[str, int, int]] = []
     fence = ""
     at = 0
@@ -53,17 +53,17 @@ def sections_of(text: str) -> list[Section]:
 
 
 def named_sections(text: str, heading: str) -> list[Section]:
-    """Return the sections with this heading; its signs, case and emphasis make no difference."""
+    """Sections with this heading, whatever its level, case and emphasis."""
     return [section for section in sections_of(text) if _plain(section.title) == _plain(heading)]
 
 
 def with_section(text: str, section: Section, content: str) -> str:
-    """Return `text` with the text under the heading of `section` replaced by `content`.
+    """`text` with the text under the heading of `section` replaced by `content`.
 
     A `content` that begins with the section's own heading replaces the heading, too.
     """
-    own = sections_of(content)
-    if own and not content[: own[0].begin].strip() and _plain(own[0].title) == _plain(section.title):
+    headed = sections_of(content)
+    if headed and not content[: headed[0].begin].strip() and _plain(headed[0].title) == _plain(section.title):
         whole = content.strip()
     else:
         head = text[section.begin : section.end].splitlines()[0]
@@ -73,7 +73,7 @@ def with_section(text: str, section: Section, content: str) -> str:
 
 
 def continued(text: str, piece: str, *, cut: bool) -> str:
-    """Return `text` with `piece` after it.
+    """`text` with `piece` after it.
 
     Parameters
     ----------

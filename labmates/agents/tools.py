@@ -1,4 +1,4 @@
-"""The tools that an agent holds: what each takes, as the model is told, and how a call is checked."""
+"""An agent's tools: the arguments of each, as the model sees them, and the check of a call."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ TO_WRITE = ("write_artifact", "append_artifact", "replace_section")
 """Tools that make a new version of an artifact."""
 
 TOOLS = tuple(ARGUMENTS)
-"""All tools, in the order in which models are told of them."""
+"""All tools, in the order in which models see them."""
 
 STATE = "state_findings"
 """The tool of leads; its arguments are the fields of the project's findings."""
@@ -134,32 +134,32 @@ def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[s
 
 
 def findings_schema(form: FindingsForm) -> dict[str, Any]:
-    """Return the description of the tool that states findings; what its fields mean stands in the project's prompt."""
+    """Description of the tool that states findings; the project's prompt explains its fields."""
     function = {"name": STATE, "description": StateFindings.__doc__, "parameters": _bare(form.parameters)}
     return {"type": "function", "function": function}
 
 
 def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without descriptions and without limits on lengths, which are checked in any case."""
+    """Schema without descriptions and limits on lengths, which are checked in any case."""
 
     def bare(value: Any) -> Any:
         return _bare(value) if isinstance(value, Mapping) else value
 
-    kept: dict[str, Any] = {
+    reduced: dict[str, Any] = {
         key: value for key, value in schema.items() if key not in ("description", "maxItems", "maxLength")
     }
-    if isinstance(fields := kept.get("properties"), Mapping):
-        kept["properties"] = {name: bare(field) for name, field in fields.items()}
+    if isinstance(fields := reduced.get("properties"), Mapping):
+        reduced["properties"] = {name: bare(field) for name, field in fields.items()}
     parts: dict[str, Any] = {
-        key: [bare(one) for one in kept[key]] for key in ("anyOf", "oneOf", "allOf", "prefixItems") if key in kept
+        key: [bare(one) for one in reduced[key]] for key in ("anyOf", "oneOf", "allOf", "prefixItems") if key in reduced
     }
-    inner: dict[str, Any] = {key: bare(kept[key]) for key in ("items", "additionalProperties") if key in kept}
-    return {**kept, **parts, **inner}
+    inner: dict[str, Any] = {key: bare(reduced[key]) for key in ("items", "additionalProperties") if key in reduced}
+    return {**reduced, **parts, **inner}
 
 
 @cache
 def tool_schema(name: str) -> dict[str, Any]:
-    """Return the tool's description in the form of OpenAI's function calling, which all of LangChain takes.
+    """The tool's description in the form of OpenAI's function calling, which all of LangChain takes.
 
     It is made once and shared: don't change it.
     """
@@ -177,7 +177,7 @@ def tool_schema(name: str) -> dict[str, Any]:
 
 
 def check_arguments(name: str, arguments: Mapping[str, Any], held: list[str]) -> BaseModel:
-    """Return the checked arguments of a tool call.
+    """The checked arguments of a tool call.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""An agent's transcript: how it is kept, and the rule by which it is shortened when a model's context can't hold it.
+"""An agent's transcript: its stored form, and the rule that shortens it when it exceeds a model's context.
 
 One step of the rule is taken each time that the model refuses a transcript for its length. Where the model's context is
 known, `compact` takes as many steps as are needed before the call is made:
@@ -31,7 +31,7 @@ _LIMIT_LINE = re.compile(r"\n\n" + re.escape(render("output_limit", limit="N")).
 
 
 def message_to_data(message: BaseMessage) -> dict[str, Any]:
-    """Return a message as plain data for the store: role, content, tool calls."""
+    """A message as plain data for the store: role, content, tool calls."""
     data: dict[str, Any] = {"role": _role(message), "content": text_of(message)}
     if isinstance(message, AIMessage) and message.tool_calls:
         data["tool_calls"] = [{"id": c["id"], "name": c["name"], "args": c["args"]} for c in message.tool_calls]
@@ -45,12 +45,12 @@ def message_to_data(message: BaseMessage) -> dict[str, Any]:
 
 
 def said_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of a message without the mark that tells how it is sent, which earlier versions did not keep."""
+    """Data of a message without the mark for how it is sent, which earlier versions did not record."""
     return {name: value for name, value in data.items() if name != "continued"}
 
 
 def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
-    """Return the message that was kept as `data`."""
+    """The message stored as `data`."""
     content = data["content"]
     match data["role"]:
         case "system":
@@ -81,19 +81,19 @@ def kept_message(data: Mapping[str, Any]) -> BaseMessage:
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return the text of a message."""
+    """Text of a message."""
     return message.content if isinstance(message.content, str) else str(message.text)
 
 
 def append_line(message: BaseMessage, line: str) -> BaseMessage:
-    """Return the message with a line added to its text; unchanged if the line is empty."""
+    """The message with a line added to its text; unchanged if the line is empty."""
     if not line:
         return message
     return message.model_copy(update={"content": f"{text_of(message)}\n\n{line}"})
 
 
 def with_limit(messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]:
-    """Return the transcript with the output limit of the next reply, in tokens, stated once at its end."""
+    """The transcript with the output limit of the next reply, in tokens, stated once at its end."""
     last = messages[-1]
     text = _LIMIT_LINE.sub("", text_of(last))
     last = last.model_copy(update={"content": text})
@@ -101,14 +101,14 @@ def with_limit(messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]
 
 
 def shorten(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-    """Return the next shorter version of a transcript by the rule above, or None if there is none."""
+    """The next shorter version of a transcript by the rule above, or None if there is none."""
     return _cut_results(messages) or _drop_replies(messages) or _cut_longest(messages)
 
 
 def compact(
     messages: Sequence[BaseMessage], size: Callable[[Sequence[BaseMessage]], int], room: int
 ) -> list[BaseMessage]:
-    """Return a transcript whose `size` is at most `room`, shortened by the rule above if it is larger.
+    """A transcript whose `size` is at most `room`, shortened by the rule above if it is larger.
 
     What is shortened is brought to three quarters of the room, so that the next replies find room without another cut.
     A transcript that can't be shortened that far is returned in its shortest version.

@@ -1,4 +1,4 @@
-"""An agent's desk: what it sees of the lab's shared work while its step goes on, and what it has put there itself.
+"""An agent's desk: its view of the lab's shared work during its step, and its own additions.
 
 Members who work in parallel don't see each other's writing until the step ends; then it is taken over in the order of
 the members. So a run repeats exactly, whatever the concurrency.
@@ -124,7 +124,7 @@ class Workspace:
         )
 
     def read(self, name: str, offset: int = 0) -> str:
-        """Return a page of the newest version of an artifact, from the character `offset` on."""
+        """A page of the newest version of an artifact, from the character `offset` on."""
         content = self._newest().get(name)
         if content is None:
             known = ", ".join(sorted(self._newest())) or "none yet"
@@ -134,7 +134,7 @@ class Workspace:
         return page(content, offset, MOST_READ_CHARS) or "[this artifact is empty]"
 
     def list(self) -> str:
-        """Return names and sizes of all artifacts."""
+        """Names and sizes of all artifacts."""
         lines = [
             f"{name}: {len(text)} characters{', partial: it breaks off at its end' if self.is_partial(name) else ''}"
             for name, text in sorted(self._newest().items())
@@ -164,14 +164,14 @@ class Workspace:
     def replace_section(self, name: str, heading: str, content: str) -> str:
         """Replace the text under a heading of an artifact."""
         before = self._existing(name)
-        found = named_sections(before, heading)
-        if len(found) != 1:
+        matches = named_sections(before, heading)
+        if len(matches) != 1:
             titles = ", ".join(f"'{section.title}'" for section in sections_of(before)) or "none"
-            has = f"has {len(found)} sections called" if found else "has no section"
+            has = f"has {len(matches)} sections called" if matches else "has no section"
             raise ToolError(f"'{name}' {has} '{heading}'. Its sections: {titles}.")
         # Where the last section is written anew, nothing breaks off any more.
-        partial = self.is_partial(name) and found[0].end < len(before)
-        return self._keep(Written(name, with_section(before, found[0], content), "", partial=partial))
+        partial = self.is_partial(name) and matches[0].end < len(before)
+        return self._keep(Written(name, with_section(before, matches[0], content), "", partial=partial))
 
     def keep_cut(self, call: ToolCall) -> str | None:
         """Keep what arrived of a cut call that writes; return the name of the artifact that breaks off, or None."""
@@ -190,7 +190,7 @@ class Workspace:
         return name
 
     def text(self, name: str) -> str:
-        """Return the newest version of an artifact whole."""
+        """Full text of the newest version of an artifact."""
         return self._newest()[name]
 
     def _existing(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The command that would run a condition, to be told to the user."""
+"""The command that runs a condition, for messages to the user."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def command_of(
 
 
 def _reached(word: str, entries: Mapping[str, Access]) -> str:
-    """A word of the command, a model in it with how it is reached."""
+    """A word of the command; a model comes with its endpoint."""
     for name, access in entries.items():
         if word == name or word.endswith(f"={name}"):
             mark = "&" if "?" in name else "?"
@@ -81,7 +81,7 @@ def options_for(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _prices(prices: Mapping[str, Any]) -> str:
-    """A price list as the command line takes it; one with prices by model has to stand in a file."""
+    """A price list as the command line takes it; prices by model have to be in a file."""
     if prices["models"]:
         return PRICE_FILE
     return f"input={prices['default']['input']},output={prices['default']['output']},tool_call={prices['tool_call']}"

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RegistryGroup(click.Group):
-    """A group whose commands come from a registry; a name that is not there is told with the nearest one."""
+    """A group whose commands come from a registry; the error for an unknown name suggests the nearest one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

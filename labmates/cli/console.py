@@ -1,4 +1,4 @@
-"""Where the command line writes: results to standard output, all else to standard error."""
+"""Output of the command line: results to standard output, all else to standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE_WIDTH = 160  # what goes to a file need not fit a screen
 
 
 def make_streams_safe() -> None:
-    """Have no output fail for where it goes: a stream that is closed, or one that knows fewer characters than UTF-8."""
+    """Keep output from failing on a closed stream, or on one with fewer characters than UTF-8."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -57,7 +57,7 @@ def err() -> Console:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Write one JSON object as one line to standard output; null for what is no finite number."""
+    """Write one JSON object as one line to standard output; non-finite numbers become null."""
     import json  # `labmates --help` does without
 
     sys.stdout.write(json.dumps(_in_json(data), ensure_ascii=True, allow_nan=False) + "\n")

@@ -32,7 +32,7 @@ def default_store() -> str | None:
 
 
 def set_defaults(options: Iterable[click.Parameter], table: str, model: type[BaseModel]) -> None:
-    """Give options the values of one table, such as ``run.science``, as their defaults.
+    """Use the values of one table, such as ``run.science``, as defaults of options.
 
     Raises
     ------

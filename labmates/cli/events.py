@@ -35,7 +35,6 @@ def list_events(store: Store, run: RunRecord, *, as_json: bool) -> None:
 
 
 def _words(event: Event, bodies: Bodies) -> str:
-    """An event in a few words on one line."""
     from labmates.budgets.money import show_dollars
 
     text = ""

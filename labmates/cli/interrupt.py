@@ -18,7 +18,7 @@ STOPPING = "Stopping: calls and code that go on may end first. Press Ctrl-C agai
 def run_until_stopped(
     work: Coroutine[Any, Any, T], stop_signal: StopSignal | None = None, notify: Callable[[str], None] | None = None
 ) -> T | None:
-    """Run `work` and return what it returns; None if it was stopped, after it has put away what it held.
+    """Run `work` and return its result; None if it was stopped, after it has released its resources.
 
     Parameters
     ----------

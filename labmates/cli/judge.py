@@ -151,7 +151,7 @@ class Tally:
             self._lines(judged)
 
     def print_sum(self) -> None:
-        """Print what was added, and what it took."""
+        """Print the number of new scores, and their cost."""
         from labmates.budgets.money import show_dollars
 
         calls = [call for judged in self._done for call in judged.calls]

@@ -80,7 +80,7 @@ class CommandLab(StudyLab):
         complain(text)
 
     def step(self, text: str) -> None:
-        """Show on a terminal what is being done."""
+        """Show progress on a terminal."""
         if self._status is None and err().is_terminal and not self.as_json:
             self._status = err().status(text)
             self._status.start()
@@ -93,7 +93,7 @@ class CommandLab(StudyLab):
         super().__exit__(*error)
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do asynchronous work that Ctrl-C stops."""
+        """Run asynchronous work that Ctrl-C stops."""
         ended = run_until_stopped(work)
         if ended is None:
             raise InterruptedWorkError
@@ -177,7 +177,7 @@ def execute(
 def condition_sections(
     kind: str, *, leave_out: Iterable[str] = (), settings_left_out: Iterable[str] = ()
 ) -> dict[str, list[click.Parameter]]:
-    """The options of a run of a kind by section: its condition, how models are reached, how it is executed."""
+    """Options of a run of an experiment by section: its condition, access to models, execution."""
     condition = EXPERIMENTS.get(kind).condition
     options = options_of(condition, leave_out=leave_out)
     needed = [option for option in options if condition.model_fields[option.name or ""].is_required()]
@@ -213,13 +213,13 @@ def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSetting
     """The settings that were given, on top of those that a run had before."""
     try:
         models = {**before.get("models", {}), **given(values, ModelOptions)}
-        own = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
-        return RunSettings.model_validate({**before, **own, "models": models})
+        settings = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
+        return RunSettings.model_validate({**before, **settings, "models": models})
     except ValidationError as error:
         raise UsageError(explain(error, _setting_flag)) from error
 
 
 def _setting_flag(path: str) -> str:
     """The option of a setting; those of models have options of their own."""
-    own, dot, of_models = path.partition("models.")
-    return flags_of(ModelOptions)(of_models) if dot and not own else flags_of(RunSettings)(path)
+    prefix, dot, of_models = path.partition("models.")
+    return flags_of(ModelOptions)(of_models) if dot and not prefix else flags_of(RunSettings)(path)

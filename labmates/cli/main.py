@@ -70,7 +70,6 @@ class Verbs(click.Group):
 
 
 def _listed() -> Iterator[tuple[str, str]]:
-    """The verbs with a sentence on each."""
     yield from ((name, summary) for name, (_, summary) in OWN.items())
     brought = look_at_all(VERBS, lambda name: VERBS.get(name).summary, complain)
     yield from ((name, summary) for name, summary in brought.items() if "/" not in name)

@@ -174,7 +174,7 @@ show.params += options_of(ModelOptions)
 @click.argument("name")
 @json_option("per check")
 def check(name: str, as_json: bool, **values: Any) -> int:
-    """Ask a model's server what it can do: answer, tools, JSON, usage, cached tokens, limits.
+    """Test the abilities of a model's server: answers, tools, JSON, usage, cached tokens, limits.
 
     Limits are the model's context and the rate limits, as far as the server tells them. It takes seven short calls, two
     of about 3,000 tokens. Exits with 1 if the model does not answer.

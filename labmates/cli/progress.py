@@ -65,12 +65,12 @@ class Progress(Lines):
                 self._live.start()
 
     def phase(self, run: RunRecord, event: PhaseEvent) -> None:
-        """Tell that a phase of a run began or ended, where no table shows it."""
+        """Report the start or end of a phase where no table shows it."""
         if self._live is None:
             super().phase(run, event)
 
     def end(self, run: RunRecord) -> None:
-        """Tell that a run has ended."""
+        """Report the end of a run."""
         if run.status == "interrupted":
             self.interrupted.append(run.id)
         if self._as_json:

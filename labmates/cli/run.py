@@ -49,7 +49,7 @@ def _command(kind: str) -> click.Command:
     @json_option("per run")
     def callback(replicates: int, seed: int, resume: str | None, **values: Any) -> int:
         if resume is not None:
-            values = {name: value for name, value in values.items() if name not in own or _is_typed(name)}
+            values = {name: value for name, value in values.items() if name not in names or _is_typed(name)}
         with CommandLab(values, condition_given(values, condition), again=f"labmates run {kind}") as lab:
             if resume is None:
                 lab.replicates(lab.condition(kind, {}), replicates, seed=seed)
@@ -69,6 +69,6 @@ def _command(kind: str) -> click.Command:
     )(callback)
     sections = condition_sections(kind)
     command.sections = MappingProxyType({"Condition": [], "Options": [], **sections})
-    own = {parameter.name for parameter in chain(*sections.values())}
+    names = {parameter.name for parameter in chain(*sections.values())}
     command.params = [*chain(*sections.values()), *command.params]
     return command

@@ -121,7 +121,7 @@ def _show(finding: Finding) -> None:
 
 
 def _print(console: Console, text: str) -> None:
-    """Print text that may hold anything: what stands between colons is no emoji."""
+    """Print arbitrary text: words between colons do not become emoji."""
     console.print(printable(text), markup=False, emoji=False)
 
 

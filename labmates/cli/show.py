@@ -93,7 +93,7 @@ def show(
 
 
 def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:
-    """Print the messages of a call that no earlier call has sent; replies and results of tools stand in the story."""
+    """Print a call's new messages, without replies and tool results: the story has these."""
     from labmates.pages.rendering import as_text
 
     who = "/".join(filter(None, (event.team, event.agent or event.judge)))

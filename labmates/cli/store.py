@@ -85,7 +85,7 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
 
 
 async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[Fault], None]) -> list[Fault]:
-    """Tell what is wrong with runs, and return those that could not be recomputed, with the reason."""
+    """Report faulty runs, and return those that could not be recomputed, with the reason."""
     from rich.progress import Progress
 
     from labmates.studies.audit import audit
@@ -256,7 +256,7 @@ def delete(
 @click.argument("target", metavar="TARGET.db", type=click.Path(path_type=Path))
 @json_option()
 def repair(source: Path, target: Path, as_json: bool) -> int:
-    """Write what is readable of a damaged SQLite store to a new file.
+    """Write the readable part of a damaged SQLite store to a new file.
 
     The damaged file stays as it is. Runs with damaged events keep their steps before the damage and are interrupted, so
     that they can be resumed. Ends with exit code 1 if runs are lost.
@@ -290,7 +290,7 @@ def repair(source: Path, target: Path, as_json: bool) -> int:
 @store_option
 @json_option()
 def vacuum(store: str | None, as_json: bool) -> None:
-    """Give the space that deleted runs took back to the file system. Workers have to wait meanwhile."""
+    """Return the space of deleted runs to the file system. Workers wait meanwhile."""
     from labmates.records.database import Database
     from labmates.records.pruning import vacuum as shrink
 
@@ -304,7 +304,7 @@ def vacuum(store: str | None, as_json: bool) -> None:
 
 @contextmanager
 def _shown(doing: str, *, again: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many runs are done; say at Ctrl-C what is left."""
+    """Show the number of finished runs; at Ctrl-C, the number of remaining ones."""
     with err().status(f"{doing} …") as status:
         try:
             yield lambda done, total: status.update(f"{doing}: {done:,} of {total:,} runs")

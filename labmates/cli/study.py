@@ -64,7 +64,7 @@ def show(study: str) -> None:
 @_batch
 @json_option()
 def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
-    """Tell what a study will take, before anything is spent.
+    """Estimate a study's cost and time before it spends anything.
 
     Numbers come from runs of the same kind in the store, where there are any, and else from what the kind assumes.
     """
@@ -111,7 +111,7 @@ def run(
     batch: bool,
     as_json: bool,
 ) -> int:
-    """Execute what is missing of a study.
+    """Execute a study's missing runs.
 
     Started again it goes on where it was; when all runs have ended it does nothing. A study that has grown since (more
     replicates, more values) keeps what is there. Other machines that reach the store can join: labmates worker.
@@ -143,7 +143,7 @@ def run(
 @store_option
 @json_option()
 def status(study: str | None, store: str | None, as_json: bool) -> None:
-    """Tell how far a study has come, also while it goes on; by default the only one in the store."""
+    """Show a study's progress, also while it runs; by default that of the only study in the store."""
     from labmates.records.database import Database
 
     # Not the whole store, which takes as long again to import.

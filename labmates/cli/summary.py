@@ -107,7 +107,6 @@ def print_run(store: Store, run: RunRecord) -> None:
 
 
 def _print_budget(run: RunRecord, events: list[Event]) -> None:
-    """Print what each team spent."""
     assert run.budget is not None
     spent: dict[str, list[int]] = {}
     for event in events:

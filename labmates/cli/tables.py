@@ -93,7 +93,6 @@ _NAME = 8
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
-    """The width of columns with their gaps."""
     from rich.cells import cell_len
 
     longest = (max(cell_len(line) for cell in cells for line in cell.split("\n")) for cells in columns)

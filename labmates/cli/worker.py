@@ -29,7 +29,7 @@ _WATCH_SECONDS = 1.0
 @click.option("--base-url", metavar="URL", help="Address of the model server, if other than in the study.")
 @click.option("--parent", type=int, hidden=True, help="Stop when this process has ended.")
 def worker(
-    store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **own: Any
+    store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **options: Any
 ) -> int:
     """Execute the runs of a study in a store, until none is left.
 
@@ -54,7 +54,7 @@ def worker(
         before = spec.settings().model_dump()
         models = before["models"] | ({"base_url": base_url} if base_url else {})
         try:
-            changed = {name: value for name, value in own.items() if value is not None}
+            changed = {name: value for name, value in options.items() if value is not None}
             settings = RunSettings.model_validate({**before, **changed, "models": models})
         except ValidationError as error:
             raise UsageError(explain(error)) from error

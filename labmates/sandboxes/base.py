@@ -82,7 +82,7 @@ class Sandbox(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the session and remove what it left; may be called more than once."""
+        """End the session and remove its files; may be called more than once."""
         ...
 
 

@@ -134,17 +134,17 @@ class BubblewrapLauncher:
 
     def __init__(self, limits: Limits | None = None, way: Way | None = None) -> None:
         self._limits = limits or Limits()
-        found, why = (way, None) if way is not None else _probe()
-        if found is None:
+        usable, why = (way, None) if way is not None else _probe()
+        if usable is None:
             raise UsageError(f"bubblewrap does not work here: {why}")
-        self._way = found
+        self._way = usable
 
     def prepare(self) -> None:
         """Warm up; see `labmates.sandboxes.process.Launcher`."""
         warm_up()
 
     def close(self) -> None:
-        """Do nothing."""
+        """Nothing to close."""
 
     async def launch(self, folders: Folders) -> LocalEnclosure:
         """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""

@@ -103,7 +103,7 @@ def _docker(name: str) -> SandboxBackend:
 
 
 def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) -> Choice:
-    """The back end with bubblewrap, or what is left where that does not work either."""
+    """The back end with bubblewrap, or the fallback where that does not work either."""
     from labmates.sandboxes.bubblewrap import BubblewrapLauncher, bubblewrap_works
     from labmates.sandboxes.container import ImageMissingError
     from labmates.sandboxes.session import KernelBackend

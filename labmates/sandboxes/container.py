@@ -201,7 +201,7 @@ class ContainerLauncher:
 
 
 def _ending(container: Container) -> str | None:
-    """Say how a container ended, or return None if it runs."""
+    """Description of a container's end; None if it runs."""
     try:
         container.reload()
         state = container.attrs["State"]

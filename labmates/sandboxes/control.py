@@ -114,7 +114,7 @@ class Control:
         return kernel
 
     async def ask(self, order: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        """Give an order and return the answer, for which to wait so many `seconds`, by default a few.
+        """Send an order and return the answer, within so many `seconds`, by default a few.
 
         Raises
         ------
@@ -186,10 +186,10 @@ class Control:
         descriptors = _descriptors(ancillary)
         try:
             answer = json.loads(packet)
-            told = answer.get("is")
+            event = answer.get("is")
         except (ValueError, AttributeError, RecursionError):
-            answer, told = {}, None
-        if told in ("exited", "failed"):
+            answer, event = {}, None
+        if event in ("exited", "failed"):
             self._note_exit(answer)
         elif self._answer is not None and not self._answer.done():
             self._answer.set_result((answer, descriptors))

@@ -59,7 +59,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Do one check after the other; what seems to work is tried at last."""
+    """Run one check after the other; the last ones try the back ends that seem to work."""
     findings = []
     for finding in itertools.chain(_docker(), (check() for check in (_bubblewrap, _packages, _folders))):
         findings.append(finding)
@@ -160,10 +160,10 @@ def _disk(client: DockerClient) -> Finding:
 
 
 def _containers(client: DockerClient) -> Finding:
-    found = {**orphaned_containers(client), **stopped_builds(client)}
-    if not found:
+    containers = {**orphaned_containers(client), **stopped_builds(client)}
+    if not containers:
         return Finding("docker", "left containers", "ok", "none")
-    text = f"{len(found)} of killed runs and builds: {', '.join(found.values())}"
+    text = f"{len(containers)} of killed runs and builds: {', '.join(containers.values())}"
     return Finding("docker", "left containers", "note", text, _CLEAN)
 
 
@@ -228,7 +228,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _folders() -> Finding:
-    found = orphaned_folders()
-    if not found:
+    folders = orphaned_folders()
+    if not folders:
         return Finding("", "left folders", "ok", "none")
-    return Finding("", "left folders", "note", f"{len(found)} of killed runs: {', '.join(map(str, found))}", _CLEAN)
+    return Finding("", "left folders", "note", f"{len(folders)} of killed runs: {', '.join(map(str, folders))}", _CLEAN)

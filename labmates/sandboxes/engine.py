@@ -1,4 +1,4 @@
-"""The Docker engine: finding it, and saying in plain words what is wrong with it."""
+"""The Docker engine: finding it, and explaining its errors."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def docker_errors() -> tuple[type[Exception], ...]:
 
 
 def explain_docker_error(error: Exception) -> str:
-    """Say in plain words what one of the `docker_errors` means, and what to do about it."""
+    """Plain explanation of one of the `docker_errors`, with a remedy."""
     import requests
     import urllib3
     from docker.errors import DockerException
@@ -134,11 +134,11 @@ def explain_docker_error(error: Exception) -> str:
     return str(error)
 
 
-def explain_docker_text(said: str) -> str:
-    """Say in plain words what an error message of the engine means; one that is not known is passed on."""
-    short = " ".join(said.split())[:_EXPLAIN_CHARS]
+def explain_docker_text(text: str) -> str:
+    """Plain explanation of an engine's error message; unknown messages are returned unchanged."""
+    short = " ".join(text.split())[:_EXPLAIN_CHARS]
     for signs, meaning in _FAULTS:
-        if any(sign in said.lower() for sign in signs):
+        if any(sign in text.lower() for sign in signs):
             return f"{meaning} (Docker says: {short})"
     return f"Docker says: {short}"
 

@@ -20,7 +20,7 @@ _PREFIX = "labmates-sandbox-"
 
 
 def new_folder() -> Path:
-    """Make an empty folder that only this user can enter; its name tells which process owns it."""
+    """Make an empty folder that only this user can enter; its name identifies the process that owns it."""
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{this_owner()}-"))
 
 

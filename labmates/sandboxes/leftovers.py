@@ -87,15 +87,15 @@ def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, i
         Sizes in bytes (which share much) by name, or by identifier for those that have no name; those that are made
         from others come first.
     """
-    kept = () if everything else (image_tag(), packages_tag())
-    found: dict[str, int] = {}
+    in_use = () if everything else (image_tag(), packages_tag())
+    sizes: dict[str, int] = {}
     for image in sorted(_ask(client.api.images, filters={"label": KIND_LABEL}), key=_age):
         kind = image["Labels"][KIND_LABEL]
         tags = [tag for tag in image["RepoTags"] or () if tag != "<none>:<none>"]
         if everything or (kind != "base" if tags else kind != "build" or _age(image) > _BUILD_SECONDS):
             names = tags or [image["Id"]]
-            found.update({name: image["Size"] for name in names if name not in kept and _is_ours(name)})
-    return found
+            sizes.update({name: image["Size"] for name in names if name not in in_use and _is_ours(name)})
+    return sizes
 
 
 def clean(client: DockerClient | None, *, images: bool = False, everything: bool = False) -> Removed:
@@ -137,9 +137,9 @@ def stopped_builds(client: DockerClient, *, everything: bool = False) -> dict[st
     }
 
 
-def _remove_containers(client: DockerClient, found: dict[str, str]) -> list[str]:
+def _remove_containers(client: DockerClient, containers: dict[str, str]) -> list[str]:
     removed = []
-    for container, name in found.items():
+    for container, name in containers.items():
         with contextlib.suppress(SandboxError):  # one that does not go must not keep the others
             remove_container(client, container)
             removed.append(name)

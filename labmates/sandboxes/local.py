@@ -1,4 +1,4 @@
-"""Enclosures that are processes of this machine: what is common to the isolated and the plain ones."""
+"""Enclosures that are processes of this machine: the common part of the isolated and the plain ones."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class LocalEnclosure:
                 return
 
     def _complaint(self) -> str:
-        """The end of what it wrote when it could not start."""
+        """The end of its output from a failed start."""
         if self._complaints < 0:
             return ""
         os.set_blocking(self._complaints, False)
@@ -168,7 +168,7 @@ class PlainLauncher:
         warm_up()
 
     def close(self) -> None:
-        """Do nothing."""
+        """Nothing to close."""
 
     async def launch(self, folders: Folders) -> LocalEnclosure:
         """Start an enclosure; see `labmates.sandboxes.process.Launcher`."""

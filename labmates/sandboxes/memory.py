@@ -35,7 +35,7 @@ def _resident(pid: int) -> int:
 
 
 def _part(pid: int) -> int:
-    """The memory of a process, with its part of what it shares; all of it where that can't be read."""
+    """The memory of a process, with its part of shared pages; with all of them where the part can't be read."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

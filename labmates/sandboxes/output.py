@@ -39,10 +39,10 @@ class HeadTail:
 
     def add(self, text: str) -> None:
         """Append `text`."""
-        kept, rest = text[: self._room], text[self._room :]
-        if kept:
-            self._head.append(kept)
-            self._room -= len(kept)
+        head, rest = text[: self._room], text[self._room :]
+        if head:
+            self._head.append(head)
+            self._room -= len(head)
         if rest:
             joined = self._tail + rest
             cut = max(0, len(joined) - self._tail_chars)

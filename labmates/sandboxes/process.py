@@ -105,7 +105,7 @@ class Launcher(Protocol):
     """A back end's way of starting its enclosures: the only difference between back ends."""
 
     def prepare(self) -> None:
-        """Do what has to be done once before the first start; blocks.
+        """One-time preparation before the first start; blocks.
 
         Raises
         ------

@@ -85,7 +85,7 @@ class KernelSandbox:
         return replace(result, seconds=time.perf_counter() - started)
 
     async def close(self) -> None:
-        """End the session and remove what it left; goes on even if the caller is cancelled meanwhile."""
+        """End the session and remove its files; continues even if the caller is cancelled meanwhile."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -121,8 +121,8 @@ class KernelSandbox:
         kernel, client = self._kernel, self._client
         if kernel is None or client is None or kernel.exited.is_set():
             why = "an earlier call was cut off" if kernel is None else await self._why(kernel)
-            kept = await self._replace_kernel()
-            note = f"Python had ended since the last call ({why}), so this code was not run. {_gone(kept)}"
+            has_files = await self._replace_kernel()
+            note = f"Python had ended since the last call ({why}), so this code was not run. {_gone(has_files)}"
             return CodeResult("died", "", state_lost=True, note=note)
         try:
             cell = await client.run(code, timeout)
@@ -152,7 +152,7 @@ class KernelSandbox:
         return await self._collector.collect(self._place.control)
 
     async def _why(self, kernel: Kernel) -> str:
-        """Say how the kernel ended; if its whole enclosure did, that knows better."""
+        """Reason for the kernel's end; if its whole enclosure ended, the enclosure's reason."""
         if self._place is not None and self._place.control.lost.is_set():
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(self._place.enclosure.ended(), _ENDING_SECONDS)
@@ -218,7 +218,6 @@ class KernelSandbox:
 
     @staticmethod
     async def _load(control: Control) -> None:
-        """Have the runner read the data set."""
         wrong = (await control.ask({"do": "load"}, START_SECONDS)).get("text")
         if wrong:
             raise SandboxError(f"the data set can't be read: {wrong}")
@@ -236,7 +235,7 @@ class KernelSandbox:
             raise
 
     def _drop_kernel(self) -> None:
-        """Have no more to do with the kernel, which may still run."""
+        """Forget the kernel, which may still run."""
         kernel, client = self._kernel, self._client
         self._kernel = self._client = None
         if kernel is not None:

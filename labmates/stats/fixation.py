@@ -13,32 +13,17 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from scipy.stats import hypergeom
 
 from labmates.errors import UsageError
-from labmates.stats.metagame import Array, as_metagame
+from labmates.stats.metagame import Array
 
 Process = Literal["pairwise", "moran"]
 
 ALPHA_RANK_POPULATION, ALPHA = 50, 1e6
 """Population of alpha-rank, and its strength of selection on payoffs scaled to 0 to 1: for its limit at infinity."""
 _MOST_POPULATION = 100_000
-
-
-def pair_payoffs(payoffs: ArrayLike) -> Array:
-    """The payoffs of pairs of types of a metagame.
-
-    Raises
-    ------
-    UsageError
-        If `payoffs` is not a metagame.
-    """
-    array = as_metagame(payoffs)
-    types, players = len(array), array.ndim
-    own, other = np.indices((types, types))
-    return np.stack([array[(own, *[own] * k, *[other] * (players - 1 - k))] for k in range(players)], axis=2)
 
 
 def population_payoffs(pairs: Array, population: int) -> Array:

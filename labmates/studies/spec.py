@@ -259,11 +259,6 @@ def _with_named(spec: StudySpec) -> StudySpec:
     return spec.model_copy(update={"connection": connection})
 
 
-def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Condition]:
-    """The conditions of a study as `each_condition` yields them."""
-    return [condition for _, condition in each_condition(spec, source)]
-
-
 def each_condition(
     spec: StudySpec,
     source: Source | None = None,

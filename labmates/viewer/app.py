@@ -1,4 +1,4 @@
-"""The viewer as a web application: addresses, what they answer, and errors as pages.
+"""The viewer as a web application: addresses, their responses, and errors as pages.
 
 It reads the store; notes, scores by hand and the index of full-text search are all that it writes. What a run has not
 recorded yet, the text of replies and questions to a person, comes from the run itself (`labmates.workflows.live`), and
@@ -71,7 +71,7 @@ class NoRunError(UsageError):
 
 
 def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
-    """Return the application.
+    """The application.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
 
 
 def asset(name: str) -> bytes:
-    """Return one of the viewer's own files."""
+    """Content of a static file of the viewer."""
     return files("labmates.viewer").joinpath("static", name).read_bytes()
 
 
@@ -101,7 +101,7 @@ class _Viewer:
         self._indexer = Indexer(store)
 
     def application(self) -> Starlette:
-        """Return the application without its gate."""
+        """The application without its gate."""
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._runs,
             "/studies": self._studies,
@@ -182,7 +182,6 @@ class _Viewer:
         return _saved(*analysis_figure(self._store, runs, request.query_params, self._computed))
 
     def _study_live(self, request: Request) -> Response:
-        """Answer how far a study is."""
         news = study_news(study_counts(self._store.database, request.query_params.get("study", "")))
         return JSONResponse({"last": news["stamp"], "more": False, "ended": not news["is_live"]})
 
@@ -209,10 +208,10 @@ class _Viewer:
         if len(marked) > MOST_COLUMNS:
             raise UsageError(f"{MOST_COLUMNS} runs can stand beside each other; {len(marked)} were marked")
         if len(marked) < 2:
-            one = marked[0] if marked else ""
-            kind = self._open(one).run.kind if one else ""
+            first = marked[0] if marked else ""
+            kind = self._open(first).run.kind if first else ""
             recent = run_page(self._store.database, Chosen(kind=kind)).rows
-            return HTMLResponse(render("compare.html", links=_LINKS, columns=[], one=one, recent=recent))
+            return HTMLResponse(render("compare.html", links=_LINKS, columns=[], one=first, recent=recent))
         by_condition = query.get("by") == "condition"
         columns = {}
         for place, reader in enumerate(map(self._open, marked)):
@@ -222,7 +221,7 @@ class _Viewer:
         return HTMLResponse(compare_page(list(columns.values()), _LINKS, by_condition=by_condition))
 
     def _live(self, request: Request) -> Response:
-        """Answer what is new in a run since an event."""
+        """Answer with a run's news since an event."""
         reader = self._reader(request)
         after = request.query_params.get("after", "-1").removeprefix("-1") or "-1"
         if after != "-1" and not (after.isdecimal() and len(after) < 12):
@@ -296,7 +295,7 @@ class _Viewer:
         return RedirectResponse(_LINKS.judging(study=study, judge=judge), 303)
 
     def _write(self, work: Callable[[Store], None]) -> None:
-        """Do what writes with a connection of its own: the viewer's store may be open to read alone."""
+        """Run a write on a connection of its own: the viewer's store may be read-only."""
         with Store(self._store.url, must_exist=True) as store:
             if store.database.is_read_only:
                 raise UsageError(f"the store {store.shown_url} can't be written")
@@ -334,8 +333,8 @@ class _Viewer:
         return Response(figure(self._reader(request), _number(request, "body")), media_type="image/png")
 
     def _file(self, request: Request) -> Response:
-        found = file_of(self._reader(request), _number(request, "event"), _number(request, "place"))
-        return _saved(found.name, found.content, found.media)
+        file = file_of(self._reader(request), _number(request, "event"), _number(request, "place"))
+        return _saved(file.name, file.content, file.media)
 
     def _asset(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -355,7 +354,7 @@ class _Viewer:
 
 
 async def _events(run_id: str) -> AsyncIterator[str]:
-    """Yield what a run tells its followers, as server-sent events; a run that does not execute here tells nothing."""
+    """Yield a run's stream of server-sent events; empty for a run that does not execute here."""
     yield "retry: 5000\n\n"
     async for message in follow_run(run_id, {"do": "follow"}):
         if "text" in message:
@@ -387,13 +386,13 @@ def _saved(name: str, content: bytes, media: str = "application/octet-stream") -
 
 
 def _number(request: Request, name: str) -> int:
-    """Return a number that stands in an address; one that no database can hold is that of nothing."""
+    """A number from an address; one too large for a database matches nothing."""
     number: int = request.path_params[name]
     if number > MOST_NUMBER:
         raise HTTPException(404)
     return number
 
 
-def _error(status: int, title: str, said: object, near: list[str] | None = None) -> Response:
-    page = render("error.html", title=title, said=str(said), near=near or [], links=_LINKS)
+def _error(status: int, title: str, message: object, near: list[str] | None = None) -> Response:
+    page = render("error.html", title=title, said=str(message), near=near or [], links=_LINKS)
     return HTMLResponse(page, status)

@@ -1,4 +1,4 @@
-"""The budget burning down: what each team has taken from the pool, from its top down, and what is left below."""
+"""The budget burning down: each team's spending from the top of the pool, with the remainder below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labmates.workflows.experiment import condition_of
 
 @dataclass(frozen=True)
 class Spending:
-    """What one team took from the pool; `amount` in micro-dollars."""
+    """One team's spending from the pool; `amount` in micro-dollars."""
 
     team: str
     charges: int
@@ -27,7 +27,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class Burning:
-    """How a pool was spent.
+    """Spending of a pool over time.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class Burning:
 
     @property
     def spent(self) -> int:
-        """What all teams took together, in micro-dollars."""
+        """Total spending of all teams, in micro-dollars."""
         return sum(team.amount for team in self.teams)
 
 
 def burning(reader: RunReader) -> Burning:
-    """Return how the pool of a run was spent, so far."""
+    """Spending of a run's pool so far."""
     charges = reader.rows("charge")
     teams = list(dict.fromkeys(event.team for event in charges))
     sums = {team: [0, 0, 0, 0] for team in teams}
@@ -60,14 +60,14 @@ def burning(reader: RunReader) -> Burning:
         for place, name in enumerate(("input_tokens", "output_tokens", "amount"), start=1):
             row[place] += event.data.get(name, 0)
         path.append((event.at - start, [sums[team][3] for team in teams]))
-    found = tuple(Spending(team, *sums[team]) for team in teams)
+    spendings = tuple(Spending(team, *sums[team]) for team in teams)
     pool = _pool(reader.run)
     shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, teams)
-    return Burning(pool, found, shown)
+    return Burning(pool, spendings, shown)
 
 
 def _pool(run: RunRecord) -> int | None:
-    """The pool in micro-dollars; of a run that goes on it stands in the condition alone."""
+    """The pool in micro-dollars; a running run has it in its condition alone."""
     try:
         return parse_dollars(run.budget["total"]) if run.budget else condition_of(run).pool
     except (UsageError, ValueError):
@@ -75,15 +75,15 @@ def _pool(run: RunRecord) -> int | None:
 
 
 def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> Markup:
-    kept = [path[place] for place in thinned([at for at, _ in path])]
+    points = [path[place] for place in thinned([at for at, _ in path])]
     spent = sum(path[-1][1])
     # A pool of which little was used would be a flat line at the top.
     low = max(0.0, pool - max(2.0 * spent, 0.05 * pool))
-    plot = Plot((0.0, kept[-1][0]), (low / 1e6, pool / 1e6), height=220, left=64)
-    upper = [(at, pool / 1e6) for at, _ in kept]
+    plot = Plot((0.0, points[-1][0]), (low / 1e6, pool / 1e6), height=220, left=64)
+    upper = [(at, pool / 1e6) for at, _ in points]
     areas = []
-    for place in range(len(kept[0][1])):
-        lower = [(at, (pool - sum(sums[: place + 1])) / 1e6) for at, sums in kept]
+    for place in range(len(points[0][1])):
+        lower = [(at, (pool - sum(sums[: place + 1])) / 1e6) for at, sums in points]
         areas.append(plot.area(lower, upper, place, teams[place]))
         upper = lower
     title = f"The pool of ${pool / 1e6:.2f} burning down, by team"

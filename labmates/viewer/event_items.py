@@ -1,4 +1,4 @@
-"""Events as they stand in a page: who did what, with as much of the texts as a page of many events can bear."""
+"""Events as a page shows them: who did what, with their texts cut to suit a page of many events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT_CHARS: Final = 1_500
 LONGEST_CHARS: Final = 1_000_000
 """What a page shows of one text at most; a longer one can be had as a file."""
 HIDDEN: Final = ("charge",)
-"""Types that are told with the event that they belong to."""
+"""Types that a page shows with the event to which they belong."""
 
 Look = Literal["prose", "code", "output", "plain"]
 
@@ -87,7 +87,7 @@ class Item:
 def items(
     reader: RunReader, events: Mapping[int, Event], links: Links, *, start: float, whole: bool = False
 ) -> list[Item]:
-    """Return events as a page shows them; charges are told with the calls that they pay.
+    """Events as a page shows them; charges appear with the calls that they pay for.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _item(
 
 
 def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -> Iterator[Text]:
-    """Return the texts of an event, each in full; without `whole`, those that stand with other events are left out."""
+    """Texts of an event, each in full; without `whole`, texts shown with other events are left out."""
     match event.type:
         case "llm_call" | "judge_call":
             if event.reasoning is not None:
@@ -171,7 +171,7 @@ def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -
 
 
 def message_texts(message: object, *, with_calls: bool = True) -> Iterator[Text]:
-    """Return what a message of a transcript says: its text, and what it says to which tools."""
+    """Texts of a message of a transcript: its content, and the arguments of its tool calls."""
     if not isinstance(message, dict):
         yield Text("", "plain", as_text(message))
         return
@@ -181,19 +181,18 @@ def message_texts(message: object, *, with_calls: bool = True) -> Iterator[Text]
 
 
 def _arguments(arguments: object, before: str = "") -> Iterator[Text]:
-    """Return what was said to a tool, a text for each of its arguments."""
     for name, value in arguments.items() if isinstance(arguments, dict) else [("arguments", arguments)]:
         look: Look = "code" if name == "code" else "prose" if name == "content" else "plain"
         yield Text(f"{before}{name}", look, as_text(value))
 
 
 def _calls(message: object) -> list[dict[str, Any]]:
-    found = message.get("tool_calls") if isinstance(message, dict) else None
-    return [call for call in found or () if isinstance(call, dict)]
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    return [call for call in calls or () if isinstance(call, dict)]
 
 
 def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
-    """Return the lines of a text and of the version before it, each with ``add``, ``del``, ``at`` or nothing."""
+    """Lines of a text and of the version before it, each with ``add``, ``del``, ``at`` or nothing."""
     if before is None:
         return []
     old, new = (artifact_text(one).splitlines() for one in (before, after))
@@ -218,7 +217,7 @@ def _shown_bodies(event: Event) -> Iterable[int]:
 
 
 def _title(event: Event, bodies: Mapping[int, Value]) -> str:
-    """Return the heading of an event; what a page shows beside it is left out."""
+    """Heading of an event, without the parts that a page shows beside it."""
     if event.type == "llm_call":
         calls = [str(call.get("name")) for call in _calls(bodies.get(event.reply))]
         return ", ".join([f"{event.model} replied", *(f"calls {name}" for name in calls), *event.faults])

@@ -31,7 +31,7 @@ _OURS: Final = ("index.html", "studies.html", "analyses", "runs", "static", _MAR
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """Result of an export."""
 
     runs: int
     files: int
@@ -124,19 +124,18 @@ class _Writer:
 
 
 def _rows(store: Store, run_ids: Sequence[str], study: str | None, limit: int | None) -> list[ListedRun]:
-    """Return the runs that are wanted, newest first."""
     if study is not None:
         study_record(store.database, study)
-    wanted, found, after = set(run_ids), list[ListedRun](), ""
+    wanted, rows, after = set(run_ids), list[ListedRun](), ""
     for run_id in run_ids:
         store.run(run_id)
-    while limit is None or len(found) < limit:
+    while limit is None or len(rows) < limit:
         page = run_page(store.database, Chosen(study=study or ""), after=after, size=500)
-        found += [row for row in page.rows if not wanted or row.run.id in wanted]
+        rows += [row for row in page.rows if not wanted or row.run.id in wanted]
         after = page.after
         if not after:
             break
-    return found[:limit]
+    return rows[:limit]
 
 
 def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _Writer) -> None:
@@ -175,7 +174,6 @@ def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) 
 
 
 def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> Iterator[tuple[str, bytes]]:
-    """Return the pictures and files of an event, each with where it goes."""
     run_id = reader.run.id
     if event.type == "artifact":
         yield links.file(run_id, number, 0), file_of(reader, number, 0).content

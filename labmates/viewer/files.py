@@ -29,24 +29,24 @@ class KeptFile:
 
 
 def figure(reader: RunReader, number: int) -> bytes:
-    """Return a picture.
+    """A picture.
 
     Raises
     ------
     NoFileError
         If this body is none, or one that no browser could show.
     """
-    found = reader.values([number]).get(number)
-    if not isinstance(found, bytes) or not found.startswith(_PNG):
+    value = reader.values([number]).get(number)
+    if not isinstance(value, bytes) or not value.startswith(_PNG):
         raise NoFileError(f"the run '{reader.run.id}' has no picture {number}")
-    width, height = (int.from_bytes(found[place : place + 4], "big") for place in (16, 20))  # the first chunk says it
+    width, height = (int.from_bytes(value[place : place + 4], "big") for place in (16, 20))  # the first chunk says it
     if width * height > MOST_PIXELS:
         raise NoFileError(f"the picture {number} is too large to be shown: {width:,} by {height:,} pixels")
-    return found
+    return value
 
 
 def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
-    """Return the artifact of an event (place 0), or one of the files that its code wrote, from 1.
+    """The artifact of an event (place 0), or one of the files that its code wrote, from 1.
 
     Raises
     ------
@@ -61,6 +61,6 @@ def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
     if event is not None and event.type == "tool_call" and 1 <= place <= len(event.files):
         name, body = list(event.files.items())[place - 1]
         content = reader.values([body]).get(body, b"")
-        kept = content if isinstance(content, bytes) else artifact_text(content).encode("utf-8", "replace")
-        return KeptFile(plain_name(PurePosixPath(name).name), "application/octet-stream", kept)
+        data = content if isinstance(content, bytes) else artifact_text(content).encode("utf-8", "replace")
+        return KeptFile(plain_name(PurePosixPath(name).name), "application/octet-stream", data)
     raise NoFileError(f"the event {number} of the run '{reader.run.id}' has no file {place}")

@@ -1,4 +1,4 @@
-"""Who may see the pages, and what a page may do.
+"""Access to the pages, and limits on them.
 
 The pages show what models wrote, which is hostile, on an address that every program and every web site on this machine
 can try. So nothing is served without the token that the viewer prints, nor under another name than its own (a foreign
@@ -41,12 +41,12 @@ ANSWERS = ("/approval", "/turn", "/notes", "/judging")
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """A random token."""
     return secrets.token_urlsafe(32)
 
 
 def hosts_of(port: int) -> frozenset[str]:
-    """Return the values of a Host header that name the viewer."""
+    """Values of a Host header that name the viewer."""
     return frozenset(f"{f'[{host}]' if ':' in host else host}:{port}" for host in LOOPBACK)
 
 
@@ -82,15 +82,15 @@ class Gate:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
-                message["headers"] = [*kept, *((name.encode(), value.encode()) for name, value in HEADERS.items())]
+                headers = [(name, value) for name, value in message["headers"] if name.decode().lower() not in HEADERS]
+                message["headers"] = [*headers, *((name.encode(), value.encode()) for name, value in HEADERS.items())]
             await send(message)
 
         answer = self._refusal(scope) or self._app
         await answer(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Return what to answer to who is not let through; None for the others."""
+        """Answer to a request that is refused; None for all others."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
@@ -141,10 +141,10 @@ class Gate:
             cookies = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return ""
-        found = cookies.get(_cookie_name(host))
-        return found.value if found is not None else ""
+        cookie = cookies.get(_cookie_name(host))
+        return cookie.value if cookie is not None else ""
 
 
 def _cookie_name(host: str) -> str:
-    """Return a name for each port: cookies do not tell ports apart, and several viewers may be open."""
+    """A name for each port: cookies ignore ports, and several viewers may be open."""
     return f"labmates-{host.rpartition(':')[2]}"

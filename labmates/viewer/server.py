@@ -23,7 +23,7 @@ _MOST_REQUESTS = 128
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """Return what serves the application, and says nothing of itself."""
+    """A server for the application, without log lines."""
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -37,7 +37,7 @@ class _Row:
 
 
 def timeline(reader: RunReader, links: Links) -> Markup:
-    """Return the drawing of a run's time; empty if nothing has happened."""
+    """Drawing of a run's time; empty if nothing has happened."""
     marks = _happened(reader)
     if not marks:
         return Markup("")
@@ -68,14 +68,14 @@ def timeline(reader: RunReader, links: Links) -> Markup:
 
 
 def _happened(reader: RunReader) -> Sequence[Any]:
-    """Return when who did what of which type; of many events that is read quickly."""
+    """Time, agent and type of each event; quick for many events."""
     query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
     query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
     return reader.store.database.read(lambda connection: connection.execute(query.order_by(_EVENTS.c.seq)).all())
 
 
 def _rows(who: Iterable[tuple[str, str]]) -> dict[tuple[str, str], _Row]:
-    """Return a row for each agent, those of a team together; one for each team if agents are in several or too many."""
+    """A row for each agent, grouped by team; one for each team if agents are in several or too many."""
     pairs = [pair for pair in dict.fromkeys(who) if any(pair)]
     order = {team: place for place, team in enumerate(dict.fromkeys(team for team, _ in pairs))}
     acting = sorted((pair for pair in pairs if pair[1]), key=lambda pair: order[pair[0]])
@@ -90,9 +90,9 @@ def _row_of(rows: dict[tuple[str, str], _Row], team: str, agent: str) -> _Row | 
 
 
 def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str], x: Any, end: float) -> list[Markup]:
-    """Return the phases: bars behind the rows of their team."""
+    """Phases as bars behind the rows of their team."""
     begun: dict[tuple[str, int], Any] = {}
-    found: list[Markup] = []
+    bars: list[Markup] = []
 
     def bar(event: Any, until: float, status: str) -> None:
         mine = [row for row in rows.values() if row.team == event.team]
@@ -102,7 +102,7 @@ def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str]
         title = f"{event.team} team, phase {event.number + 1} ({event.reason}), {status}"
         colour = teams.index(event.team) % COLOURS
         shape = {"x": x(event.at), "y": mine[0].y + 1, "width": max(2.0, x(until) - x(event.at)), "height": high - 2}
-        found.append(tag("rect", tag("title", title), rx=3, class_=f"phase c{colour}", **shape))
+        bars.append(tag("rect", tag("title", title), rx=3, class_=f"phase c{colour}", **shape))
 
     for event in reader.all("phase"):
         key = (event.team, event.number)
@@ -112,11 +112,11 @@ def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str]
             bar(begun.pop(key), event.at, event.status)
     for event in begun.values():
         bar(event, end, "going on" if reader.run.status == "running" else "not ended")
-    return found
+    return bars
 
 
 def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
-    """Return one path for each row and type of event: a tick for each place where there is one."""
+    """A path for each row and type of event, with a tick for each place."""
     ticked: defaultdict[tuple[str, str, str], set[float]] = defaultdict(set)
     for at, team, agent, kind in marks:
         if kind in _MARKS:
@@ -126,34 +126,34 @@ def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> l
         if (row := _row_of(rows, team, agent)) is not None:
             places[row, kind] |= ats
     inset = {"call": 7, "tool": 4, "said": 10, "failed": 3}
-    found = []
+    paths = []
     for (row, kind), ats in places.items():
         name = _MARKS[kind]
         d = "".join(f"M{at} {row.y + inset[name]}v{_ROW - 2 * inset[name]}" for at in sorted(ats))
-        found.append(tag("path", d=d, class_=f"mark {name}"))
-    return found
+        paths.append(tag("path", d=d, class_=f"mark {name}"))
+    return paths
 
 
 def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
-    """Return artifacts as diamonds and what goes from team to team as arrows, each linked to its event."""
-    found: list[Markup] = []
+    """Artifacts as diamonds and exchanges between teams as arrows, each linked to its event."""
+    shapes: list[Markup] = []
     for event in reader.rows("artifact", "request", "message", to_others=True):
-        if len(found) >= _MOST_MARKS:
+        if len(shapes) >= _MOST_MARKS:
             break
-        here, said = _row_of(rows, event.team, event.agent), event.data
+        here, data = _row_of(rows, event.team, event.agent), event.data
         if here is None:
             continue
         at, middle = x(event.at), here.y + _ROW / 2
         if event.type == "artifact":
             shape = tag("path", d=f"M{at} {middle - 7}l5.5 7l-5.5 7l-5.5-7z", class_="artifact")
-            title = f"{event.agent} wrote {said['name']}, version {said['version']}"
-        elif said["to"] != event.team and (there := _row_of(rows, said["to"], "")) is not None:
+            title = f"{event.agent} wrote {data['name']}, version {data['version']}"
+        elif data["to"] != event.team and (there := _row_of(rows, data["to"], "")) is not None:
             to = there.y + _ROW / 2
             turn = 5 if to > middle else -5
             d = f"M{at} {middle}V{to - turn}m-3.5 {-turn}l3.5 {turn}l3.5 {-turn}"
             shape = tag("path", d=d, class_=f"arrow {event.type}")
-            title = f"{event.agent or event.team} to the {said['to']} team: {event.type}"
+            title = f"{event.agent or event.team} to the {data['to']} team: {event.type}"
         else:
             continue
-        found.append(tag("a", tag("title", title), shape, href=links.event(reader.run.id, event.seq)))
-    return found
+        shapes.append(tag("a", tag("title", title), shape, href=links.event(reader.run.id, event.seq)))
+    return shapes

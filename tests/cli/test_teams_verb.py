@@ -13,9 +13,10 @@ import yaml
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.studies.source import find_study
-from labmates.studies.spec import conditions_of, read_spec
+from labmates.studies.spec import read_spec
 from tests.cli.conftest import Labmates
 from tests.studies.ended import fresh_run
+from tests.support.studies import conditions_of
 from tests.support.teams import TEAMS
 
 MODELS = ("scripted:diligent", "scripted:hasty")

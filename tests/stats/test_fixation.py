@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,14 @@ from labmates.errors import UsageError
 from labmates.stats.fixation import (
     alpha_rank,
     log_fixation,
-    pair_payoffs,
     population_payoffs,
     stationary_distribution,
 )
-from labmates.stats.metagame import Array
+from tests.support.metagames import pair_payoffs, public_goods
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "egttools_openspiel.json").read_text())
 """Values of egttools 0.1.14 (`PairwiseComparison`, matrix games) and OpenSpiel 2.0 (`alpharank.compute`, m = 50, global
 selection, payoffs scaled to 0 to 1)."""
-
-
-def public_goods(players: int, k: float) -> Array:
-    """The metagame of cooperators (type 0) and defectors (type 1) in a public-goods game."""
-    payoffs = np.zeros((2,) * players)
-    for profile in product(range(2), repeat=players):
-        payoffs[profile] = k * profile.count(0) / players + profile[0]
-    return payoffs
 
 
 @pytest.mark.parametrize("case", RECORDED["fixation"], ids=lambda case: f"{case['game']}-{case['population']}")

@@ -25,10 +25,11 @@ from labmates.records.studies import retry_failed, study_counts
 from labmates.studies.audit import audit, overspent
 from labmates.studies.recomputing import recompute
 from labmates.studies.replay import replay
-from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, work_on
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, completion, fault, serve_model
+from tests.support.studies import conditions_of
 
 LONG = "word " * 4_000_000
 

@@ -13,10 +13,11 @@ from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.stats.power import detectable_difference
 from labmates.studies.plan import make_plan
-from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
 from tests.studies.ended import ended_run
 from tests.support.strategies import library
+from tests.support.studies import conditions_of
 
 DATA: dict[str, Any] = {
     "name": "s",

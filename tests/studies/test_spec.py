@@ -9,10 +9,11 @@ import pytest
 from labmates.errors import UsageError
 from labmates.studies import ready
 from labmates.studies.source import find_study, read_study
-from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.spec import StudySpec, read_spec
 from labmates.workflows.experiment import Condition
 from labmates.workflows.science.condition import ScienceCondition
 from tests.support.strategies import strategy, write
+from tests.support.studies import conditions_of
 
 SMALL = """
 name: s

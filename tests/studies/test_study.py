@@ -22,12 +22,13 @@ from labmates.records.studies import study_counts
 from labmates.records.verification import begun_runs
 from labmates.studies.audit import audit
 from labmates.studies.processes import work_in_processes
-from labmates.studies.spec import StudySpec, conditions_of, read_spec
+from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, stored_spec, work_on
 from labmates.workflows.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 from tests.support.children import Child, command
 from tests.support.openai_server import OpenAIServer, fault, serve_model
+from tests.support.studies import conditions_of
 
 DATA: dict[str, Any] = {
     "name": "s",

@@ -24,7 +24,7 @@ _MIDDLE: Final = 0.5
 
 @dataclass(frozen=True)
 class Disposition:
-    """What a colleague is like, each in [0, 1].
+    """Traits of a colleague, each in [0, 1].
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ PLAYERS: Registry[Family] = Registry("family of players", "labmates.players")
 
 
 def family_of(heard: Heard) -> Family | None:
-    """The family that plays what is asked; None if there is none."""
+    """The family of players for a request; None if there is none."""
     return PLAYERS.get(heard.kind) if heard.kind in PLAYERS else None
 
 
@@ -103,7 +103,7 @@ class Player(ScriptedModel):
     baseline: ClassVar[str]
 
     def compose(self, heard: Heard) -> Draft:
-        """Return the reply of the strategy."""
+        """Reply of the strategy."""
         family = family_of(heard)
         if family is None or not family.strategies or (situation := family.read(heard)) is None:
             return Draft("This is no game that I know.")

@@ -28,17 +28,17 @@ class Colleague(Player):
     disposition: ClassVar[Disposition] = Disposition()
 
     def compose(self, heard: Heard) -> Draft:
-        """Return a move in a game, or in the lab."""
+        """A move in a game, or in the lab."""
         # Runs of one seed ask with the same seeds: without its name, colleagues would differ in nothing by chance.
         chance = random.Random(f"{self.baseline} {heard.seed}")
         family = family_of(heard)
-        if family is not None and family.as_colleague is not None and (said := family.read(heard)) is not None:
-            return family.as_colleague(said, heard, self.disposition, chance)
+        if family is not None and family.as_colleague is not None and (game_order := family.read(heard)) is not None:
+            return family.as_colleague(game_order, heard, self.disposition, chance)
         return super().compose(heard)
 
 
 def colleague(text: str) -> type[Colleague]:
-    """Return the colleague with the disposition that a text tells: ``generosity=0.8/trust=0.3``.
+    """The colleague with a disposition such as ``generosity=0.8/trust=0.3``.
 
     Raises
     ------

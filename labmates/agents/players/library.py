@@ -8,7 +8,7 @@ from labmates.games.iterated.match import Payoffs
 
 
 def library_player(name: str) -> type[Player]:
-    """Return the player that follows the strategy called `name`.
+    """The player that follows the strategy `name`.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""The image that a Docker sandbox runs: what it is called, what it is made from, how it is made."""
+"""The image that a Docker sandbox runs: its name, its ingredients, its build."""

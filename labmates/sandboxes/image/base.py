@@ -174,10 +174,10 @@ def _run_to_end(command: tuple[str, ...], output: IO[bytes]) -> None:
 def _import(client: DockerClient, archive: IO[bytes]) -> None:
     changes = [f"LABEL {KIND_LABEL}=base"]
     try:
-        said = client.api.import_image_from_data(archive, repository=BASE_IMAGE, tag=_SUITE, changes=changes)
+        output = client.api.import_image_from_data(archive, repository=BASE_IMAGE, tag=_SUITE, changes=changes)
     except docker_errors() as error:
         raise SandboxError(f"the engine did not take the base: {explain_docker_error(error)}") from error
-    answers: list[dict[str, Any]] = [json.loads(line) for line in said.splitlines() if line.strip()]
+    answers: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.strip()]
     for answer in answers:
         if "error" in answer:
             raise SandboxError(f"the engine did not take the base: {explain_docker_text(str(answer['error']))}")

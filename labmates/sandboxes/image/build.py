@@ -85,10 +85,10 @@ def _present(client: DockerClient, tag: str, base: str | None) -> Image | None:
 def _usual_base(client: DockerClient) -> str:
     """The base of our newest image: without a registry, it can be used again."""
     try:
-        found = client.api.images(filters={"label": BASE_LABEL})
+        images = client.api.images(filters={"label": BASE_LABEL})
     except docker_errors() as error:
         raise SandboxError(f"the engine does not tell which images there are: {explain_docker_error(error)}") from error
-    newest = max(found, key=lambda image: image["Created"], default=None)
+    newest = max(images, key=lambda image: image["Created"], default=None)
     return DEFAULT_BASE if newest is None else str(newest["Labels"][BASE_LABEL])
 
 

@@ -22,7 +22,7 @@ BASE_IMAGE = "labmates-sandbox-base"
 REPOSITORIES = (IMAGE, PACKAGES_IMAGE, BASE_IMAGE)
 """All repositories of ours."""
 KIND_LABEL = "labmates.image"
-"""Label of every image of ours: ``sandbox``, ``packages``, ``base``, or ``build`` for what is half-built."""
+"""Label of every image of ours: ``sandbox``, ``packages``, ``base``, or ``build`` for an unfinished build."""
 BASE_LABEL = "labmates.base"
 """Label that names what an image is based on."""
 VERSION_LABEL = "labmates.version"

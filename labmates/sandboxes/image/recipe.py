@@ -1,4 +1,4 @@
-"""One build: what goes to the engine, what it answers, and what is left of it afterwards."""
+"""One build: its input to the engine, the engine's answers, and the clean-up."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def list_files(folder: Path) -> tuple[list[list[Any]], int]:
-    """Return name, size and version of the files in `folder`, and how many entries are left out."""
+    """Name, size and version of the files in `folder`, and the number of omitted entries."""
     files: list[list[Any]] = []
     looked_at = left_out = 0
 
@@ -52,21 +52,21 @@ def list_files(folder: Path) -> tuple[list[list[Any]], int]:
 
 
 def open_file(folder: Path, name: str) -> int | None:
-    """Return a descriptor of a regular file below `folder`; no link is followed."""
+    """Descriptor of a regular file below `folder`; links are not followed."""
     *folders, last = name.split("/")
     opened = [-1]
     try:
         opened = [os.open(folder, _FOLDER)]
         for part in folders:
             opened.append(os.open(part, _FOLDER, dir_fd=opened[-1]))
-        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened[-1])
+        file = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened[-1])
     except OSError:
         return None
     finally:
         for descriptor in opened:
             if descriptor >= 0:
                 os.close(descriptor)
-    if stat.S_ISREG(os.fstat(found).st_mode):
-        return found
-    os.close(found)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
     return None

@@ -28,7 +28,7 @@ class TrimmedSession(Session):
     """Sends no message that is larger than the other side takes."""
 
     def serialize(self, msg: dict[str, Any], ident: Any = None) -> Any:
-        """Return the frames of `msg`, trimmed."""
+        """Frames of `msg`, trimmed."""
         return super().serialize({**msg, "content": trim(msg["header"]["msg_type"], msg["content"])}, ident)
 
 
@@ -39,9 +39,9 @@ class CappedStream(OutStream):
 
     def write(self, string: str) -> int:
         """Send as much of `string` as the budget allows."""
-        kept = BUDGET.take(string) if isinstance(string, str) else string
-        if kept != "":
-            super().write(kept)
+        head = BUDGET.take(string) if isinstance(string, str) else string
+        if head != "":
+            super().write(head)
             self._is_flushed = False
         return len(string)
 
@@ -62,7 +62,7 @@ class CellCompiler(XCachingCompiler):
     """Names each cell by its number instead of a temporary file."""
 
     def get_code_name(self, _raw: str, _code: str, number: int) -> str:
-        """Return the name that stands in tracebacks."""
+        """The name shown in tracebacks."""
         return f"<cell {number}>"
 
 
@@ -106,12 +106,12 @@ class Kernel(IPythonKernel):
 
 
 class App(IPKernelApp):
-    """A kernel's application that listens where it is told to, and asks nobody else."""
+    """A kernel's application that listens on the given sockets and reads no configuration."""
 
     settings: ClassVar[dict[str, Any]] = {}
 
     def _do_nothing(self, *_arguments: Any, **_options: Any) -> None:
-        """Do nothing: the settings say it all, and the end of the process is noticed without a heart that beats."""
+        """No setup: the settings are complete, and the end of the process is noticed without a heartbeat."""
 
     parse_command_line = load_config_file = _do_nothing  # a parser takes long to make; files are of earlier kernels
     init_connection_file = write_connection_file = init_heartbeat = _do_nothing
@@ -123,7 +123,7 @@ class App(IPKernelApp):
 
 
 def make_app(settings: dict[str, Any]) -> Any:
-    """Return the kernel's application, ready to be started."""
+    """The kernel's application, ready to be started."""
     memory = Shell.memory = settings["memory"]
     App.settings = settings
     app: Any = App.instance(

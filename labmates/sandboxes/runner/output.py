@@ -1,4 +1,4 @@
-"""How much a cell may send: text, figures, tracebacks."""
+"""Limits on a cell's output: text, figures, tracebacks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _IMAGE_CHARS = 11_500_000  # one figure in base64: 8 MB and a little
 
 
 def encodable(text: str) -> str:
-    """Return `text` without lone surrogates, which would keep its message from being sent."""
+    """`text` without lone surrogates, which can't be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class TextBudget:
-    """How much text the current cell may still send; of what is too much, the end is kept and the rest counted."""
+    """Text that the current cell may still send; of longer output, the end is kept and the rest counted."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -38,17 +38,17 @@ class TextBudget:
             self.dropped = 0
 
     def take(self, text: str) -> str:
-        """Return the part of `text` that may be sent."""
+        """The part of `text` that may be sent."""
         with self._lock:
-            kept, rest = text[: self._room], text[self._room :]
-            self._room -= len(kept)
+            head, rest = text[: self._room], text[self._room :]
+            self._room -= len(head)
             excess = len(self._tail) + len(rest)
             self._tail = (self._tail + rest[-_TAIL_CHARS:])[-_TAIL_CHARS:]
             self.dropped += excess - len(self._tail)
-            return encodable(kept)
+            return encodable(head)
 
     def tail(self) -> str:
-        """Return the end of what was too much, once."""
+        """The end of the text that was too long, once."""
         with self._lock:
             tail, self._tail = self._tail, ""
             return encodable(tail)
@@ -58,21 +58,21 @@ BUDGET = TextBudget()
 
 
 def short_traceback(error: BaseException, trace: TracebackType | None) -> list[str]:
-    """Return the lines of a traceback that show the agent's own code and where a library raised, and nothing else."""
+    """Lines of a traceback that show the agent's own code and the place where a library raised."""
     frames = list(traceback.extract_tb(trace))
-    own = [frame for frame in frames if frame.filename.startswith("<cell")]
-    if own and frames[-1] is not own[-1]:
-        own.append(frames[-1])
-    for frame in own:
+    cells = [frame for frame in frames if frame.filename.startswith("<cell")]
+    if cells and frames[-1] is not cells[-1]:
+        cells.append(frames[-1])
+    for frame in cells:
         roots = [root for root in sys.path if root and frame.filename.startswith(f"{root}/")]
         frame.filename = frame.filename.removeprefix(max(roots, key=len, default="")).lstrip("/")
-    lines = traceback.StackSummary.from_list(own[:_FRAMES]).format()
-    if own[_FRAMES:]:
-        last = own[max(_FRAMES, len(own) - _FRAMES) :]
-        left_out = len(own) - _FRAMES - len(last)
+    lines = traceback.StackSummary.from_list(cells[:_FRAMES]).format()
+    if cells[_FRAMES:]:
+        last = cells[max(_FRAMES, len(cells) - _FRAMES) :]
+        left_out = len(cells) - _FRAMES - len(last)
         lines += [f"  [... {left_out} calls left out ...]"] * bool(left_out)
         lines += traceback.StackSummary.from_list(last).format()
-    if own:
+    if cells:
         lines.insert(0, "Traceback (most recent call last):")
     message = "".join(traceback.format_exception_only(type(error), error))
     if len(message) > MESSAGE_CHARS:
@@ -81,7 +81,7 @@ def short_traceback(error: BaseException, trace: TracebackType | None) -> list[s
 
 
 def trim(kind: str, content: dict[str, Any]) -> dict[str, Any]:
-    """Return `content` of a message of `kind` with no more in it than the other side may be sent."""
+    """`content` of a message of `kind`, cut to what may be sent to the other side."""
     if kind == "execute_input":
         return {}
     if kind in ("display_data", "update_display_data", "execute_result"):

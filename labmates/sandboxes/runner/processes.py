@@ -1,4 +1,4 @@
-"""What the runner asks of the system: limits, and what it finds out about processes."""
+"""The runner's requests to the system: limits, and facts about processes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.o
 
 
 def find_strays(spared: int) -> list[int]:
-    """Return the processes that live, but for the first one, this one and the `spared` one."""
+    """Living processes other than the first one, this one and the `spared` one."""
     pids = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
     return [pid for pid in pids if is_stray(pid, spared)]
 
 
 def is_stray(pid: int, spared: int) -> bool:
-    """Tell whether the process `pid` lives and is neither the first one, nor this one, nor the `spared` one."""
+    """Whether the process `pid` lives and is neither the first one, nor this one, nor the `spared` one."""
     if pid in (1, os.getpid(), spared):
         return False
     try:
@@ -33,7 +33,7 @@ def is_stray(pid: int, spared: int) -> bool:
 
 
 def oom_kills() -> int:
-    """Return how often the kernel of the machine has killed a process of this container for want of memory."""
+    """Number of this container's processes that the kernel of the machine killed for lack of memory."""
     for path in _OOM_COUNTERS:
         with contextlib.suppress(OSError, ValueError):
             counters = dict(line.split() for line in Path(path).read_text().splitlines())
@@ -47,7 +47,7 @@ def set_dumpable(dumpable: bool) -> None:
 
 
 def die_with_parent() -> None:
-    """Have this process killed as soon as its parent ends, however that ends."""
+    """Kill this process as soon as its parent ends, for any reason."""
     parent = os.getppid()
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:

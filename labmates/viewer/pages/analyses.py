@@ -158,8 +158,8 @@ def _reason(title: str, text: str) -> Shown:
 
 
 def _of_result(result: Result) -> Iterator[Section]:
-    if said := (*result.verdict, *(f"Warning: {warning}" for warning in result.warnings)):
-        yield Section("answer", "Answer", said)
+    if sentences := (*result.verdict, *(f"Warning: {warning}" for warning in result.warnings)):
+        yield Section("answer", "Answer", sentences)
     for place, table in enumerate((*result.tables, *result.details)):
         yield Section(f"table-{place}", table.title, table)
     for drawing in result.figures:

@@ -22,7 +22,7 @@ from labmates.viewer.pages.runs import headline
 from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_COLUMNS: Final = 6
-"""Runs or conditions that stand beside each other."""
+"""Runs or conditions on one page of comparison."""
 _TOLD_ABOVE = ("record",)
 _MOST_LINES: Final = 2_000
 """Lines of a text that are compared."""
@@ -84,8 +84,8 @@ def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: boo
 
 
 def _settings(run: RunRecord, *, by_condition: bool) -> dict[str, Any]:
-    own = {} if by_condition else {"seed": run.seed, "version": run.version}
-    return {"kind": run.kind, "study": run.study, **own, **run.condition}
+    per_run = {} if by_condition else {"seed": run.seed, "version": run.version}
+    return {"kind": run.kind, "study": run.study, **per_run, **run.condition}
 
 
 def _numbers(reader: RunReader) -> dict[str, Any]:
@@ -100,17 +100,17 @@ def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
     """The means of metrics over the ended runs of a condition, in words, and the number of runs."""
     ended = [run for run in runs if run.status in ENDED]
     failed = sum(run.status == "failed" for run in runs)
-    found: dict[str, Any] = {"ended runs": len(ended), "failed runs": failed}
+    metrics: dict[str, Any] = {"ended runs": len(ended), "failed runs": failed}
     if not ended:
-        return found
+        return metrics
     kind = ended[0].kind
     domains = EXPERIMENTS.get(kind).domains if kind in EXPERIMENTS else unknown
     for name in dict.fromkeys([*headline(kind), *(name for run in ended for name in run.metrics)]):
         if values := [run.metrics[name] for run in ended if name in run.metrics]:
             [estimate] = means([values], domain_of(ended, name, domains))
             interval = "" if estimate.low is None else f" [{number(estimate.low)}, {number(estimate.high)}]"
-            found[name] = f"{number(estimate.value)}{interval} n {estimate.n}"
-    return found
+            metrics[name] = f"{number(estimate.value)}{interval} n {estimate.n}"
+    return metrics
 
 
 def _rows(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any], float | None]]:
@@ -126,17 +126,17 @@ def _rows(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any], fl
 def _texts_that_differ(readers: Sequence[RunReader]) -> tuple[list[Difference], int]:
     """The prompts and artifacts that differ from those of the first run, and how many are equal in all runs."""
     texts = [_texts(reader) for reader in readers]
-    found, equal = [], 0
+    differences, equal = [], 0
     for name in dict.fromkeys(name for each in texts for name in each):
         first = texts[0].get(name, "")
         others = [each.get(name, "") for each in texts[1:]]
         equal += all(other == first for other in others)
-        found += [
+        differences += [
             Difference(name, place, changes(_start(first), _start(other)))
             for place, other in enumerate(others, start=1)
             if other != first
         ]
-    return found, equal
+    return differences, equal
 
 
 def _texts(reader: RunReader) -> dict[str, str]:
@@ -156,8 +156,8 @@ def _texts(reader: RunReader) -> dict[str, str]:
     bodies = reader.values([*newest.values(), *(number for numbers in first.values() for number in numbers)])
     texts = {name: artifact_text(bodies[number]) for name, number in newest.items() if number in bodies}
     for name, numbers in first.items():
-        said = [text.body for number in numbers for text in message_texts(bodies.get(number))]
-        texts[name] = "\n".join(said)
+        parts = [text.body for number in numbers for text in message_texts(bodies.get(number))]
+        texts[name] = "\n".join(parts)
     return texts
 
 
@@ -166,10 +166,10 @@ def _start(text: str) -> str:
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict) and value:
-            found |= _flat(value, f"{before}{name}.")
+            flat |= _flat(value, f"{before}{name}.")
         else:
-            found[f"{before}{name}"] = as_text(value) if isinstance(value, list | dict) else value
-    return found
+            flat[f"{before}{name}"] = as_text(value) if isinstance(value, list | dict) else value
+    return flat

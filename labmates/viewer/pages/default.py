@@ -59,7 +59,6 @@ def _metrics(reader: RunReader) -> Table:
 
 
 def _payoffs(payoffs: list[Any]) -> tuple[Markup | Table, ...]:
-    """What each player has earned so far, payoff by payoff."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for payoff in payoffs:
         for player, value in payoff.payoffs.items():

@@ -210,13 +210,13 @@ class Results:
     ) -> Markup:
         cost, height, group = point
         values = [f"{name} {value}" for name, value in self._values[group[0].id].items()]
-        said = f"{brief(round(height.value, 3))} for ${cost.value:.4f}, {height.n} runs: {', '.join(values)}"
+        label = f"{brief(round(height.value, 3))} for ${cost.value:.4f}, {height.n} runs: {', '.join(values)}"
         x, y = plot.x(cost.value), plot.y(height.value)
         (left, right), (low, high) = map(plot.x, cost.ends()), map(plot.y, height.ends())
         colour = f"c{models.index(group[0].shown_models) % COLOURS}"
         drawn = [
             tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}M{left:.1f} {y:.1f}H{right:.1f}", class_=f"line {colour}"),
-            tag("circle", tag("title", said), cx=x, cy=y, r=5, class_=f"area {colour}"),
+            tag("circle", tag("title", label), cx=x, cy=y, r=5, class_=f"area {colour}"),
         ]
         if links.is_static:
             return tag("g", *drawn)
@@ -304,7 +304,7 @@ def results_section(
 
 
 def _chosen(what: str, query: Mapping[str, str], offered: Sequence[str], usual: str | None = None) -> str:
-    """What a query asks for among what is offered; else the usual, by default the first."""
+    """A query's choice among the offers; without one the usual choice, by default the first."""
     name = query.get(what, "")
     if name and name not in offered:
         raise unknown_name(what, name[:100], filter(None, offered))

@@ -29,7 +29,7 @@ from labmates.workflows.people import people_of
 
 _log = logging.getLogger(__name__)
 LIVE_MOST: Final = 200
-"""New events that are told at once."""
+"""New events in one update."""
 _MOST_WARNINGS: Final = 20
 _MOST_AGENTS: Final = 200
 """Whose names are offered to choose from."""
@@ -48,8 +48,8 @@ def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict
 
 
 def sections(reader: RunReader, links: Links) -> list[Section]:
-    """Return what a run's first page tells, in order: its course, what is special to its kind, and its numbers."""
-    found: list[Section] = []
+    """Sections of a run's first page: its course, the part of its experiment, and its numbers."""
+    parts: list[Section] = []
     warnings = {
         number: event
         for number, event in reader.events("warning", "error").items()
@@ -59,19 +59,19 @@ def sections(reader: RunReader, links: Links) -> list[Section]:
         shown = dict(list(warnings.items())[:_MOST_WARNINGS])
         body = render("warnings.html", warnings=shown, links=links, run=reader.run)
         left = len(warnings) - len(shown)
-        found.append(Section("warnings", "Warnings and errors", body, f"{left} more in the story" if left else ""))
+        parts.append(Section("warnings", "Warnings and errors", body, f"{left} more in the story" if left else ""))
     if drawn := timeline(reader, links):
         phases = reader.events("phase")
         types = {name for name, _, _ in reader.counts}
         body = render("timeline.html", drawing=drawn, phases=phases, types=types, links=links, run=reader.run)
-        found.append(Section("timeline", "Time line", body))
+        parts.append(Section("timeline", "Time line", body))
     if reader.events("score"):
-        found.append(Section("scores", "Scores", scores(reader, links)))
-    found += experiment_sections(reader, links)
+        parts.append(Section("scores", "Scores", scores(reader, links)))
+    parts += experiment_sections(reader, links)
     spent = burning(reader)
     if spent.teams:
-        found.append(Section("budget", "Budget", render("budget.html", burning=spent)))
-    return [*found, Section("record", "Record", render("record.html", run=reader.run, attempts=_attempts(reader)))]
+        parts.append(Section("budget", "Budget", render("budget.html", burning=spent)))
+    return [*parts, Section("record", "Record", render("record.html", run=reader.run, attempts=_attempts(reader)))]
 
 
 def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
@@ -93,7 +93,7 @@ def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
 
 
 def scores(reader: RunReader, links: Links) -> Markup:
-    """Return all scores with their reasons, and what judging has cost."""
+    """All scores with their reasons, and the cost of judging."""
     from labmates.studies.judging import judging_usage
 
     used = judging_usage(reader.all("judge_call"))
@@ -101,7 +101,7 @@ def scores(reader: RunReader, links: Links) -> Markup:
 
 
 def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
-    """Return what stands above every page of a run."""
+    """Head of every page of a run."""
     run = reader.run
     return {
         "run": run,
@@ -117,14 +117,13 @@ def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
 
 
 def _approvals(run: RunRecord) -> tuple[str, ...]:
-    """What a person has to approve in a run."""
     with suppress(UsageError):  # a condition of another version
         return condition_of(run).approvals
     return ()
 
 
 def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
-    """Return a page of the story of a run's events.
+    """A page of the story of a run's events.
 
     Raises
     ------
@@ -168,34 +167,34 @@ def _told(reader: RunReader, wanted: list[int], links: Links) -> list[Item]:
         return []
     # One more: the charge for the last call comes right after it.
     span = reader.span(wanted[0], wanted[-1] + 1)
-    kept = set(wanted)
-    events = {number: event for number, event in span.items() if number in kept or event.type in HIDDEN}
+    numbers = set(wanted)
+    events = {number: event for number, event in span.items() if number in numbers or event.type in HIDDEN}
     return items(reader, events, links, start=reader.run.started)
 
 
 def story_since(reader: RunReader, after: int, links: Links) -> tuple[Markup, int]:
-    """Return the events after one, as they stand in the story, and the number of the last that was told."""
+    """Later events as the story shows them, and the number of the last one."""
     events = reader.span(after + 1, after + LIVE_MOST)
-    told = items(reader, events, links, start=reader.run.started)
-    return render("items.html", items=told, links=links, run=reader.run), max(events, default=after)
+    story = items(reader, events, links, start=reader.run.started)
+    return render("items.html", items=story, links=links, run=reader.run), max(events, default=after)
 
 
 def event_page(reader: RunReader, number: int, links: Links, form_token: str = "") -> Markup:
-    """Return the page of one event: its texts whole, the messages that a model got, what an artifact was before.
+    """Page of one event: its full texts, the messages to a model, the earlier version of an artifact.
 
     Raises
     ------
     UsageError
         If there is no such event.
     """
-    found = reader.span(number, number + 1)
-    if number not in found:
+    events = reader.span(number, number + 1)
+    if number not in events:
         raise UsageError(f"the run '{reader.run.id}' has no event {number}; its events are 0 to {reader.last}")
-    event = found[number]
-    shown = {n: e for n, e in found.items() if n == number or e.type in HIDDEN}
+    event = events[number]
+    shown = {n: e for n, e in events.items() if n == number or e.type in HIDDEN}
     if event.type in HIDDEN:
         shown = {number: event}
-    told = items(reader, shown, links, start=reader.run.started, whole=True)
+    story = items(reader, shown, links, start=reader.run.started, whole=True)
     messages: list[Any] = []
     if event.type in ("llm_call", "judge_call"):
         bodies = reader.values(event.messages)
@@ -209,7 +208,7 @@ def event_page(reader: RunReader, number: int, links: Links, form_token: str = "
         different = changes(bodies.get(earlier[-1]) if earlier else None, bodies[event.content])
     return render(
         "event.html",
-        item=told[0] if told else None,
+        item=story[0] if story else None,
         event=event,
         number=number,
         messages=messages,
@@ -269,12 +268,11 @@ def turn_page(
 
 
 def _page_of(numbers: list[int], number: int) -> int:
-    """Return the page of the story on which an event stands."""
     return bisect_left(numbers, number) // PER_PAGE + 1
 
 
 def _page(query: Mapping[str, str], pages: int, numbers: list[int]) -> int:
-    """Return the page that is asked for: by its number, or as the one on which an event stands."""
+    """Requested page of the story: by its number, or by an event on it."""
     if (at := query.get("at", "")).isdecimal():
         return min(pages, _page_of(numbers, int(at[:12])))
     return page_number(query, pages)
@@ -288,10 +286,10 @@ def page_number(query: Mapping[str, str], pages: int) -> int:
     UsageError
         If there is no such page.
     """
-    said = query.get("page", "1")
-    if not said.isdecimal() or not 1 <= int(said[:12]) <= pages:
-        raise UsageError(f"there is no page '{said[:40]}'; there are 1 to {pages}")
-    return int(said)
+    requested = query.get("page", "1")
+    if not requested.isdecimal() or not 1 <= int(requested[:12]) <= pages:
+        raise UsageError(f"there is no page '{requested[:40]}'; there are 1 to {pages}")
+    return int(requested)
 
 
 def _attempts(reader: RunReader) -> list[tuple[int, str, str]]:

@@ -31,7 +31,7 @@ NUMERIC: Final = ("started", "seconds", "spent")
 
 @dataclass(frozen=True)
 class Asked:
-    """What a list was asked for.
+    """Request for a list.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Asked:
     before: str = ""
 
     def query(self, **changes: Any) -> dict[str, Any]:
-        """Return the query of an address that asks for the same, but for `changes`; it begins at the first page."""
+        """Query of an address for the same list with `changes`, from the first page on."""
         order = "" if self.descending == (self.sort in NUMERIC) else "desc" if self.descending else "asc"
         sort = "" if self.sort == "started" else self.sort
         return {**asdict(self.chosen), "sort": sort, "order": order, **changes}
 
 
 def asked_for(query: QueryParams, known: Facets) -> Asked:
-    """Return what the query of an address asks for.
+    """The request that the query of an address makes.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
 
 
 def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int = 0) -> Markup:
-    """Return the page of the list that a query asks for.
+    """The page of the list for a query.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int 
 
 
 def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Links, **more: Any) -> Markup:
-    """Return a page of the list of runs."""
+    """A page of the list of runs."""
     chosen = asked.chosen
     return render(
         "runs.html",
@@ -143,30 +143,30 @@ def _chips(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
     varies: dict[str, list[str]] = {}
     for kind in dict.fromkeys(run.kind for run in runs):
         varies[kind] = varying(run for run in runs if run.kind == kind)
-    found = {}
+    chips = {}
     for run in runs:
         named = [name for name in _NAMED if run.condition.get(name)]
         values = parameters(run, dict.fromkeys([*named, *varies[run.kind]]))
-        found[run.id] = {name: value for name, value in values.items() if value != MISSING}
-    return found
+        chips[run.id] = {name: value for name, value in values.items() if value != MISSING}
+    return chips
 
 
 def studies_page(store: Store, links: Links) -> Markup:
-    """Return the list of studies."""
+    """The list of studies."""
     return render("studies.html", links=links, store=store.shown_url, facets=facets(store.database))
 
 
 def headline(kind: str) -> tuple[str, ...]:
-    """Return the metrics that lists of runs of a kind show; none for a kind that this installation lacks."""
+    """Metrics in lists of runs of an experiment; none for an experiment that this installation lacks."""
     try:
-        found = EXPERIMENTS.get(kind)
+        experiment = EXPERIMENTS.get(kind)
     except LabmatesError:
         return ()
-    return found.headline[:5]
+    return experiment.headline[:5]
 
 
 def _record(store: Store, name: str) -> Any:
-    """Return a study's plan; None for one whose runs are there without it."""
+    """A study's plan; None if the store has its runs alone."""
     try:
         return study_record(store.database, name)
     except LabmatesError:

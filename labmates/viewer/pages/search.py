@@ -66,20 +66,20 @@ class Found:
 
 
 def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: Links) -> tuple[int, Markup]:
-    """The status and the page of a search; a query that can't be read is told beside the field."""
+    """The status and the page of a search; the error of an invalid query appears beside the field."""
     database = readers.store.database
     known = facets(database)
     chosen = asked_for(query, known).chosen
-    found: list[tuple[str, list[Found]]] = []
+    matches: list[tuple[str, list[Found]]] = []
     error, left, more = "", 0, 0
     if chosen.search:
         try:
             parsed, left = parse_query(chosen.search), indexer.catch_up()
-            found, more = _found(readers, parsed, chosen, query.get("before", ""))
+            matches, more = _found(readers, parsed, chosen, query.get("before", ""))
         except UsageError as wrong:
             error = str(wrong).removeprefix("search: ")
     page = render(
-        "search.html", links=links, chosen=chosen, facets=known, found=found, error=error, left=left, more=more
+        "search.html", links=links, chosen=chosen, facets=known, found=matches, error=error, left=left, more=more
     )
     return (400 if error else 200), page
 

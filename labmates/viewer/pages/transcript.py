@@ -1,4 +1,4 @@
-"""Transcripts: all that agents were told and said, call by call, with the changes of their prompts along the way."""
+"""Transcripts: all prompts and replies of agents, call by call, with the changes from prompt to prompt."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ def _name(row: Any) -> str:
 def _before(rows: Sequence[Any]) -> dict[int, list[int]]:
     """By call, the messages that its agent had read and written up to then."""
     latest: dict[str, list[int]] = {}
-    found = {}
+    earlier = {}
     for row in rows:
-        found[row.seq] = latest.get(_name(row), [])
+        earlier[row.seq] = latest.get(_name(row), [])
         latest[_name(row)] = [*row.data["messages"], row.data["reply"]]
-    return found
+    return earlier
 
 
 def _turns(
@@ -129,16 +129,16 @@ def _turns(
                 wanted |= {*before[row.seq][old:old_end], *row.data["messages"][new:new_end]}
     bodies = reader.values(wanted)
     for row in rows:
-        told, kept, left_out = _told(before[row.seq], row.data["messages"], steps[row.seq], bodies)
+        messages, unchanged, left_out = _told(before[row.seq], row.data["messages"], steps[row.seq], bodies)
         yield Turn(
             row.seq,
             row.agent,
             row.team,
             chosen.index(_name(row)),
             max(0.0, row.at - reader.run.started),
-            kept,
+            unchanged,
             left_out,
-            tuple(told),
+            tuple(messages),
             _message(bodies.get(row.data["reply"])),
         )
 
@@ -148,10 +148,10 @@ def _told(
 ) -> tuple[list[Part], int, int]:
     """The new and changed messages of a prompt, how many stayed, and how many were left out."""
     parts: list[Part] = []
-    kept = left_out = 0
+    unchanged = left_out = 0
     for how, old, old_end, new, new_end in steps:
         if how == "equal":
-            kept += new_end - new
+            unchanged += new_end - new
             continue
         paired = min(old_end - old, new_end - new)
         pairs = [(bodies.get(before[old + at]), bodies.get(now[new + at])) for at in range(paired)]
@@ -160,7 +160,7 @@ def _told(
         ]
         parts += [_message(bodies.get(number)) for number in now[new + paired : new_end]]
         left_out += old_end - old - paired
-    return parts, kept, left_out
+    return parts, unchanged, left_out
 
 
 def _changed(was: Value | None, message: Value | None) -> Part:

@@ -159,7 +159,6 @@ def teams(runs: Runs, params: TeamsParams) -> Result:
 
 
 def _metric(params: TeamsParams, records: Sequence[RunRecord]) -> tuple[str, tuple[str, ...]]:
-    """The compared metric and the notes on it."""
     if params.metric is not None:
         return params.metric, ()
     if params.judge not in (None, "verified"):
@@ -268,7 +267,6 @@ def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Itera
 
 
 def _pairs_table(contrast: Contrast) -> Table:
-    """Every pair of a condition of teams."""
     from labmates.stats.tables import Column, Table
     from labmates.workflows.science.teamwork import INTENTION
 
@@ -316,7 +314,7 @@ TEAMWORK = Analysis(
 
 
 def necessity(runs: Runs, _params: Params) -> Result:
-    """Tell at which split of the evidence a team beats one agent.
+    """Estimate at which split of the evidence a team beats one agent.
 
     Runs with divided evidence (--evidence split:S) of the arms team, oracle (one agent with all instruments) and
     restricted (one agent with the readings) are paired by seed; where there are runs of the arm mute (the same seats
@@ -360,7 +358,7 @@ NECESSITY = Analysis(
 
 
 class OrganisationsParams(Params):
-    """What organisations are compared by."""
+    """Options of the comparison of organisations."""
 
     score: str = Field("accuracy", description="The metric that counts as the score, for instance accuracy or quality.")
 
@@ -382,8 +380,8 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
         verdicts,
     )
 
-    found = places(runs.ended("science"), params.score, partial(_coordination_of, runs))
-    if not found:
+    compared = places(runs.ended("science"), params.score, partial(_coordination_of, runs))
+    if not compared:
         raise TooFewRunsError(
             f"no two organisations have runs with the metric {params.score} that are equal in all else; run some with: "
             "labmates run science --organisation NAME"
@@ -395,10 +393,14 @@ def organisations(runs: Runs, params: OrganisationsParams) -> Result:
             "The score of each organisation against its money, with intervals; the table has the numbers.",
             partial(front_figure, place, params.score),
         )
-        for number, place in enumerate(found, 1)
+        for number, place in enumerate(compared, 1)
     ]
-    tables = [outcomes_table(found, params.score), differences_table(found, params.score), coordination_table(found)]
-    return Result(tables, figures, [*verdicts(found, params.score)])
+    tables = [
+        outcomes_table(compared, params.score),
+        differences_table(compared, params.score),
+        coordination_table(compared),
+    ]
+    return Result(tables, figures, [*verdicts(compared, params.score)])
 
 
 ORGANISATIONS = Analysis(

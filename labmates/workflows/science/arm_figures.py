@@ -1,4 +1,4 @@
-"""The arms of divided evidence beside each other: what each earns and what it costs, over the split."""
+"""The arms of divided evidence beside each other: accuracy and cost of each over the split."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ARMS: Final = ("oracle", "team", "mute", "restricted")
 _APART: Final = 0.012
-"""How far arms stand apart at a split, so that their intervals can be told apart."""
+"""Distance between arms at a split, so that their intervals do not overlap."""
 
 
 def arm_figures(played: Sequence[Play]) -> Iterator[Drawing]:
@@ -62,14 +62,14 @@ def _figure(arms: Mapping[str, Sequence[Play]]) -> Figure:
 def _over_splits(plays: Sequence[Play], what: str) -> dict[float, Estimate]:
     """The mean over seeds at each split; runs of one seed are averaged first."""
     domain = SHARE if what == "credit" else COUNT
-    found = {}
+    estimates = {}
     for split in sorted({play.split for play in plays}):
         seeds: dict[int, list[float]] = {}
         for play in plays:
             if play.split == split:
                 seeds.setdefault(play.seed, []).append(play.credit[ALL] if what == "credit" else play.spent)
-        found[split] = intervals.mean([fmean(values) for values in seeds.values()], domain)
-    return found
+        estimates[split] = intervals.mean([fmean(values) for values in seeds.values()], domain)
+    return estimates
 
 
 def _draw(ax: Axes, arm: str, shift: float, means: Mapping[float, Estimate]) -> None:

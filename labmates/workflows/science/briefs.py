@@ -1,4 +1,4 @@
-"""What the agents of the lab are told: the prompts of the organisation, filled in from the state of the lab.
+"""Prompts of the lab's agents: those of the organisation, filled in from the state of the lab.
 
 A prompt need not show every value. The facts of an order are those that the values in its prompt render, so baselines
 know what models are told, in the words of any organisation.
@@ -79,7 +79,7 @@ def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True
         "budget_rules": _budget_rules(ctx),
     }
     parts = {member.id: _part(member, team) for member in team.members}
-    own = {
+    values = {
         "team": Shown(team.name, {"team": team.name}),
         "role": seat.title,
         "agent": Shown(seat.id, {"agent": seat.id}),
@@ -87,13 +87,15 @@ def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True
         "members": Shown(_listed(parts), {"parts": parts}),
     }
     first = ctx.organisation.render("system", **shared)
-    facts = {**_facts(ctx, "system", shared), **_facts(ctx, "role", own)}
+    facts = {**_facts(ctx, "system", shared), **_facts(ctx, "role", values)}
     if data:
         description = ctx.description(seat.id)
         columns = {"data_description": Shown(description, {"data": description})}
         first += "\n\n" + ctx.organisation.render("data_set", **columns)
         facts |= _facts(ctx, "data_set", columns)
-    return mark_shared(Order(KIND, facts, f"{first}\n\n{ctx.organisation.render('role', **own)}").system(), len(first))
+    return mark_shared(
+        Order(KIND, facts, f"{first}\n\n{ctx.organisation.render('role', **values)}").system(), len(first)
+    )
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:
@@ -165,7 +167,7 @@ def bid_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
 
 
 def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
-    """What teammates reported and said in earlier phases, and which phase this one is.
+    """Teammates' reports and contributions in earlier phases, and the number of this phase.
 
     Who remembers its conversation is told what it doesn't know: the phase before, without its own part and what it
     heard.
@@ -177,11 +179,11 @@ def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
     for past in phases[-1:] if remembers else phases:
         reports = [[who, member["summary"]] for who, member in past["members"].items() if member["summary"]]
         reported = [line for line in reports if ctx.organisation.may("read", seat.id, line[0])]
-        said = [[who, text] for who, text in ctx.heard(seat, past["said"])]
+        talk = [[who, text] for who, text in ctx.heard(seat, past["said"])]
         if remembers:
             reported = [line for line in reported if line[0] != seat.id]
-            said = said[max((place for place, line in enumerate(said, 1) if line[0] == seat.id), default=0) :]
-        lines += reported + said
+            talk = talk[max((place for place, line in enumerate(talk, 1) if line[0] == seat.id), default=0) :]
+        lines += reported + talk
     text = "\n".join(f"[{who}]: {line}" for who, line in lines)
     return {
         "so_far": Shown(f"\n## From the phases before\n{text}\n" if lines else "", {"so_far": lines}),
@@ -267,7 +269,7 @@ def write_prompt(
 
 
 def _reports(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
-    """What the members reported since the artifact before, and at most `most` characters of what their code printed."""
+    """Members' reports since the artifact before, and at most `most` characters of their code's output."""
     team = ctx.team(lab)
     phases = [*lab["earlier"].get(team.name, []), lab["agenda"][0]]
     reports: dict[str, dict[str, str]] = {}
@@ -298,7 +300,7 @@ def _sections(ctx: LabContext, team: Team) -> Shown:
 
 
 def _request(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> Shown:
-    """What another team asked this phase for; empty in a planned phase.
+    """Another team's request to this phase; empty in a planned phase.
 
     Parameters
     ----------
@@ -308,14 +310,14 @@ def _request(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS)
     asked, team = lab["agenda"][0]["asked"], ctx.team(lab)
     if asked is None:
         return Shown("", {"request": ""})
-    told = {"asked_by": asked["by"], "request": asked["request"], "artifact": team.artifact}
+    facts = {"asked_by": asked["by"], "request": asked["request"], "artifact": team.artifact}
     if asked["kind"] == "redo":
-        text = ctx.organisation.render("request_redo", **told, justification=asked["justification"])
+        text = ctx.organisation.render("request_redo", **facts, justification=asked["justification"])
     else:
         previous = ctx.newest(lab).get(team.artifact)
         text = ctx.organisation.render(
             "request_additional",
-            **told,
+            **facts,
             previous=delimited(team.artifact, excerpt(previous, most)) if previous else "(it was never written)",
             variables=" The Python variables of your earlier phase are still there." if team.has_code else "",
         )
@@ -334,7 +336,7 @@ def answered_text(ctx: LabContext, lab: LabState, asked: Waiting) -> str:
 
 
 def status_text(ctx: LabContext, purse: Purse) -> str:
-    """Return what the agent may read about the budget now; empty if nothing."""
+    """The budget as the agent may know it now; empty if it may not."""
     return purse.status(ctx.condition.visibility, "your team has" if ctx.organisation.has_colleagues else "you have")
 
 
@@ -345,7 +347,6 @@ def _order(ctx: LabContext, step: str, prompt: str = "", /, **values: object) ->
 
 
 def _facts(ctx: LabContext, prompt: str, values: Mapping[str, object]) -> dict[str, Any]:
-    """The facts of the values that a prompt shows."""
     parts = (values[name] for name in ctx.organisation.shown_in(prompt))
     return {name: fact for part in parts if isinstance(part, Shown) for name, fact in part.facts.items()}
 
@@ -372,7 +373,7 @@ def _pool(ctx: LabContext) -> str:
 
 
 def _budget(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
-    """Return the lines about the budget; the `team` that writes last is also told what the paper is likely to cost."""
+    """Lines about the budget; the last `team` to write also gets the paper's estimated cost."""
     status = status_text(ctx, purse)
     if team is not None and _is_last(ctx, team) and ctx.sets_aside and ctx.condition.visibility == "full":
         status += f" The paper is likely to cost about {show_dollars(likely_cost(ctx.condition, team))}."
@@ -409,7 +410,6 @@ def _then(ctx: LabContext) -> str:
 
 
 def _material(ctx: LabContext, team: Team) -> str:
-    """Say from what the lead writes."""
     if not team.has_code:
         return "the members' summaries and the artifacts"
     shown = {

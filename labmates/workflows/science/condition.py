@@ -239,7 +239,7 @@ class ScienceCondition(Condition):
         return self.max_turns * team.turns
 
     def model_of(self, seat: str) -> str:
-        """The model of a seat: what is given for it or for its team, else what the organisation says."""
+        """The model of a seat: the one given for it or for its team, else the organisation's."""
         team, declared = self.organisation.seats.get(seat, ("", None))
         given = self.model_for.get(seat) or self.model_for.get(team)
         if declared is not None and not given:
@@ -253,11 +253,11 @@ class ScienceCondition(Condition):
 
     @property
     def approvals(self) -> tuple[str, ...]:
-        """What a person has to approve in its runs."""
+        """Steps of its runs that need a person's approval."""
         return self.crew.approve
 
     def models(self) -> list[str]:
-        """Return the models that take part, each once, in the order of the teams."""
+        """Models that take part, each once, in the order of the teams."""
         if self.organisation.graph:
             return list(dict.fromkeys([self.model, *map(self.model_of, self.model_for)]))
         return list(dict.fromkeys(self.model_of(seat) for team in self.teams for seat in team.seats))

@@ -1,4 +1,4 @@
-"""What the nodes of the lab's graph work with: the services of the run and what was made from its condition."""
+"""Context of the nodes of the lab's graph: the run's services and the objects made from its condition."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LabContext:
 
     @property
     def organisation(self) -> Organisation:
-        """Who works in this run."""
+        """The organisation of this run."""
         return self.condition.crew
 
     def team(self, lab: LabState) -> Team:
@@ -72,8 +72,8 @@ class LabContext:
         """The descriptions of the tools, the same with each call of the run."""
         names = self.mcp.names(self.organisation.tools)
         served = {name: tool.schema for name in names if (tool := self.mcp.get(name))}
-        own = [served.get(name) or own_schema(name) for name in names if name not in ARGUMENTS]
-        return (*tool_schemas([name for name in names if name in ARGUMENTS], self.form), *own)
+        others = [served.get(name) or own_schema(name) for name in names if name not in ARGUMENTS]
+        return (*tool_schemas([name for name in names if name in ARGUMENTS], self.form), *others)
 
     def held(self, team: Team, *, states: bool) -> list[str]:
         """Names of the tools of a member at work, as models know them."""
@@ -89,19 +89,19 @@ class LabContext:
         return Speaker(team.name, seat.id, model)
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
-        """Return the purse of a step of `team` that starts in this state of the lab; the agents' shares bound it."""
+        """Purse of a step of `team` that starts in this state of the lab, bounded by the agents' shares."""
         aside, spent = set_aside(self.condition, lab["agenda"]), lab["spent_by"]
         shares = {seat: share - spent.get(seat, 0) for seat, share in self.shares.items()}
         return Purse(self.ledger, team, lab["spent"], sharers, aside=aside, shares=shares)
 
     @cached_property
     def shares(self) -> dict[str, int]:
-        """What each seat may spend on plans, work and talk, in micro-dollars; empty where all draw on one pool."""
+        """Each seat's limit for plans, work and talk, in micro-dollars; empty where all draw on one pool."""
         pool = max(0, self.ledger.total - set_aside(self.condition, first_state(self.organisation)["agenda"]))
         return {seat: int(share * pool) for seat, share in self.organisation.share_of_seats().items()}
 
     def purse_to_write(self, lab: LabState, team: Team, sharers: int = 1) -> Purse:
-        """Return the purse of the step in which `team` writes its artifact, which may draw on what was set aside."""
+        """Purse of the step in which `team` writes its artifact; it may draw on the reserve."""
         aside = set_aside(self.condition, lab["agenda"][1:])
         likely = likely_cost(self.condition, team) if self.sets_aside else 0
         return Purse(self.ledger, team.name, lab["spent"], sharers, aside=aside, likely=likely)
@@ -112,7 +112,7 @@ class LabContext:
         return self.condition.reserve != 0
 
     def text(self, number: int) -> str:
-        """Return the text that is kept under this number."""
+        """Text of a body."""
         return self.recorder.bodies.text(number)
 
     def newest(self, lab: LabState, reader: Seat | None = None) -> dict[str, str]:
@@ -147,8 +147,8 @@ class LabContext:
             It continues in order to write an artifact.
         """
         remembers = team.memory == "conversation" or (team.memory == "phase" and writes)
-        kept = lab["conversations"].get(seat.id, []) if remembers else []
-        messages = [kept_message(self.recorder.bodies[number]) for number in kept]
+        numbers = lab["conversations"].get(seat.id, []) if remembers else []
+        messages = [kept_message(self.recorder.bodies[number]) for number in numbers]
         if messages and isinstance(messages[-1], HumanMessage):
             # What it was told last is over; and servers refuse two messages of a user in a row.
             messages.pop()
@@ -161,15 +161,15 @@ class LabContext:
         return {seat.id: [self.recorder.bodies.keep(kept_data(message)) for message in messages]}
 
     def partial(self, lab: LabState) -> list[str]:
-        """Return the names of the artifacts whose newest version breaks off."""
+        """Names of the artifacts whose newest version is truncated."""
         return [name for name, partial in lab["partial"].items() if partial]
 
     def heard(self, listener: Seat, said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """What of a talk a seat hears."""
+        """Contributions to a talk that a seat hears."""
         return [(who, text) for who, text in said if self.organisation.may("tell", who, listener.id)]
 
     def stated(self, lab: LabState, reader: Seat) -> dict[str, dict[str, Any]]:
-        """Return the findings that stand and that a seat may read, by team in the order of the teams."""
+        """Current findings that a seat may read, by team in the order of the teams."""
         newest = {team: versions[-1] for team, versions in lab.get("findings", {}).items() if versions}
         teams = (team for team in self.organisation.teams.values() if team.name in newest)
         return {

@@ -123,7 +123,7 @@ class Coordination:
 
     @property
     def credits(self) -> int:
-        """What all seats spent, in micro-dollars."""
+        """Spending of all seats, in micro-dollars."""
         return sum(self.spent.values())
 
     @property
@@ -291,8 +291,8 @@ def _quantities(tools: Iterable[ToolCallEvent], bodies: Values) -> dict[str, set
     printed: dict[str, set[str]] = defaultdict(set)
     for tool in tools:
         if tool.status:
-            found = (token for token in tokens(str(bodies[tool.result])) if token[0].isdigit())
-            printed[tool.agent].update(number for number in found if _digits(number) >= QUANTITY_DIGITS)
+            numbers = (token for token in tokens(str(bodies[tool.result])) if token[0].isdigit())
+            printed[tool.agent].update(number for number in numbers if _digits(number) >= QUANTITY_DIGITS)
     return printed
 
 
@@ -307,13 +307,13 @@ def _idle(events: Iterable[Event], seats: Iterable[str]) -> Iterator[str]:
 
 
 def hand_overs(events: Sequence[Event], bodies: Values) -> list[HandOver]:
-    """What reached other seats, in the order in which it was written."""
+    """Texts that reached other seats, in the order of writing."""
     return _Tracker(bodies).follow(events)
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """What a seat wrote for others: its text, how its parts begin, and what marks it."""
+    """A seat's text for others: the text, the openings of its parts, and its marks."""
 
     event: int
     kind: Kind
@@ -333,7 +333,7 @@ class _Sent:
 
 @dataclass
 class _Seat:
-    """What one seat was given and has made so far."""
+    """Inputs and products of one seat so far."""
 
     given: set[int] = field(default_factory=set)
     known: set[str] = field(default_factory=set)
@@ -436,7 +436,7 @@ class _Tracker:
             each.used = each.used or not each.fresh.isdisjoint(made)
 
     def _compute(self, seat: str, printed: Collection[str]) -> None:
-        """What the seat's own code has printed is its own from then on."""
+        """Count the output of the seat's own code as its own from now on."""
         for each in self._seats[seat].received:
             each.fresh.difference_update(printed)
 
@@ -461,9 +461,9 @@ def tokens(text: str) -> frozenset[str]:
 
 
 def marks(text: str) -> frozenset[str]:
-    """What a text can be recognised by: numbers of enough digits, names in the midst of a sentence, identifiers."""
-    found = (token for token in tokens(text) if _digits(token) >= MARK_DIGITS or _is_identifier(token))
-    return frozenset((*found, *_PROPER.findall(text)))
+    """Marks of a text: numbers of enough digits, names in the midst of a sentence, identifiers."""
+    words = (token for token in tokens(text) if _digits(token) >= MARK_DIGITS or _is_identifier(token))
+    return frozenset((*words, *_PROPER.findall(text)))
 
 
 def _plain(token: str) -> str:
@@ -488,12 +488,12 @@ _dump = partial(json.dumps, ensure_ascii=False)
 
 
 def _text(value: Any) -> str:
-    """A body as text: of a message, what it says and what it says to tools."""
+    """A body as text: of a message, its content and the arguments of its tool calls."""
     if isinstance(value, Mapping) and "role" in value:
-        said = [str(value.get("content", ""))]
+        parts = [str(value.get("content", ""))]
         for call in _tool_calls(value):
             arguments = call.get("args")
             inner = arguments.values() if isinstance(arguments, Mapping) else [arguments]
-            said += [each if isinstance(each, str) else _dump(each) for each in inner]
-        return "\n".join(said)
+            parts += [each if isinstance(each, str) else _dump(each) for each in inner]
+        return "\n".join(parts)
     return value if isinstance(value, str) else _dump(value, default=str)

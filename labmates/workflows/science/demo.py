@@ -44,8 +44,8 @@ def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
         params.reports.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"can't write reports to '{params.reports}': {error.strerror}") from error
-    said = f"Task {params.task}, four teams of scripted:diligent ({DIAGRAM}), one pool of credits."
-    yield Result((), verdict=[said])
+    summary = f"Task {params.task}, four teams of scripted:diligent ({DIAGRAM}), one pool of credits."
+    yield Result((), verdict=[summary])
     run = lab.run(condition, seed=params.seed)
     report = newest_artifact(lab.store, run.id, REPORT)
     if report is not None:

@@ -1,4 +1,4 @@
-"""What an agent of the lab is shown of work that was done: artifacts, messages, reports, outputs and calls."""
+"""Digests of earlier work for an agent of the lab: artifacts, messages, reports, outputs and calls."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def artifacts_text(shown: Mapping[str, str]) -> str:
 
 
 def delimited(name: str, text: str) -> str:
-    """Return a text between lines that name it, so that its headings are not taken for those of the prompt."""
+    """A text between lines that name it, so that its headings are not taken for those of the prompt."""
     return f"=== {name} ===\n{text}\n=== end of {name} ==="
 
 
 def mail_text(ctx: LabContext, lab: LabState, reader: Seat) -> str:
-    """Return the messages to the team of a seat that reach this seat."""
+    """Messages to the team of a seat that reach this seat."""
     here, may = ctx.team(lab).name, ctx.organisation.may
     mail = [item for item in lab["mail"] if item["to"] == here and may("tell", item["agent"], reader.id)]
     lines = [f"- from the {item['sender']} team: {item['text']}" for item in mail]
@@ -47,12 +47,12 @@ def mail_text(ctx: LabContext, lab: LabState, reader: Seat) -> str:
 
 
 def said_text(said: Sequence[tuple[str, str]]) -> str:
-    """Return what was said in a deliberation."""
+    """Contributions to a deliberation."""
     return "\n".join(f"[{agent}]: {text}" for agent, text in said) or "nothing yet"
 
 
 def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHARS) -> str:
-    """What code printed, given as bodies, by the rule for long outputs that the condition names."""
+    """Printed output, given as bodies, by the condition's rule for long outputs."""
     printed = [ctx.text(number).rstrip() for number in outputs]
     if ctx.condition.output_excerpt == "first":
         return excerpt("\n".join(printed), most, "first")
@@ -60,7 +60,7 @@ def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHA
 
 
 def calls_text(ctx: LabContext, phase: Phase, seat: Seat) -> str:
-    """Return the tool calls of a member in this phase, in order, each in a few words."""
+    """Tool calls of a member in this phase, in order, each in a few words."""
     here = f"{phase['team']}/{phase['number']}/{seat.id}/work/"
     calls = [e for e in ctx.recorder.events if isinstance(e, ToolCallEvent) and e.step.startswith(here)]
     return excerpt("; ".join(_call(ctx, e) for e in calls if e.tool != "mark_complete"), CALLS_CHARS)

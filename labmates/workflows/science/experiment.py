@@ -55,7 +55,7 @@ def described(condition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def estimate(condition: ScienceCondition) -> Estimate:
-    """Return what a run is expected to take.
+    """Expected use of resources by a run.
 
     Tokens are the medians that the cooperative-profiles paper reports for teams of two (section 4.1), which had the
     pool to spend; the number of calls and the seconds are what such a run takes here, at six seconds a call.

@@ -36,7 +36,7 @@ STATES: Final[tuple[State, ...]] = ("found", "received", "stated", "changed")
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of one true finding.
+    """Fate of one true finding.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Fate:
 
 
 class _Moment(NamedTuple):
-    """When a seat had a finding. Moments sort by what is not chance: stage, seat, and the seat's own order."""
+    """Time at which a seat had a finding, sorted without chance: by stage, seat, and the seat's own order."""
 
     stage: int
     seat: str
@@ -169,9 +169,9 @@ def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[It
     stated = check_findings(values, task.findings).findings
     if stated is None:
         return frozenset()
-    said = {(item.finding, item.plain) for item in items_of(stated)}
+    statements = {(item.finding, item.plain) for item in items_of(stated)}
     comparable = (place for place, item in enumerate(items) if item.plain or not item.in_list)
-    return frozenset(place for place in comparable if (items[place].finding, items[place].plain) in said)
+    return frozenset(place for place in comparable if (items[place].finding, items[place].plain) in statements)
 
 
 def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[HandOver], staged: Sequence[int]) -> Fate:
@@ -205,7 +205,7 @@ def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[Han
 
 
 def _end(place: int, texts: Sequence[_Text], is_found: bool) -> End:
-    """How a finding ended in the newest paper and in the newest findings of its author."""
+    """Fate of a finding in the newest paper and in its author's newest findings."""
     paper = next((text for text in reversed(texts) if text.final == "paper"), None)
     author = paper.seat if paper else ""
     stated = next((text for text in reversed(texts) if (text.final, text.seat) == ("findings", author)), None)

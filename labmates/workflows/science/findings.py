@@ -1,4 +1,4 @@
-"""Findings as the teams of the lab state them: checked against the task, recorded, and told to the teams after."""
+"""Findings as the teams of the lab state them: checked against the task, recorded, and shown to later teams."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import Phase, Report, Statement
 
 MOST_FAULTS = 8
-"""So many faults of one statement are told."""
+"""Maximum number of faults reported for one statement."""
 
 
 # Making a schema takes longer than a model call's whole overhead, and the runs of a study have the same one.
@@ -31,7 +31,7 @@ _parameters = cache(findings_parameters)
 
 
 def findings_form(task: Task[Any, Any]) -> FindingsForm:
-    """Return how the findings of a task are stated.
+    """Instructions for stating the findings of a task.
 
     Nothing of a statement is recorded unless all of it is valid; a number written as text is mended and told.
     """
@@ -49,7 +49,7 @@ def findings_form(task: Task[Any, Any]) -> FindingsForm:
 
 
 def paper_faults(paper: str, task: Task[Any, Any]) -> str:
-    """Return what keeps findings from being read whole from a paper; empty if nothing does."""
+    """Reasons why findings can't be read in full from a paper; empty if they can."""
     return "; ".join(read_findings(paper, task.findings).problems[:MOST_FAULTS])
 
 
@@ -65,19 +65,19 @@ def keep_findings(
     place
         The step within the phase.
     """
-    for version, one in enumerate(stated, before + 1):
+    for version, statement in enumerate(stated, before + 1):
         where = {"step": f"{phase['team']}/{phase['number']}/{place}/{version}", "team": phase["team"], "agent": agent}
-        ctx.recorder.once(FindingsEvent(**where, version=version, **one))
-    return [one["findings"] for one in stated]
+        ctx.recorder.once(FindingsEvent(**where, version=version, **statement))
+    return [statement["findings"] for statement in stated]
 
 
 def statement(bodies: Bodies, stated: Stated) -> Statement:
-    """Return what was stated, its values kept as a body."""
+    """A statement with its values stored as a body."""
     return Statement(findings=bodies.keep(dict(stated.values)), repaired=[dict(one) for one in stated.repaired])
 
 
 def findings_json(values: object) -> str:
-    """Return stated findings in little space, a field a line."""
+    """Stated findings as compact JSON, one field a line."""
     if not isinstance(values, dict) or not values:
         return "{}"
     lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items())
@@ -85,7 +85,7 @@ def findings_json(values: object) -> str:
 
 
 def stated_texts(stated: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Findings of each team, as in `findings_json`; a value that the next team repeated stands there alone.
+    """Findings of each team, as in `findings_json`; a value that the next team repeated appears there alone.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def stated_texts(stated: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     for place, (team, values) in enumerate(stated.items()):
         after = next(islice(stated.items(), place + 1, None), None)
         same = [name for name, value in values.items() if after and after[1].get(name) == value]
-        own = {name: value for name, value in values.items() if name not in same}
-        told = f"\nThe same as the {after[0]} team's: {', '.join(same)}." if after and same else ""
-        texts[team] = findings_json(own) + told
+        changed = {name: value for name, value in values.items() if name not in same}
+        remark = f"\nThe same as the {after[0]} team's: {', '.join(same)}." if after and same else ""
+        texts[team] = findings_json(changed) + remark
     return texts
 
 
@@ -120,12 +120,12 @@ def _refusal(problems: Sequence[str], model: type[BaseModel]) -> str:
 
 def _receipt(stated: Mapping[str, Any], repaired: Sequence[str], model: type[BaseModel]) -> str:
     left = [name for name in model.model_fields if name not in stated]
-    told = [f"Recorded: {len(stated)} of {len(model.model_fields)} findings."]
+    lines = [f"Recorded: {len(stated)} of {len(model.model_fields)} findings."]
     if left:
-        told.append(f"Not stated: {', '.join(left)}.")
+        lines.append(f"Not stated: {', '.join(left)}.")
     if repaired:
-        told.append(f"Mended: {'; '.join(repaired[:MOST_FAULTS])}.")
-    return " ".join([*told, "Another call of state_findings replaces all of them."])
+        lines.append(f"Mended: {'; '.join(repaired[:MOST_FAULTS])}.")
+    return " ".join([*lines, "Another call of state_findings replaces all of them."])
 
 
 JOINED = "the reports of all members, whose findings are merged by a fixed rule"

@@ -123,9 +123,9 @@ class McpTools:
             if tool.fault:
                 raise ToolError(tool.fault)
             return excerpt(await self._sessions[tool.server].call(tool.name, arguments), MOST_CHARS)
-        told = cast(ToolCallEvent, self._past.recorded("tool_call", step))
-        text = self._past.bodies.text(told.result)
-        if not told.ok:
+        event = cast(ToolCallEvent, self._past.recorded("tool_call", step))
+        text = self._past.bodies.text(event.result)
+        if not event.ok:
             raise ToolError(text.removeprefix("Error: "))
         return text
 
@@ -145,9 +145,9 @@ class McpTools:
     async def _listing(self, server: str) -> tuple[Any, bool] | None:
         """The tools of a server, or why they can't be had and False; None if a rerun's record lacks both."""
         for record in (self._recorder, self._past):
-            told = cast(ToolCallEvent | None, record.done("tool_call", _step(server))) if record else None
-            if record is not None and told is not None:
-                return record.bodies[told.result], told.ok
+            event = cast(ToolCallEvent | None, record.done("tool_call", _step(server))) if record else None
+            if record is not None and event is not None:
+                return record.bodies[event.result], event.ok
         if self._past is not None:
             return None
         try:

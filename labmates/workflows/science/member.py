@@ -94,7 +94,7 @@ class _Worker:
                 return
 
     def result(self) -> MemberResult:
-        """Return what this step of work leaves behind."""
+        """Result of this step of work."""
         keep = self.ctx.recorder.bodies.keep
         waits = bool(self.workspace.requests) and self.workspace.summary is None
         member: Member = {
@@ -142,21 +142,21 @@ class _Worker:
             self.member["failures"] = 0
             self.talk.messages = [*self.talk.messages, reply.message, *await self._answers(reply)]
             return
-        kept = self._kept(reply)
-        remark = kept or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.tools.held))
-        self.member["failures"] = 0 if kept else self.member["failures"] + 1
+        arrived = self._kept(reply)
+        remark = arrived or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.tools.held))
+        self.member["failures"] = 0 if arrived else self.member["failures"] + 1
         remark = f"{remark}\n\n{self._last_reply()}".rstrip()
         self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
 
     def _last_reply(self) -> str:
-        """Tell the agent that its next reply is the last that it has; empty before."""
+        """Notice that the agent's next reply is its last; empty before."""
         last = self.most_turns - self.member["turns"] == 1 and self.workspace.summary is None
         return render("last_reply") if last else ""
 
     def _kept(self, reply: Reply) -> str | None:
         """Keep what arrived of a cut call that writes; return what the agent has to know of it."""
-        kept = self.workspace.keep_cut(reply.cut_call) if reply.cut_call else None
-        return kept and kept_text(reply, kept, self.workspace.text(kept))
+        arrived = self.workspace.keep_cut(reply.cut_call) if reply.cut_call else None
+        return arrived and kept_text(reply, arrived, self.workspace.text(arrived))
 
     async def _answers(self, reply: Reply) -> list[BaseMessage]:
         """Use the tools that a reply calls, and answer each call."""

@@ -37,7 +37,7 @@ _OF_TEAMS = {*TEAM_FIELDS, "organisation", "solo", "arm", "evidence"}
 
 @dataclass(frozen=True)
 class Play:
-    """What a run of one arm earned.
+    """Result of a run of one arm.
 
     Attributes
     ----------
@@ -180,9 +180,11 @@ def index_of(restricted: Sequence[float], team: Sequence[float], oracle: Sequenc
         _ratio(*([one for at, one in enumerate(arm) if at != place] for arm in (restricted, team, oracle)))
         for place in (places if len(team) > 1 else ())
     ]
-    found = intervals.clusters(value, [float("nan") if one is None else one for one in left_out])
+    interval = intervals.clusters(value, [float("nan") if one is None else one for one in left_out])
     # The engine's words are for models; here the clusters are seeds.
-    return replace(found, method=found.method.replace("model", "seed"), reason=found.reason.replace("model", "seed"))
+    return replace(
+        interval, method=interval.method.replace("model", "seed"), reason=interval.reason.replace("model", "seed")
+    )
 
 
 def _ratio(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[float]) -> float | None:

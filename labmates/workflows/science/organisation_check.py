@@ -1,4 +1,4 @@
-"""Trying an organisation: two offline runs with a scripted model, and what they show."""
+"""Trial of an organisation: two offline runs with a scripted model, and a summary of them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]
 
 
 def _misdeeds(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
-    """Yield what the record tells of agents from outside that failed, or did what they may not."""
+    """Yield the recorded failures and violations of agents from outside."""
     outside = {name for name, (_, seat) in condition.organisation.seats.items() if seat.is_outside}
     for event in recorder.events:
         if isinstance(event, WarningEvent) and event.agent in outside:
@@ -121,7 +121,7 @@ def _story(recorder: Recorder) -> dict[tuple[str, str], str]:
     """The events of a run by type and step, without times."""
     story: dict[tuple[str, str], str] = {}
     for event in recorder.events:
-        told = {name: value for name, value in told_whole(event, recorder.bodies).items() if name != "seconds"}
+        fields = {name: value for name, value in told_whole(event, recorder.bodies).items() if name != "seconds"}
         key = (event.type, event.step)
-        story[key] = story.get(key, "") + json.dumps(told, sort_keys=True, default=str)
+        story[key] = story.get(key, "") + json.dumps(fields, sort_keys=True, default=str)
     return story

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NamedParams(Params):
-    """Which organisation."""
+    """Choice of an organisation."""
 
     name: str = Field(description="A name, or a YAML file.", json_schema_extra={"argument": True})
 
@@ -45,8 +45,8 @@ def listing(_lab: Lab, _params: Params) -> Iterator[Result]:
     """List the organisations of the science lab, or show, draw, check or begin one."""
     for name in ORGANISATIONS:
         text = find_organisation(name).description
-        told = {"name": name, "description": text, "package": ORGANISATIONS.package(name)}
-        yield Result((), verdict=[f"{name:<15}{text}"], objects=[told])
+        row = {"name": name, "description": text, "package": ORGANISATIONS.package(name)}
+        yield Result((), verdict=[f"{name:<15}{text}"], objects=[row])
 
 
 def show(_lab: Lab, params: NamedParams) -> Iterator[Result]:
@@ -85,9 +85,9 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     condition = cast(ScienceCondition, lab.condition("science", {**values, **size}))
     rules = lab.finish(check_organisation(condition))
     for rule in rules:
-        told = {"rule": rule.name, "holds": not rule.fault, "about": rule.about, "fault": rule.fault or None}
+        row = {"rule": rule.name, "holds": not rule.fault, "about": rule.about, "fault": rule.fault or None}
         line = f"{'error' if rule.fault else 'ok':<7}{rule.name:<10}{rule.fault or rule.about}"
-        yield Result((), verdict=[line], objects=[told])
+        yield Result((), verdict=[line], objects=[row])
     if broken := [rule.name for rule in rules if rule.fault]:
         yield Result((), objects=[], fault=f"{params.name}: broken rules: {', '.join(broken)}")
 

@@ -1,4 +1,4 @@
-"""Which organisation for what: score, money and time by organisation, paired by seed with all else equal.
+"""Comparison of organisations: score, money and time, paired by seed with all else equal.
 
 Runs are grouped into *places*: equal task, difficulty, model, budget, evidence and every other parameter that is not
 the organisation's own. Runs of one organisation, place and seed are averaged; differences are over the seeds that both
@@ -115,8 +115,8 @@ def places(
         measured = coordination(run)
         values |= {metric.name: measured[metric.name] for metric in COORDINATION}
         by_name.setdefault(label(run.condition), {}).setdefault(run.seed, []).append(values)
-    found = [_place(json.loads(text), by_name, score) for text, by_name in sorted(cells.items()) if len(by_name) > 1]
-    return _adjusted(found)
+    compared = [_place(json.loads(text), by_name, score) for text, by_name in sorted(cells.items()) if len(by_name) > 1]
+    return _adjusted(compared)
 
 
 def label(condition: Mapping[str, Any]) -> str:
@@ -155,8 +155,8 @@ def _difference(first: Outcome, second: Outcome, domain: Domain) -> Difference |
     return Difference(first.name, second.name, len(seeds), over("score", domain), over("dollars", ANY))
 
 
-def _adjusted(found: Sequence[Place]) -> list[Place]:
-    adjusted = iter(holm([each.score.p for place in found for each in place.differences]))
+def _adjusted(compared: Sequence[Place]) -> list[Place]:
+    adjusted = iter(holm([each.score.p for place in compared for each in place.differences]))
     return [
         Place(
             place.settings,
@@ -164,7 +164,7 @@ def _adjusted(found: Sequence[Place]) -> list[Place]:
             [Difference(d.first, d.second, d.seeds, d.score, d.dollars, next(adjusted)) for d in place.differences],
             place.front,
         )
-        for place in found
+        for place in compared
     ]
 
 
@@ -217,14 +217,14 @@ def _row(place: Place, outcome: Outcome, domains: Mapping[str, Domain]) -> dict[
 _HEAD_COLUMNS: Final = (*(Column(name, once=True) for name in HEADS), Column("organisation"), Column("seeds"))
 
 
-def outcomes_table(found: Sequence[Place], score: str) -> Table:
+def outcomes_table(compared: Sequence[Place], score: str) -> Table:
     """Score, money and time of each organisation in each place."""
     domains = {"score": domain_of(score), "dollars": ANY}
     rows = [
         _row(place, each, domains)
         | {"on_front": each.name in place.leading, "seconds": each.mean("seconds")}
         | {"front_share": place.front.get(each.name)}
-        for place in found
+        for place in compared
         for each in place.outcomes
     ]
     columns = [*_HEAD_COLUMNS, Column("score", score, ".3f", "both")]
@@ -234,35 +234,35 @@ def outcomes_table(found: Sequence[Place], score: str) -> Table:
     return Table("organisations", "Score, money and time by organisation", columns, rows, [note])
 
 
-def coordination_table(found: Sequence[Place]) -> Table:
+def coordination_table(compared: Sequence[Place]) -> Table:
     """Measures of coordination of each organisation in each place."""
     domains = {metric.name: metric.domain_in({}) for metric in COORDINATION}
-    rows = [_row(place, each, domains) for place in found for each in place.outcomes]
+    rows = [_row(place, each, domains) for place in compared for each in place.outcomes]
     columns = [*_HEAD_COLUMNS, *COORDINATION_COLUMNS]
     return Table("organisation_coordination", "Coordination by organisation", columns, rows, [COORDINATION_NOTE])
 
 
-def differences_table(found: Sequence[Place], score: str) -> Table:
+def differences_table(compared: Sequence[Place], score: str) -> Table:
     """The differences between all pairs of organisations of a place."""
     rows = [
         {name: place.settings.get(name) for name in HEADS}
         | {"first": each.first, "second": each.second, "seeds": each.seeds, "p_holm": each.p_holm}
         | each.score.row("score")
         | each.dollars.row("dollars")
-        for place in found
+        for place in compared
         for each in place.differences
     ]
     columns = [*(Column(name, once=True) for name in HEADS), Column("first"), Column("second"), Column("seeds")]
     columns += [Column("score", score, "+.3f", "both"), Column("p_holm", "p (Holm)", ".4f")]
     columns += [Column("dollars", form="+.3f", shows="both")]
     remarks = ["First minus second, over the seeds that both have; p is adjusted for all differences in score."]
-    remarks += notes([each.score for place in found for each in place.differences])
+    remarks += notes([each.score for place in compared for each in place.differences])
     return Table("organisation_differences", "Organisations beside each other", columns, rows, remarks)
 
 
-def verdicts(found: Sequence[Place], score: str) -> Iterator[str]:
+def verdicts(compared: Sequence[Place], score: str) -> Iterator[str]:
     """For each place, which organisation leads, which ones it beats, and which one costs least on the front."""
-    for place in found:
+    for place in compared:
         best, *rest = place.outcomes
         sure = {each.second for each in place.differences if each.first == best.name and _is_sure(each)}
         beaten = [other.name for other in rest if other.name in sure]

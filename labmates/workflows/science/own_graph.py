@@ -54,7 +54,7 @@ DIVIDED = "It is divided: each seat's Python session holds the records of one in
 
 @dataclass
 class Place:
-    """What one seat has done, and what it works with."""
+    """Working place of one seat, and its work so far."""
 
     speaker: Speaker
     purse: Purse
@@ -110,7 +110,7 @@ class Lab:
         return await (await self._place(seat)).tools.code.run(code)
 
     async def deliver(self, paper: str, findings: Mapping[str, Any] | None = None, *, seat: str = "researcher") -> None:
-        """Deliver the paper and, unless they stand in a block in it, its findings.
+        """Deliver the paper and, unless it has a block of them, its findings.
 
         Raises
         ------
@@ -153,8 +153,10 @@ class Lab:
             parameters = served.schema["function"]["parameters"]
             return StructuredTool(name=name, description=served.description, args_schema=parameters, coroutine=use)
         if name not in TOOLS:
-            own = own_tool(name)
-            return StructuredTool(name=name, description=own.description, args_schema=own.args_schema, coroutine=use)
+            custom = own_tool(name)
+            return StructuredTool(
+                name=name, description=custom.description, args_schema=custom.args_schema, coroutine=use
+            )
         [schema] = tool_schemas([name], self._ctx.form)
         parameters = schema["function"]["parameters"] if name == STATE else ARGUMENTS[name]
         return StructuredTool(

@@ -27,7 +27,7 @@ _MOST_FIGURES = 24
 
 @dataclass(frozen=True)
 class Finding:
-    """One question of the task: what is true, what the report states, and what that is worth.
+    """One question of the task: the truth, the report's statement, and its credit.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Finding:
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """Tell a run of the science lab."""
+    """Sections on a run of the science lab."""
     artifacts = reader.events("artifact")
     newest = {event.name: number for number, event in artifacts.items()}
     report = ""
@@ -83,78 +83,78 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def _verified(reader: RunReader) -> Mapping[str, Any]:
-    """Return what the judge says who has last compared the findings with the truth; empty if none has."""
-    found = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
-    return found[-1].details if found else {}
+    """Details of the newest comparison of the findings with the truth; empty without one."""
+    scores = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
+    return scores[-1].details if scores else {}
 
 
 def _worth(details: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the teams that stated findings with the tool, and the accuracy of what each stated last."""
+    """Teams that stated findings with the tool, and the accuracy of each team's last statement."""
     return [(team, said["accuracy"]) for team, said in details.get("teams", {}).items()]
 
 
 def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
-    """Return the truth beside what the report and the teams state, from the details of a verified score."""
+    """The truth beside the findings of the report and the teams, from the details of a verified score."""
     stated = details.get("findings") or _stated(report)
     teams = details.get("teams", {})
     true: dict[str, list[tuple[str, str, str]]] = {}
-    for one in details.get("handoff", {}).get("findings", ()):
-        true.setdefault(one["finding"], []).append((one["item"], one["first"] or "", one["lost"] or ""))
+    for entry in details.get("handoff", {}).get("findings", ()):
+        true.setdefault(entry["finding"], []).append((entry["item"], entry["first"] or "", entry["lost"] or ""))
     return [
         Finding(
-            name=one["finding"],
-            true=tuple(true.get(one["finding"], ())),
-            stated=_shown(stated.get(one["finding"])),
-            credit=one["credit"],
-            weight=one["weight"],
-            reason=one["reason"],
-            teams=tuple(_of_teams(one["finding"], teams)),
+            name=entry["finding"],
+            true=tuple(true.get(entry["finding"], ())),
+            stated=_shown(stated.get(entry["finding"])),
+            credit=entry["credit"],
+            weight=entry["weight"],
+            reason=entry["reason"],
+            teams=tuple(_of_teams(entry["finding"], teams)),
         )
-        for one in details["credits"]
+        for entry in details["credits"]
     ]
 
 
 def _of_teams(finding: str, teams: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """Yield what each team stated of a finding, and the credit of that; a repeated statement is named by its team."""
+    """Yield each team's statement of a finding and its credit; a repetition names the first team."""
     stated: dict[str, str] = {}
-    for team, said in teams.items():
-        text = _shown(said["findings"].get(finding))
+    for team, statement in teams.items():
+        text = _shown(statement["findings"].get(finding))
         first = stated.setdefault(text, team)
-        yield (f"as {first}" if text and first != team else text), said["credits"].get(finding)
+        yield (f"as {first}" if text and first != team else text), statement["credits"].get(finding)
 
 
 def provenance(reader: RunReader) -> dict[str, Any] | None:
-    """Return the newest audit of the paper's claims, by status; None if there is none, or no claim."""
-    found = [
+    """The newest audit of the paper's claims, by status; None without an audit or a claim."""
+    audits = [
         score
         for score in reader.all("score")
         if (score.judge, score.metric) == ("verified", "provenance") and "claims" in score.details
     ]
-    if not found or not any(found[-1].details["claims"].values()):
+    if not audits or not any(audits[-1].details["claims"].values()):
         return None
-    details = found[-1].details
+    details = audits[-1].details
     statuses = ("contradicted", "not found", "found")
     groups = [
         (status, details.get(status.replace(" ", "_"), ()), details["claims"].get(status, 0)) for status in statuses
     ]
-    return {"reason": found[-1].reason, "groups": groups}
+    return {"reason": audits[-1].reason, "groups": groups}
 
 
 def _stated(report: str) -> Mapping[str, Any]:
-    """Return what the newest readable block of findings says."""
+    """The newest readable block of findings."""
     for block in reversed(split_blocks(report).blocks):
         if block.is_findings:
             try:
-                found = json.loads(block.body)
+                values = json.loads(block.body)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(found, dict):
-                return found
+            if isinstance(values, dict):
+                return values
     return {}
 
 
 def _shown(value: object) -> str:
-    """Return what is stated of one finding, an entry a line."""
+    """Statement of one finding, an entry a line."""
     if isinstance(value, list):
         return "\n".join(_entry(one) for one in value) or "none"
     return _entry(value)

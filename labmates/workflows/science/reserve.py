@@ -25,7 +25,7 @@ def likely_cost(condition: ScienceCondition, team: Team) -> int:
 
 
 def share_of(condition: ScienceCondition, team: Team) -> int:
-    """Return what is set aside for the artifact of a team, in micro-dollars."""
+    """Reserve for the artifact of a team, in micro-dollars."""
     likely = likely_cost(condition, team)
     if condition.reserve is None:
         return likely
@@ -34,7 +34,7 @@ def share_of(condition: ScienceCondition, team: Team) -> int:
 
 
 def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
-    """Return what is set aside for the artifacts of these phases, in micro-dollars."""
+    """Reserve for the artifacts of these phases, in micro-dollars."""
     shares = 0
     for phase in phases:
         team = condition.crew.teams[phase["team"]]

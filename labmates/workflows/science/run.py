@@ -58,7 +58,7 @@ from labmates.workflows.services import VIEWER, Services
 from labmates.workflows.stop_signal import Steps
 
 PAPER = "paper"
-"""The last stage of a team that is the only one: what it found before hands on to what it writes."""
+"""The last stage of a single team: its results pass on to its own paper."""
 
 _TRUTHS_KEPT = 256
 _making_truth = Lock()
@@ -208,7 +208,7 @@ def _scores(recorder: Recorder) -> list[ScoreEvent]:
 
 
 def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], bodies: Bodies) -> Report:
-    """Return what judges read of a run: its newest report, what led to it, and the truth, made anew from the seed."""
+    """Material for judges of a run: its newest report, the work behind it, and the truth, recomputed from the seed."""
     # One at a time: many runs of a study have the same data set, which takes seconds of a processor.
     with _making_truth:
         known = _known_again(condition.task, condition.difficulty, data_seed(derive(seed, "dataset")))
@@ -216,7 +216,7 @@ def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], b
 
 
 class _Known(NamedTuple):
-    """What judges are told of a data set."""
+    """Facts about a data set for judges."""
 
     truth: BaseModel
     columns: tuple[str, ...]
@@ -291,7 +291,7 @@ def _deeds(events: Sequence[Event], bodies: Bodies) -> Iterator[Deed]:
 
 
 def newest_artifacts(recorder: Recorder) -> dict[str, str]:
-    """Return the newest content of every artifact of a run by name."""
+    """The newest content of every artifact of a run by name."""
     return _newest(_traces(recorder.events, recorder.bodies))
 
 

@@ -116,9 +116,9 @@ def _by_condition(
     ]
     estimates: list[Estimate] = []
     for column, domain in zip(columns, domains, strict=True):
-        found = means([[values[column.key] for _, values in members] for members in runs.values()], domain)
-        estimates += found
-        for row, estimate in zip(rows, found, strict=True):
+        averages = means([[values[column.key] for _, values in members] for members in runs.values()], domain)
+        estimates += averages
+        for row, estimate in zip(rows, averages, strict=True):
             row.update(estimate.row(column.key))
     heads = [*(Column(each, once=True) for each in names), Column("runs")]
     return Table(name, title, [*heads, *columns], rows, [note, *notes(estimates)])

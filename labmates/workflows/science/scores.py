@@ -1,4 +1,4 @@
-"""Which scores of judges are metrics of a run of the lab."""
+"""Scores of judges as metrics of a run of the lab."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ PROMISES_KEPT: Final = "promises_kept"
 
 
 def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
-    """Return the metrics that judges gave a run, each the newest; one that a judge failed at is left out.
+    """Metrics that judges gave a run, each the newest; failed judgements are left out.
 
     By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
     """
     values: dict[tuple[str, str], float] = {}
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for score in scores:
         if score.intended is not None:
             values[score.judge, score.metric] = score.intended
         if score.metric == PROMISES_KEPT and not score.failed:
             promises = score.details.get("promises", [])
-            found[PROMISES] = len(promises)
-            found |= {} if score.value is None else {PROMISES_KEPT: score.value}
+            metrics[PROMISES] = len(promises)
+            metrics |= {} if score.value is None else {PROMISES_KEPT: score.value}
         if score.readable is not None:
-            found[READABLE] = float(score.readable)
-    return {name: values[source] for name, source in SOURCES.items() if source in values} | found
+            metrics[READABLE] = float(score.readable)
+    return {name: values[source] for name, source in SOURCES.items() if source in values} | metrics

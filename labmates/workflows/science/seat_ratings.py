@@ -38,7 +38,7 @@ Seating = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SeatGame:
-    """What was played.
+    """One game and its plays.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class SeatGame:
     unscored: tuple[str, ...] = ()
 
     def missing(self) -> list[Seating]:
-        """Return the seatings without any score."""
+        """Seatings without any score."""
         every = product(range(len(self.models)), repeat=len(self.seats))
         return [seating for seating in every if not self.scores.get(seating)]
 
@@ -85,7 +85,7 @@ class SeatRatings:
 
 
 def seat_ratings(payoffs: Array) -> dict[str, Array]:
-    """Return the ratings of games in which all players get the same.
+    """Ratings of games in which all players get the same payoff.
 
     Parameters
     ----------
@@ -128,13 +128,13 @@ def seat_ratings(payoffs: Array) -> dict[str, Array]:
 
 
 def symmetrised(payoffs: Array) -> Array:
-    """Return games in which models are dealt to seats at random: the mean over all orders of the seats' axes."""
+    """Games in which models are dealt to seats at random: the mean over all orders of the seats' axes."""
     orders = list(permutations(range(1, payoffs.ndim)))
     return np.asarray(sum(np.transpose(payoffs, (0, *order)) for order in orders) / len(orders))
 
 
 def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPLES, seed: int = 0) -> SeatRatings:
-    """Return the ratings of a game's mean scores, with intervals: t with the standard error of a bootstrap.
+    """Ratings of a game's mean scores, with intervals: t with the standard error of a bootstrap.
 
     Where every seating was played with the same seeds, seeds are drawn anew, since runs of one seed share their data
     set; else runs are drawn within each seating.
@@ -185,7 +185,6 @@ def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPL
 
 
 def _domains(scores: Domain, models: int) -> dict[str, Domain]:
-    """Return the range of each rating."""
     return {
         "mean": scores,
         "fitness": scores,
@@ -203,19 +202,19 @@ def _unconverged(payoffs: Array, values: Mapping[str, Array]) -> int:
 
 
 def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
-    """Return ratings as a table: a row for each game, seat and model."""
+    """Ratings as a table: a row for each game, seat and model."""
     rows: list[dict[str, Any]] = []
-    differing = settings_apart([one.game.condition for one in rated])
-    for one in rated:
-        game = one.game
+    differing = settings_apart([rating.game.condition for rating in rated])
+    for rating in rated:
+        game = rating.game
         what = {name: value for name, value in game.condition.items() if isinstance(value, str | int | float)}
         what |= shown_settings(game.condition, differing)
         for place, seat in enumerate((*game.seats, ANY_SEAT)):
             for number, model in enumerate(game.models):
                 row: dict[str, Any] = {**what, "seat": seat, "model": model}
                 for name in RATINGS:
-                    row |= one.estimates[name][place][number].row(name)
-                rows.append({**row, "runs": one.runs, "unconverged": one.unconverged})
+                    row |= rating.estimates[name][place][number].row(name)
+                rows.append({**row, "runs": rating.runs, "unconverged": rating.unconverged})
     columns = [Column(name, once=True) for name in differing]
     columns += [Column("seat", once=True), Column("model")]
     columns += [Column(name, form=".1f" if name == "rank" else ".3f", shows="both") for name in RATINGS]
@@ -223,15 +222,15 @@ def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
         f"Payoff: {metric} of the whole lab. Mean over all seatings; fitness and population after replicator dynamics; "
         "deviation rating (0: nobody could gain by another choice; lower is worse) and its rank on the seat. On any "
         "seat: in the symmetrised game, in which models are dealt to seats at random.",
-        *notes(mean for one in rated for of in one.estimates.values() for row in of for mean in row),
+        *notes(mean for rating in rated for of in rating.estimates.values() for row in of for mean in row),
     ]
-    for one in rated:
-        if one.unconverged:
+    for rating in rated:
+        if rating.unconverged:
             remarks.append(
-                f"{one.unconverged} populations have not come to rest: more steps would change their fitness."
+                f"{rating.unconverged} populations have not come to rest: more steps would change their fitness."
             )
-        if one.game.unscored:
-            remarks.append(f"{len(one.game.unscored)} runs without this score count nowhere.")
+        if rating.game.unscored:
+            remarks.append(f"{len(rating.game.unscored)} runs without this score count nowhere.")
     return Table(
         "teams", f"Ratings of models in science teams by {metric}", columns, rows, list(dict.fromkeys(remarks))
     )
@@ -245,7 +244,7 @@ def _means(game: SeatGame) -> Array:
 
 
 def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tuple[Array, Literal["seed", "run"], int]:
-    """Return mean payoffs of resamples, what was drawn, and of how many; none of one, for lack of a second play."""
+    """Mean payoffs of resamples, the draws, and their number; no resamples if every seating has one play."""
     by_seating = {
         seating: {seed: [score for other, score in scores if other == seed] for seed, _ in scores}
         for seating, scores in game.scores.items()
@@ -270,7 +269,7 @@ def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tupl
 
 
 def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: float = RATE) -> Array:
-    """Return the populations, one for each seat, in which games end; shape ``(games, seats, models)``.
+    """Final populations of games, one for each seat; shape ``(games, seats, models)``.
 
     Parameters
     ----------
@@ -289,12 +288,12 @@ def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: f
 
 
 def _against(payoffs: Array, populations: Array) -> Array:
-    """Return what each model gets on each seat against the populations of the others; ``(games, seats, models)``."""
+    """Payoff of each model on each seat against the populations of the others; ``(games, seats, models)``."""
     seats = payoffs.ndim - 1
-    found = []
+    gains = []
     for seat in range(seats):
         values = np.moveaxis(payoffs, seat + 1, 1)
         for other in reversed([one for one in range(seats) if one != seat]):
             values = np.einsum("g...m,gm->g...", values, populations[:, other])
-        found.append(values)
-    return np.stack(found, axis=1)
+        gains.append(values)
+    return np.stack(gains, axis=1)

@@ -28,7 +28,7 @@ def seat_games(
     judge: str | None = None,
     models: Sequence[str] = (),
 ) -> list[SeatGame]:
-    """Return the games that science runs are plays of: one for each condition, whatever models sit on the seats.
+    """Games that science runs are plays of: one for each condition, across the models on its seats.
 
     Runs of one agent alone, runs that have not ended, and runs with other models than `models` are no part of a game.
 
@@ -68,7 +68,7 @@ def seat_games(
 
 
 def missing_seatings(game: SeatGame) -> list[str]:
-    """Return the seatings that were not played, each as ``data=…, model=…, eval=…, writing=…``."""
+    """Seatings that were not played, each as ``data=…, model=…, eval=…, writing=…``."""
     return [
         ", ".join(f"{seat}={game.models[place]}" for seat, place in zip(game.seats, seating, strict=True))
         for seating in game.missing()
@@ -76,7 +76,7 @@ def missing_seatings(game: SeatGame) -> list[str]:
 
 
 def seating_study(models: Sequence[str], condition: Mapping[str, Any], *, replicates: int = 3) -> str:
-    """Return the file of a study that plays every seating of these models.
+    """File of a study that plays every seating of these models.
 
     Parameters
     ----------

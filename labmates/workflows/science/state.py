@@ -1,4 +1,4 @@
-"""The state of the lab's graph. It is small and plain: long texts stand in it by the numbers of their bodies.
+"""The state of the lab's graph. It is small and plain: bodies hold long texts, and the state their numbers.
 
 The `agenda` is a stack of phases. The first is the one that goes on; a request to an earlier team puts a phase on top
 of the asking team's, which goes on when that one has ended.
@@ -36,7 +36,7 @@ class Waiting(TypedDict):
 
 
 class Member(TypedDict):
-    """How far one agent has come in a phase."""
+    """Progress of one agent in a phase."""
 
     task: str
     status: Literal["ready", "waiting", "done"]
@@ -104,7 +104,7 @@ class Statement(TypedDict):
 
 
 class Report(TypedDict):
-    """What one agent leaves behind that wrote an artifact: versions and statements, oldest first, as numbers of bodies.
+    """Work of an agent that wrote an artifact: versions and statements, oldest first, as numbers of bodies.
 
     `paid` is false if the pool could pay for none of it.
     """
@@ -117,7 +117,7 @@ class Report(TypedDict):
 
 
 class MemberResult(TypedDict):
-    """What one agent's step of work leaves behind; taken over by its team in the order of the members."""
+    """Result of one agent's step of work; teams merge these in the order of the members."""
 
     member: Member
     written: list[Draft]
@@ -222,7 +222,7 @@ class TeamState(TypedDict):
 
 
 class WorkOrder(TypedDict):
-    """What one member is sent to work with: the lab as it is when the step starts."""
+    """Order to one member to work: the lab as it is when the step starts."""
 
     agent: str
     sharers: int
@@ -277,13 +277,13 @@ def new_phase(organisation: Organisation, place: int, number: int, asked: Asked 
 
 
 def readers(agenda: Sequence[Phase]) -> list[str]:
-    """Return the teams that will read a message sent now: those with a phase that has not started, in order."""
+    """Teams that will read a message sent now: those with a phase that has not started, in order."""
     now = agenda[0]["team"]
     return list(dict.fromkeys(phase["team"] for phase in agenda[1:] if not phase["started"] and phase["team"] != now))
 
 
 def new_member(task: str, *, done: bool = False) -> Member:
-    """Return a member that has not started to work; if it is `done`, it never will."""
+    """A member at its start; if it is `done`, it never works."""
     return Member(
         task=task,
         status="done" if done else "ready",

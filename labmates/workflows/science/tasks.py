@@ -78,7 +78,7 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
 
 
 def _guessing(task: Task[Any, Any], sample: Dataset[Any], difficulty: Difficulty) -> str:
-    """What the prior states, and what that earns on a sample."""
+    """The prior's statement, and its score on a sample."""
     stated = task.prior([str(column) for column in sample.frame.columns], difficulty)
     earned = accuracy(task.score(stated, sample.truth))
     block = stated.model_dump_json(exclude_none=True)
@@ -300,7 +300,7 @@ def trial_result(
 
 
 def _verdicts(trial: Trial) -> Iterator[dict[str, Any]]:
-    """What came of each rule, as JSON values."""
+    """Outcome of each rule, as JSON values."""
     for rule, about in trial.rules.items():
         problems = [problem for problem in trial.problems if problem.rule == rule]
         severities = {problem.severity for problem in problems}
@@ -311,15 +311,15 @@ def _verdicts(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _verdict_lines(rule: str, status: str, about: str, problems: list[dict[str, str]]) -> Iterator[str]:
-    """One rule: a line if it holds or was not tried, else what is wrong and with which data sets."""
+    """One rule: a line if it holds or was not tried, else its violations and their data sets."""
     if not problems:
         yield f"{status:<10}{rule:<14}{about}"
     places: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
         places.setdefault((problem["severity"], problem["text"]), []).append(problem["where"])
-    for (severity, text), found in sorted(places.items())[:MOST_TEXTS]:
-        more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
-        where = "; ".join(filter(None, found[:MOST_PLACES])) + more
+    for (severity, text), datasets in sorted(places.items())[:MOST_TEXTS]:
+        more = f" and {len(datasets) - MOST_PLACES} more" if len(datasets) > MOST_PLACES else ""
+        where = "; ".join(filter(None, datasets[:MOST_PLACES])) + more
         yield f"{severity:<10}{rule:<14}" + (f"{text} [{where}]" if where else text)
     if len(places) > MOST_TEXTS:
         yield f"{'':<10}{rule:<14}and {len(places) - MOST_TEXTS} more; --json prints all"

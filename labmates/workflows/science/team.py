@@ -213,7 +213,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Let each member say what it would add; who adds most works alone. Where nobody adds anything, bidding is over.
+    """Let each member bid its contribution; the highest bidder works alone. Bidding ends when nobody bids.
 
     Among equal bids, whoever has worked least often goes first, in the order of the seats.
     """
@@ -269,19 +269,19 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 def read_bid(reply: Reply, last: bool) -> tuple[int, str]:
     """The points of a bid and its task, from a line ``7: fit the model``."""
     del last
-    found = re.search(r"^[\s*\-#>`_]*(10|\d)[`*_]*\s*:[*_]*\s*(\S.*)$", reply.text, flags=re.MULTILINE)
-    if found is None:
+    match = re.search(r"^[\s*\-#>`_]*(10|\d)[`*_]*\s*:[*_]*\s*(\S.*)$", reply.text, flags=re.MULTILINE)
+    if match is None:
         raise UnusableAnswerError("it has no line with a number from 0 to 10, a colon and a task.")
-    return int(found[1]), excerpt(found[2].strip(), MOST_MESSAGE_CHARS, "first")
+    return int(match[1]), excerpt(match[2].strip(), MOST_MESSAGE_CHARS, "first")
 
 
 def read_tasks(text: str, members: Sequence[Seat]) -> dict[str, str]:
-    """Return the task of each member for whom the text has a line ``name: task``."""
+    """Task of each member for whom the text has a line ``name: task``."""
     tasks = {}
     for seat in members:
-        found = re.findall(rf"^[\s*\-#>`_]*{seat.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
-        if found:
-            tasks[seat.id] = found[-1].strip()
+        lines = re.findall(rf"^[\s*\-#>`_]*{seat.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
+        if lines:
+            tasks[seat.id] = lines[-1].strip()
     return tasks
 
 
@@ -360,9 +360,9 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     ctx, phase = runtime.context, state["agenda"][0]
     team = ctx.team(state)
     purse = ctx.purse(state, team.name)
-    said = list(phase["said"])
+    talk = list(phase["said"])
     spoken: dict[str, tuple[list[BaseMessage], int]] = {}
-    lab = cast(LabState, {**state, "agenda": [{**phase, "said": said}]})
+    lab = cast(LabState, {**state, "agenda": [{**phase, "said": talk}]})
     exhausted = False
     for round_ in range(1, ctx.rounds(state) + 1):
         for role in team.members:
@@ -370,7 +370,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             purse.of(role.id)
             if role.id in spoken:
                 before, heard = spoken[role.id]
-                order = next_round_prompt(ctx, state, role, round_, said[heard:], purse)
+                order = next_round_prompt(ctx, state, role, round_, talk[heard:], purse)
                 messages = [*before, order.human()]
             else:
                 order = deliberation_prompt(ctx, lab, role, round_, purse)
@@ -393,8 +393,8 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 exhausted = True
                 break
             if text:
-                said.append((role.id, text))
-                spoken[role.id] = ([*messages, AIMessage(text)], len(said))
+                talk.append((role.id, text))
+                spoken[role.id] = ([*messages, AIMessage(text)], len(talk))
                 body = ctx.recorder.bodies.keep(text)
                 ctx.recorder.once(MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
         if exhausted:
@@ -406,7 +406,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         if seat.id in spoken:
             conversations |= ctx.memory(team, seat, spoken[seat.id][0])
     return {
-        "agenda": [{**phase, "said": said, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
+        "agenda": [{**phase, "said": talk, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
         "spent": {team.name: purse.spent},
         "spent_by": purse.spent_by,
         "exhausted": exhausted,

@@ -1,4 +1,4 @@
-"""What the page of a run shows of its team: the seats as a graph, the measures of coordination, findings by seats."""
+"""Sections on a run's team: the seats as a graph, the measures of coordination, findings by seats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What working as teams brings: each run of teams beside its twin, one agent alone on equal terms.
+"""Effect of teamwork: each run of teams beside its twin, one agent alone on equal terms.
 
 Twins are of the same kind and seed (so they have the same data set) and of equal condition in everything that one agent
 alone has too: task, difficulty, model, budget, visibility, prices, turns, length of replies and so on. How large teams
@@ -56,7 +56,7 @@ WITHOUT_SKILL: Final = (
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """What is compared: a judge's score, or, without a judge, a number of the run itself (``credits``, ``tokens``)."""
+    """Compared quantity: a judge's score, or, without a judge, a number of the run (``credits``, ``tokens``)."""
 
     judge: str
     version: str
@@ -72,9 +72,9 @@ class Judged:
 
     @property
     def readable(self) -> bool:
-        """Whether its report states findings that can be read; so counts a run of which no judge has told."""
-        told = [score.readable for score in self.scores if score.readable is not None]
-        return not told or told[-1]
+        """Whether its report states readable findings; true for a run without a judge's word on it."""
+        verdicts = [score.readable for score in self.scores if score.readable is not None]
+        return not verdicts or verdicts[-1]
 
 
 @dataclass(frozen=True)
@@ -163,11 +163,11 @@ class Teamwork:
 
 
 def judged_runs(store: Store, runs: Sequence[RunRecord]) -> list[Judged]:
-    """Return runs with their scores."""
-    found: dict[str, list[ScoreEvent]] = {run.id: [] for run in runs}
-    for run_id, score in store.events_of(list(found), ScoreEvent):
-        found[run_id].append(score)
-    return [Judged(run, tuple(found[run.id])) for run in runs]
+    """Runs with their scores."""
+    scores: dict[str, list[ScoreEvent]] = {run.id: [] for run in runs}
+    for run_id, score in store.events_of(list(scores), ScoreEvent):
+        scores[run_id].append(score)
+    return [Judged(run, tuple(scores[run.id])) for run in runs]
 
 
 def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
@@ -184,11 +184,11 @@ def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
     contrasts: list[Contrast] = []
     unpaired: list[Unpaired] = []
     for group in _groups(one for one in ended if not one.run.condition.get("solo")):
-        found = [(runs, twins.of(runs[0].run)) for runs in _by_seed(group)]
-        if pairs := [_pair(runs, alone) for runs, alone in found if alone]:
-            solo_key = next(alone[0].run.key for _, alone in found if alone)
+        pairings = [(runs, twins.of(runs[0].run)) for runs in _by_seed(group)]
+        if pairs := [_pair(runs, alone) for runs, alone in pairings if alone]:
+            solo_key = next(alone[0].run.key for _, alone in pairings if alone)
             contrasts.append(_contrast(group[0].run, solo_key, pairs, domains))
-        if lonely := [one for runs, alone in found if not alone for one in runs]:
+        if lonely := [one for runs, alone in pairings if not alone for one in runs]:
             run = lonely[0].run
             is_mixed = run.models != [run.condition.get("model")]
             unpaired.append(_unpaired("teams", lonely, MIXED if is_mixed else NO_SOLO))
@@ -206,18 +206,18 @@ def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
 HOLM: Final = "p (Holm): two-sided, adjusted for all differences of this table."
 
 
-def teamwork_table(found: Teamwork) -> Table:
-    """Return the means of all contrasts, a row for each condition of teams and measure."""
+def teamwork_table(compared: Teamwork) -> Table:
+    """Means of all contrasts, a row for each condition of teams and measure."""
     rows = []
     usual = ("task", "model", "visibility", "team_size")
-    differing = settings_apart([contrast.condition for contrast in found.contrasts], usual)
-    differences = [mean.difference for contrast in found.contrasts for mean in contrast.means]
+    differing = settings_apart([contrast.condition for contrast in compared.contrasts], usual)
+    differences = [mean.difference for contrast in compared.contrasts for mean in contrast.means]
     adjusted = iter(holm([difference.p for difference in differences]))
-    for contrast in found.contrasts:
-        told = {name: contrast.condition.get(name) for name in (*usual, "difficulty")}
-        told |= shown_settings(contrast.condition, differing)
+    for contrast in compared.contrasts:
+        settings = {name: contrast.condition.get(name) for name in (*usual, "difficulty")}
+        settings |= shown_settings(contrast.condition, differing)
         for mean in contrast.means:
-            row = {**told, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
+            row = {**settings, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
             row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo}
             row |= {"per_protocol": mean.per_protocol, "readable_pairs": mean.readable_pairs}
             rows.append({**row, **mean.difference.row("difference"), "p_holm": next(adjusted)})
@@ -226,40 +226,40 @@ def teamwork_table(found: Teamwork) -> Table:
     columns += [Column("difference", form="+.3f", shows="both"), Column("p_holm", "p (Holm)", ".4f")]
     columns += [Column("per_protocol", "per protocol", form="+.3f"), Column("readable_pairs", "readable pairs")]
     remarks = ["Differences are teams minus solo, the mean over pairs.", HOLM, INTENTION, *notes(differences)]
-    if not any(mean.measure.metric == SKILL for contrast in found.contrasts for mean in contrast.means):
+    if not any(mean.measure.metric == SKILL for contrast in compared.contrasts for mean in contrast.means):
         remarks.append(WITHOUT_SKILL)
-    remarks += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in found.unpaired]
+    remarks += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in compared.unpaired]
     return Table("teamwork", "Teams beside one agent alone", columns, rows, remarks)
 
 
-def measures(one: Judged) -> dict[Measure, float]:
-    """Return what can be compared of a run: scores of judges, then metrics that no judge gave, tokens and credits."""
-    run = one.run
+def measures(judged: Judged) -> dict[Measure, float]:
+    """Comparable measures of a run: scores of judges, then metrics that no judge gave, tokens and credits."""
+    run = judged.run
     # What follows a plus sign names a help, not another way to judge.
-    found = {
+    values = {
         Measure(score.judge, score.version.partition("+")[0], score.metric): score.intended
-        for score in one.scores
+        for score in judged.scores
         if score.intended is not None
     }
-    known = {score.metric for score in one.scores} | {*OF_TEAMS_ONLY, *REPEATED}
-    found |= {Measure("", "", name): value for name, value in run.metrics.items() if name not in known}
-    found[Measure("", "", "tokens")] = run.usage.input_tokens + run.usage.output_tokens
+    known = {score.metric for score in judged.scores} | {*OF_TEAMS_ONLY, *REPEATED}
+    values |= {Measure("", "", name): value for name, value in run.metrics.items() if name not in known}
+    values[Measure("", "", "tokens")] = run.usage.input_tokens + run.usage.output_tokens
     if run.budget is not None:
-        found[Measure("", "", "credits")] = float(run.budget["spent"])
-    return found
+        values[Measure("", "", "credits")] = float(run.budget["spent"])
+    return values
 
 
 class _Twins:
-    """Runs of one agent alone, found by what they share with a run of teams."""
+    """Runs of one agent alone, looked up by the settings that a run of teams shares with them."""
 
     def __init__(self, solo: Iterable[Judged]) -> None:
         self._by_fields: dict[tuple[str, ...], dict[str, list[Judged]]] = {}
-        for one in solo:
-            fields = tuple(sorted(one.run.condition.keys() - {"solo"}))
-            self._by_fields.setdefault(fields, {}).setdefault(_shared(one.run, fields), []).append(one)
+        for twin in solo:
+            fields = tuple(sorted(twin.run.condition.keys() - {"solo"}))
+            self._by_fields.setdefault(fields, {}).setdefault(_shared(twin.run, fields), []).append(twin)
 
     def of(self, run: RunRecord) -> list[Judged]:
-        """Return the twins of a run of teams."""
+        """Twins of a run of teams."""
         return [one for fields, twins in self._by_fields.items() for one in twins.get(_shared(run, fields), ())]
 
 
@@ -272,16 +272,16 @@ def _shared(run: RunRecord, fields: Sequence[str]) -> str:
 
 
 def _groups(judged: Iterable[Judged]) -> list[list[Judged]]:
-    """Return the runs of each condition together, in the order in which the conditions came."""
+    """Runs by condition, in the order in which the conditions came."""
     groups: dict[str, list[Judged]] = {}
-    for one in judged:
-        groups.setdefault(one.run.key, []).append(one)
+    for run in judged:
+        groups.setdefault(run.run.key, []).append(run)
     return list(groups.values())
 
 
 def _by_seed(group: Sequence[Judged]) -> list[list[Judged]]:
-    ordered = sorted(group, key=lambda one: one.run.seed)
-    return [list(runs) for _, runs in groupby(ordered, key=lambda one: one.run.seed)]
+    ordered = sorted(group, key=lambda judged_run: judged_run.run.seed)
+    return [list(runs) for _, runs in groupby(ordered, key=lambda judged_run: judged_run.run.seed)]
 
 
 def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
@@ -297,8 +297,8 @@ def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
 
 def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
     values: dict[Measure, list[float]] = {}
-    for one in judged:
-        for name, value in measures(one).items():
+    for run in judged:
+        for name, value in measures(run).items():
             values.setdefault(name, []).append(value)
     return {name: fmean(many) for name, many in values.items()}
 
@@ -306,17 +306,17 @@ def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
 def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair], domains: Domains) -> Contrast:
     by_measure: dict[Measure, list[tuple[Compared, bool]]] = {}
     for pair in pairs:
-        for one in pair.compared:
-            by_measure.setdefault(one.measure, []).append((one, pair.readable))
+        for comparison in pair.compared:
+            by_measure.setdefault(comparison.measure, []).append((comparison, pair.readable))
     # Skill first, then other scores of judges, the numbers of the runs themselves last.
     order = sorted(by_measure, key=lambda measure: (measure.metric != SKILL, not measure.judge))
     means = tuple(_mean(measure, by_measure[measure], domains(run.condition)) for measure in order)
     return Contrast(run.kind, run.key, solo_key, run.condition, tuple(pairs), means)
 
 
-def _mean(measure: Measure, found: Sequence[tuple[Compared, bool]], domains: Mapping[str, Domain]) -> Mean:
-    compared = [one for one, _ in found]
-    read = [one.difference for one, readable in found if readable]
+def _mean(measure: Measure, samples: Sequence[tuple[Compared, bool]], domains: Mapping[str, Domain]) -> Mean:
+    compared = [one for one, _ in samples]
+    read = [one.difference for one, readable in samples if readable]
     difference = intervals.mean([one.difference for one in compared], _domain(measure, domains).difference())
     teams, solo = fmean(one.teams for one in compared), fmean(one.solo for one in compared)
     return Mean(measure, len(compared), teams, solo, difference, fmean(read) if read else None, len(read))
@@ -328,6 +328,9 @@ def _domain(measure: Measure, domains: Mapping[str, Domain]) -> Domain:
 
 def _unpaired(side: Literal["teams", "solo"], judged: Sequence[Judged], reason: str) -> Unpaired:
     run = judged[0].run
-    ordered = sorted(judged, key=lambda one: one.run.seed)
-    seeds, runs = tuple(one.run.seed for one in ordered), tuple(one.run.id for one in ordered)
+    ordered = sorted(judged, key=lambda judged_run: judged_run.run.seed)
+    seeds, runs = (
+        tuple(judged_run.run.seed for judged_run in ordered),
+        tuple(judged_run.run.id for judged_run in ordered),
+    )
     return Unpaired(side, run.kind, run.key, run.condition, seeds, runs, reason)

@@ -86,7 +86,7 @@ class _Block:
 
 
 def pooled(contrasts: Sequence[Contrast], domain: Callable[[Contrast, Measure], Domain]) -> tuple[Pooled, ...]:
-    """Return the pooled difference of each measure, in the order of the first condition that has it.
+    """Pooled difference of each measure, in the order of the first condition that has it.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def pooled(contrasts: Sequence[Contrast], domain: Callable[[Contrast, Measure], 
         Returns the values that a measure can take in a condition.
     """
     measures = dict.fromkeys(mean.measure for contrast in contrasts for mean in contrast.means)
-    found = [_pooled(measure, contrasts, domain) for measure in measures]
-    adjusted = holm([one.difference.p for one in found])
-    return tuple(replace(one, p_holm=p) for one, p in zip(found, adjusted, strict=True))
+    estimates = [_pooled(measure, contrasts, domain) for measure in measures]
+    adjusted = holm([one.difference.p for one in estimates])
+    return tuple(replace(one, p_holm=p) for one, p in zip(estimates, adjusted, strict=True))
 
 
 def _pooled(measure: Measure, contrasts: Sequence[Contrast], domain: Callable[[Contrast, Measure], Domain]) -> Pooled:
@@ -127,21 +127,21 @@ def _pooled(measure: Measure, contrasts: Sequence[Contrast], domain: Callable[[C
 def _cells(measure: Measure, contrasts: Sequence[Contrast]) -> dict[Key, list[_Block]]:
     shared: dict[tuple[Key, str], list[tuple[Pair, float, float]]] = {}
     for contrast in contrasts:
-        told = contrast.condition
-        key = (str(told.get("model", "")), str(told.get("task", "")), contrast.solo_key)
+        condition = contrast.condition
+        key = (str(condition.get("model", "")), str(condition.get("task", "")), contrast.solo_key)
         for pair in contrast.pairs:
-            for one in pair.compared:
-                if one.measure == measure:
-                    shared.setdefault((key, min(pair.solo_runs)), []).append((pair, one.teams, one.solo))
+            for comparison in pair.compared:
+                if comparison.measure == measure:
+                    shared.setdefault((key, min(pair.solo_runs)), []).append((pair, comparison.teams, comparison.solo))
     cells: dict[Key, list[_Block]] = {}
     for (key, _), some in shared.items():
-        teams, solo = fmean(one[1] for one in some), fmean(one[2] for one in some)
+        teams, solo = fmean(comparison[1] for comparison in some), fmean(comparison[2] for comparison in some)
         cells.setdefault(key, []).append(_Block(len(some), teams, solo, all(pair.readable for pair, *_ in some)))
     return cells
 
 
 def _estimate(cells: Mapping[Key, Sequence[float]], domain: Domain, models: bool, tasks: bool) -> Estimate:
-    """Return the mean of cells with its interval over models, tasks, both or neither."""
+    """Mean of cells with its interval over models, tasks, both or neither."""
     if not models and not tasks:
         samples = [Sample.of(values, domain) for values in cells.values()]
         return intervals.mean(next(iter(cells.values())), domain) if len(cells) == 1 else intervals.average(samples)
@@ -154,9 +154,9 @@ def _estimate(cells: Mapping[Key, Sequence[float]], domain: Domain, models: bool
         error, df = math.sqrt(parts[0][0]), float(parts[0][1])
     else:
         # What neither models nor tasks explain is in both parts, and counts once.
-        own, of_tasks = sides
-        left = sum((mean - own[key[0]] - of_tasks[key[1]] + value) ** 2 for key, mean in means.items())
-        freedom = len(means) - len(own) - len(of_tasks) + 1
+        of_models, of_tasks = sides
+        left = sum((mean - of_models[key[0]] - of_tasks[key[1]] + value) ** 2 for key, mean in means.items())
+        freedom = len(means) - len(of_models) - len(of_tasks) + 1
         twice = left / freedom / len(means) if freedom > 0 else 0.0
         total = max(sum(part for part, _ in parts) - twice, *(part for part, _ in parts))
         error = math.sqrt(total)
@@ -172,8 +172,8 @@ def _by(means: Mapping[Key, float], place: int) -> dict[str, float]:
     return {name: fmean(some) for name, some in groups.items()}
 
 
-def pooled_table(found: Sequence[Pooled]) -> Table:
-    """Return the answers over all conditions, a row for each measure."""
+def pooled_table(estimates: Sequence[Pooled]) -> Table:
+    """Estimates over all conditions, a row for each measure."""
     rows = [
         {
             "judge": one.measure.judge,
@@ -191,7 +191,7 @@ def pooled_table(found: Sequence[Pooled]) -> Table:
             "blocks": one.blocks,
             "per_protocol": one.per_protocol,
         }
-        for one in found
+        for one in estimates
     ]
     columns = [
         *map(Column, ("judge", "measure", "teams", "solo")),
@@ -205,9 +205,9 @@ def pooled_table(found: Sequence[Pooled]) -> Table:
     remarks = [
         "Differences are teams minus solo: the mean over models and tasks. Pairs that share a run of one agent alone "
         "count as one. p (Holm) is two-sided, adjusted for all measures of this table.",
-        *notes(one.difference for one in found),
+        *notes(one.difference for one in estimates),
     ]
-    if any(one.over == "data sets" for one in found):
+    if any(one.over == "data sets" for one in estimates):
         remarks.append(
             f"For these models and tasks alone: new ones need {LEAST_CLUSTERS} models or tasks at the least."
         )

@@ -21,7 +21,7 @@ from labmates.workflows.science.context import LabContext
 
 @dataclass
 class ToolUse:
-    """What an agent's tool calls work with.
+    """Context of an agent's tool calls.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class ToolUse:
         InsufficientFundsError
             If the purse can't pay it.
         """
-        told = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
-        if told is not None:
-            return self._tell(step, call, told)
+        event = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
+        if event is not None:
+            return self._tell(step, call, event)
         refusal = await self._refusal(step, call)
         price = self.ctx.condition.prices.tool_call
         async with self.ctx.caller.steps.step():
@@ -70,7 +70,7 @@ class ToolUse:
         return used.text
 
     async def _refusal(self, step: str, call: ToolCall) -> str:
-        """What the agent is told if a person refuses what the call would do; empty if it may be done."""
+        """Note for the agent if a person refuses the call; empty if the call may go ahead."""
         approvals = self.ctx.approvals
         if call.name not in ARGUMENTS or not (approvals.cover("write") or approvals.cover("request")):
             return ""
@@ -113,14 +113,14 @@ class ToolUse:
         self.outputs.append(self.ctx.recorder.bodies.keep(text))
         return _Used(text, result.status == "ok", result)
 
-    def _tell(self, step: str, call: ToolCall, told: ToolCallEvent) -> str:
+    def _tell(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
         charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
         self.purse.note(charge.amount if charge else 0)
-        if told.status:
-            self.outputs.append(told.result)
-        elif told.ok and call.name in ARGUMENTS:
+        if event.status:
+            self.outputs.append(event.result)
+        elif event.ok and call.name in ARGUMENTS:
             use_workspace(self.workspace, check_arguments(call.name, call.arguments, self.held))
-        return self.ctx.text(told.result)
+        return self.ctx.text(event.result)
 
     def _record(self, step: str, call: ToolCall, used: _Used, paid: int) -> None:
         keep = self.ctx.recorder.bodies.keep
@@ -143,7 +143,7 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class _Used:
-    """What came of a tool call: the text for the agent, and the code's result if it ran any."""
+    """Outcome of a tool call: the text for the agent, and the code's result if it ran any."""
 
     text: str
     ok: bool = True
@@ -151,13 +151,12 @@ class _Used:
 
 
 def _kept(files: Sequence[OutputFile]) -> str:
-    """Tell the agent which files were taken over."""
     names = ", ".join(f"out/{file.name} ({len(file.content):,} bytes)" for file in files)
     return f"Files kept: {names}" if names else ""
 
 
 def earlier_code(ctx: LabContext, team: str, agent: str) -> list[str]:
-    """Return the code that the agent ran so far and whose variables it still counts on."""
+    """Code that the agent ran so far and whose variables should still exist."""
     first = max((e.number for e in ctx.recorder.events if _starts_anew(e, team)), default=0)
     cells: list[str] = []
     for event in ctx.recorder.events:

@@ -18,7 +18,7 @@ MOST_FAILED_REPLIES: Final = 0.5
 
 
 def invalid_work(artifacts: Mapping[str, str], usage: Usage, *, exhausted: bool) -> str | None:
-    """Return why a run's work can't be used; None if it can be.
+    """Reason why a run's work is unusable; None if it is usable.
 
     A run that had spent its credits before its paper was written is valid: what a budget pays is what is studied.
 

@@ -69,7 +69,7 @@ class Author:
         self._sent_back = False
 
     def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
-        """Return the first of ever shorter transcripts for which the purse also pays a reply of fitting length.
+        """The first of ever shorter transcripts for which the purse also pays a reply of fitting length.
 
         For the first one that is what the artifact is likely to take, for each further one half of it; where nothing is
         set aside, any reply will do. If the purse can't pay for any, it is the last one.
@@ -86,7 +86,7 @@ class Author:
         return messages
 
     async def write(self, messages: list[BaseMessage]) -> None:
-        """Ask until the artifact stands whole and nothing of the findings is left to put right.
+        """Ask until the artifact is complete and its findings have no faults.
 
         A reply that can't be used is asked for again, `repair_turns` times in all. One that only reads artifacts is
         answered with their text.
@@ -147,11 +147,11 @@ class Author:
 
     @property
     def _stands(self) -> bool:
-        """Whether this step has written the artifact whole."""
+        """Whether this step has completed the artifact."""
         return bool(self.versions) and not self.workspace.is_partial(self.artifact)
 
     def _state(self, reply: Reply) -> str:
-        """Take what a reply states as findings; return what was wrong with it."""
+        """Take a reply's findings; return their fault, if any."""
         problem = ""
         for call in reply.tool_calls:
             if call.name == STATE:
@@ -173,7 +173,7 @@ class Author:
             yield ToolMessage(text, tool_call_id=call.id)
 
     def _take(self, reply: Reply, *, last: bool) -> None:
-        """Take the artifact of a reply; one that only adds findings to an artifact that stands need not have one."""
+        """Take the artifact of a reply; a reply that only adds findings to a finished artifact need not have one."""
         name, text = self.artifact, reply.text
         only_states = bool(reply.tool_calls) and all(call.name == STATE for call in reply.tool_calls)
         if only_states and reply.cut_call is None and not sections_of(text):
@@ -186,7 +186,7 @@ class Author:
                 self.workspace.append(name, text)
 
     async def _refusal(self, number: int) -> str:
-        """What a person says against the artifact that a reply has made whole, which is taken back; empty for yes.
+        """A person's objection to a completed artifact, which is then withdrawn; empty if approved.
 
         What a length limit cut is kept without a question: it becomes whole by a later reply.
         """
@@ -201,7 +201,7 @@ class Author:
         return refusal
 
     def _faults_of_the_paper(self) -> str:
-        """Return, once, what keeps the findings of a paper from being read if none were stated with the tool."""
+        """Faults, reported once, that keep a paper's findings from being read if none were stated with the tool."""
         stated = self.findings or self._stated_before
         if self.team.artifact != REPORT or stated or self._sent_back or not self._stands:
             return ""
@@ -210,14 +210,13 @@ class Author:
         return render("findings_missing", faults=faults) if faults else ""
 
     def _standing(self) -> str:
-        """Return what the lead has stated in this step."""
         if not self.workspace.stated:
             return ""
         newest = self.workspace.stated[-1]
         return f"{newest.told} What stands:\n{findings_json(dict(newest.values))}"
 
     def _remark(self, reply: Reply, problem: str) -> str:
-        """Return what came of a reply, and what is left to do."""
+        """Feedback on a reply, and the work left to do."""
         name = self.artifact
         if self.versions and self.workspace.is_partial(name):
             left = kept_text(reply, name, self.workspace.text(name))
@@ -293,24 +292,24 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
             continue
         try:
             arguments = check_arguments(call.name, call.arguments, [*TO_CLOSE])
-            found = getattr(arguments, "name", name)
-            if found == name:
+            target = getattr(arguments, "name", name)
+            if target == name:
                 use_workspace(workspace, arguments)
                 continue
         except ToolError as error:
             wrong = str(error)
             continue
-        wrong = f"the artifact must be called `{name}`, not `{found}`."
+        wrong = f"the artifact must be called `{name}`, not `{target}`."
         if (
             isinstance(arguments, WriteArtifact)
             and arguments.content.strip()
-            and workspace.organisation.owner(found) is None
+            and workspace.organisation.owner(target) is None
         ):
             misnamed = arguments
-    kept = None
+    arrived = None
     if reply.cut_call is not None and reply.cut_call.arguments.get("name", name) == name:
-        kept = workspace.keep_cut(replace(reply.cut_call, arguments={**reply.cut_call.arguments, "name": name}))
-    if kept or len(workspace.written) > before:
+        arrived = workspace.keep_cut(replace(reply.cut_call, arguments={**reply.cut_call.arguments, "name": name}))
+    if arrived or len(workspace.written) > before:
         return
     if last and misnamed is not None:
         workspace.write(name, misnamed.content, misnamed.description)

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 import labmates
 from labmates.errors import UsageError
-from labmates.stats.fixation import log_fixation, pair_payoffs
+from labmates.stats.fixation import log_fixation
 from labmates.workflows.populations.condition import EvolutionCondition
-from tests.stats.test_fixation import public_goods
+from tests.support.metagames import pair_payoffs, public_goods
 from tests.support.strategies import library
 
 PLAIN = {"collective": "return C", "exploitative": "return D"}

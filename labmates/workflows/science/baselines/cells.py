@@ -152,7 +152,7 @@ def cells_for(agent: str, task: str, layout: str) -> tuple[str, ...]:
 
 
 def pieces(name: str, given: Mapping[str, Any], fits: Callable[[Cell], bool]) -> list[Cell]:
-    """Return the calls that run one cell: one, or as many as it takes so that each fits; none if one can't be made to.
+    """Calls that run one cell, split so that each fits; none if a part can't fit.
 
     Parameters
     ----------
@@ -178,14 +178,14 @@ def is_finished(cell: Cell, ran: Iterable[str]) -> bool:
 
 
 def guarded(code: str) -> str:
-    """Return code that prints what stopped it instead of raising, so that odd data cost one line and no traceback."""
+    """Code that prints its error instead of raising it, so that odd data cost one line and no traceback."""
     inner = textwrap.indent(code.strip("\n"), " ")
     return f"try:\n{inner}\nexcept Exception as error:\n print('stopped:', type(error).__name__, str(error)[:200])"
 
 
 @cache
 def source(name: str) -> str:
-    """Return the code of one cell, without the lines that are for linters."""
+    """Code of one cell, without the lines for linters."""
     if name == RESTORING:
         # In a block of its own nothing can be imported from the future, and nobody reads the docstrings.
         tree = ast.parse(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
@@ -202,7 +202,7 @@ def _is_run(statement: ast.stmt) -> bool:
 
 
 def _statements(code: str) -> list[str]:
-    """Return the top-level statements of `code`, each with the comment before it."""
+    """Top-level statements of `code`, each with the comment before it."""
     lines = code.splitlines(keepends=True)
     ends = [node.end_lineno or node.lineno for node in ast.parse(code).body]
     starts = [0, *ends[:-1]]

@@ -32,7 +32,7 @@ class Diligent(ScriptedModel):
     description = "Plans, runs generic analysis code, reports and checks numbers, writes all sections and the findings."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return the next move in the step that the messages ask for."""
+        """Next move in the step that the messages ask for."""
         step = read_step(heard.messages)
         match step.kind:
             case "plan":
@@ -49,13 +49,13 @@ class Diligent(ScriptedModel):
                 return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
 
     def work(self, step: Step, heard: Heard) -> Draft:
-        """Return the next calls of a step of work, or the calls that close it."""
+        """Next calls of a step of work, or the calls that close it."""
         calls = moves(step, heard) if step.turns - step.replies > 1 else ()
         return Draft(calls=calls) if calls else closing_draft(step, heard)
 
 
 def moves(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Return what to call next in a step of work: what the task takes, then the artifacts that are asked for with it.
+    """Next calls in a step of work: first the task's, then the requested artifacts'.
 
     Nothing if the task is done, or if it must end because the pool runs low.
     """
@@ -68,7 +68,7 @@ def moves(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 
 
 def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> str:
-    """Return the longest version of a text that takes at most `limit` tokens; the shortest is cut if it must be."""
+    """The longest version of a text that takes at most `limit` tokens; the shortest is cut if it must be."""
     for most in IN_HURRY[hurry]:
         text = build(most)
         if estimate_tokens(text) <= (limit or NO_LIMIT):
@@ -77,7 +77,7 @@ def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> st
 
 
 def plan_text(step: Step, most: int) -> str:
-    """Return a plan: its points and one task for each member."""
+    """A plan: its points and one task for each member."""
     points = [f"- {point}" for point in points_for(step.team)[: max(1, most)]]
     fields = ", ".join(field.name for field in read_fields(step.findings))
     if fields and most >= LEVELS[1]:
@@ -100,44 +100,44 @@ def _short(task: str, most: int) -> str:
 
 
 def contribution(step: Step, most: int) -> str:
-    """Return two or three sentences on one's own results, the third in answer to what was said."""
-    found = merge(results_of(step.order))
+    """Two or three sentences on one's own results, the third in answer to the discussion."""
+    results = merge(results_of(step.order))
     reported = step.facts.get("reported", "").partition("\n\n")[0]
-    own = facts(found)[:2] or lines_with_numbers(reported, 2)
-    if not own:
-        own = ["My part gave no number that the team could use."]
+    sentences = facts(results)[:2] or lines_with_numbers(reported, 2)
+    if not sentences:
+        sentences = ["My part gave no number that the team could use."]
     others = [(name, text) for name, text in step.facts.get("said", []) if name != step.agent]
     if step.facts.get("round") == 1 or not others:
-        closing = f"What is doubtful: {_doubt(found)}"
+        closing = f"What is doubtful: {_doubt(results)}"
     else:
         name, text = others[-1]
         numbers = re.findall(r"\d+(?:\.\d+)?", text)
         closing = (
             f"I agree with {name}{f' on {numbers[0]}' if numbers else ''}; state it with its test in `{step.artifact}`."
         )
-    return " ".join([*own[: 2 if most > 1 else 1], closing][: 3 if most else 1])
+    return " ".join([*sentences[: 2 if most > 1 else 1], closing][: 3 if most else 1])
 
 
-def _doubt(found: dict[str, Any]) -> str:
-    if found.get("links") or "breaks" in found:
+def _doubt(results: dict[str, Any]) -> str:
+    if results.get("links") or "breaks" in results:
         return "effects near the threshold may be chance, and a shift that takes several steps is dated to its middle."
-    if found.get("events"):
+    if results.get("events"):
         return "short events near the threshold may be noise, and the kind of an event on one sensor is a guess."
-    if "ate" in found or "subtypes" in found:
+    if "ate" in results or "subtypes" in results:
         return "interactions near the threshold may be chance, and those who left the trial did worse than the others."
-    if found.get("drivers") or found.get("hotspots"):
+    if results.get("drivers") or results.get("hotspots"):
         return "near samples say much the same, so p-values rest on the variogram, and weak hot spots may be chance."
     return "the repairs rest on thresholds, so counts of repaired values may be off by a few."
 
 
 def closing_draft(step: Step, heard: Heard) -> Draft:
-    """Return the calls that close a task; where there is no such tool, the summary as text."""
+    """Calls that close a task; without such a tool, the summary as text."""
     held, limit = heard.tool_names(), heard.max_tokens
     if "mark_complete" not in held:
         return Draft(fit_text(lambda most: summary(step, most), step.hurry, limit))
-    told = _message(step, held)
+    message = _message(step, held)
     for most in IN_HURRY[step.hurry]:
-        for extra in dict.fromkeys((told, ())):
+        for extra in dict.fromkeys((message, ())):
             calls = (*extra, call("mark_complete", summary=summary(step, most)))
             if sum(call_tokens(one.name, one.arguments) for one in calls) <= (limit or NO_LIMIT):
                 return Draft(calls=calls)
@@ -145,7 +145,7 @@ def closing_draft(step: Step, heard: Heard) -> Draft:
 
 
 def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
-    """Return a lead's message to the team that works next."""
+    """A lead's message to the team that works next."""
     teams = list(step.owners.values())
     if "send_message" not in held or step.hurry != "none" or not step.leads or step.team not in teams[:-1]:
         return ()
@@ -156,7 +156,7 @@ def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
 
 
 def write_draft(step: Step, heard: Heard) -> Draft:
-    """Return what a writing step asks for: the findings and the artifact, or what of them is left."""
+    """The findings and the artifact of a writing step, or the part of them that is missing."""
     material, fields = gather(step), read_fields(step.findings)
     if step.is_written() and STATE in heard.tool_names():
         return Draft(calls=(call(STATE, **step.without_faults(state(material.results, fields))),))
@@ -164,7 +164,7 @@ def write_draft(step: Step, heard: Heard) -> Draft:
 
 
 def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple[str, str]]) -> Draft:
-    """Return a whole artifact with what was found, as calls where the tools are held: all sections, and the findings.
+    """A whole artifact with its results, as calls where tools are available: all sections, and the findings.
 
     With few tokens the prose shrinks first; then the findings lose their largest fields, since cut ones state nothing.
     """
@@ -202,7 +202,7 @@ def _joined(prose: str, block: Block, step: Step) -> str:
 
 
 def _smaller(block: Block) -> Block:
-    """Return the block with its longest list halved, or without its last field if no list is left."""
+    """The block with its longest list halved, or without its last field if no list is left."""
     lists = [name for name, value in block.items() if isinstance(value, list) and len(value) > 1]
     if not lists:
         return dict(list(block.items())[:-1])

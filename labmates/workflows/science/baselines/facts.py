@@ -1,4 +1,4 @@
-"""What was found, in sentences."""
+"""Results in sentences."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 def facts(results: Results) -> list[str]:
-    """Return the sentences that `results` support, the most telling first; each has numbers in it."""
-    told = (
+    """Sentences that `results` support, the most informative first; each states numbers."""
+    writers = (
         *(_shifts, _links, _moved, _warmth, _future, _events, _drift, _treatment, _markers, _subtypes),
         *(_drivers, _hotspots, _continuity, _validated),
         *(_counted, _quality, _compared, _checked, _dated),
     )
-    return [sentence for tell in told for sentence in tell(results)]
+    return [sentence for tell in writers for sentence in tell(results)]
 
 
 def lines_with_numbers(text: str, most: int) -> list[str]:
-    """Return the first sentences and lines of a text that state a number, without code, headings and list marks."""
+    """First sentences and lines of a text that state a number, without code, headings and list marks."""
     prose = FENCE.sub("", text)
-    found: list[str] = []
+    lines: list[str] = []
     for raw in re.split(r"\n|(?<=[a-z%).\d][.!?])\s+(?=[A-Z\d])", prose):
         line = raw.strip().lstrip("-*> ").strip().removeprefix("Tests: ")
         if (
@@ -33,19 +33,19 @@ def lines_with_numbers(text: str, most: int) -> list[str]:
             and re.search(r"\d", line)
             and not line.startswith(("#", "|", "RESULT", "Budget:", "==="))
         ):
-            found.append(line if line.endswith((".", "!", "?")) else f"{line}.")
-    return list(dict.fromkeys(found))[:most]
+            lines.append(line if line.endswith((".", "!", "?")) else f"{line}.")
+    return list(dict.fromkeys(lines))[:most]
 
 
 def printed_lines(text: str, most: int) -> list[str]:
-    """Return what code printed, without the lines that are for programs."""
+    """Printed output of code, without the lines for programs."""
     keep = [line.strip() for line in text.splitlines() if re.search(r"\d", line)]
     lines = [ln for ln in keep if not ln.startswith(("RESULT", "Budget:", "Traceback", "stopped:", "===", "[cut"))]
     return list(dict.fromkeys(lines))[:most]
 
 
 def listed(names: list[str]) -> str:
-    """Return names as an enumeration, cut where it gets too long."""
+    """Names as an enumeration, cut where it gets too long."""
     shown = [str(name) for name in names[:MOST_NAMES]]
     more = len(names) - len(shown)
     if more:
@@ -54,10 +54,10 @@ def listed(names: list[str]) -> str:
 
 
 def noun_of(results: Results) -> str:
-    """Return what the units of the data are called."""
+    """Noun for the units of the data."""
     known = {"sensors": ("channels", "events"), "sites": ("sites", "hotspots", "drivers")}
-    told = next((noun for noun, keys in known.items() if any(results.get(key) for key in keys)), "series")
-    return str(results.get("noun") or told)
+    usual = next((noun for noun, keys in known.items() if any(results.get(key) for key in keys)), "series")
+    return str(results.get("noun") or usual)
 
 
 def _counted(results: Results) -> Iterator[str]:
@@ -140,16 +140,16 @@ def _links(results: Results) -> Iterator[str]:
 
 
 def _warmth(results: Results) -> Iterator[str]:
-    found = warmth(results)
-    up, down = (results.get(f"warm_{way}", found.get(way, [])) for way in ("up", "down"))
+    trends = warmth(results)
+    up, down = (results.get(f"warm_{way}", trends.get(way, [])) for way in ("up", "down"))
     if up or down:
         yield f"Warmer temperature speeds up the growth of {listed(up)} and slows down that of {listed(down)}."
 
 
 def _future(results: Results) -> Iterator[str]:
     if results.get("future"):
-        told = ", ".join(f"{value:g} for {name}" for name, value in list(results["future"].items())[:MOST_NAMES])
-        yield f"The predicted mean abundance is {told}."
+        values = ", ".join(f"{value:g} for {name}" for name, value in list(results["future"].items())[:MOST_NAMES])
+        yield f"The predicted mean abundance is {values}."
 
 
 def _events(results: Results) -> Iterator[str]:
@@ -189,8 +189,8 @@ def _markers(results: Results) -> Iterator[str]:
         ("prognostic", "they shift the outcome in both arms"),
     ):
         if kind in results:
-            told = listed([f"{name} ({value:+.2f} points per sd)" for name, value in results[kind]])
-            yield f"{len(results[kind])} markers are {kind}, that is, {does}: {told}."
+            effects = listed([f"{name} ({value:+.2f} points per sd)" for name, value in results[kind]])
+            yield f"{len(results[kind])} markers are {kind}, that is, {does}: {effects}."
 
 
 def _subtypes(results: Results) -> Iterator[str]:
@@ -221,8 +221,8 @@ def _hotspots(results: Results) -> Iterator[str]:
     if spots:
         yield f"{len(spots)} hot spots stand out from what surrounds them."
     for first in range(0, min(len(spots), 6), 2):
-        told = [f"easting {x:.0f}, northing {y:.0f} (radius {r:.0f} m)" for x, y, r in spots[first : first + 2]]
-        yield f"Hot spots lie at {' and at '.join(told)}."
+        places = [f"easting {x:.0f}, northing {y:.0f} (radius {r:.0f} m)" for x, y, r in spots[first : first + 2]]
+        yield f"Hot spots lie at {' and at '.join(places)}."
 
 
 def _continuity(results: Results) -> Iterator[str]:
@@ -249,12 +249,12 @@ def _validated(results: Results) -> Iterator[str]:
 def _compared(results: Results) -> Iterator[str]:
     errors = results.get("errors") or {}
     if errors:
-        told = ", ".join(f"{value:.2f} with {name}" for name, value in errors.items())
-        yield f"On a held-out year the mean relative error of the forecast is {told}."
+        comparison = ", ".join(f"{value:.2f} with {name}" for name, value in errors.items())
+        yield f"On a held-out year the mean relative error of the forecast is {comparison}."
     rows = results.get("comparison") or {}
     if rows:
-        told = "; ".join(f"{name}: {', '.join(f'{v:g}' for v in values)}" for name, values in rows.items())
-        yield f"Compared settings: {told}."
+        comparison = "; ".join(f"{name}: {', '.join(f'{v:g}' for v in values)}" for name, values in rows.items())
+        yield f"Compared settings: {comparison}."
 
 
 def _checked(results: Results) -> Iterator[str]:

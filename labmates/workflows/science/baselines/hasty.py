@@ -15,7 +15,7 @@ class Hasty(ScriptedModel):
     description = "Spends next to nothing: one look at the data, no tests, thin artifacts, no findings, half a paper."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return the shortest move that gets past the step."""
+        """The shortest move that completes the step."""
         step = read_step(heard.messages)
         match step.kind:
             case "plan":
@@ -56,11 +56,11 @@ def _write(step: Step, heard: Heard) -> Draft:
 def _thin(title: str, step: Step) -> str:
     if title == "Abstract":
         about = " ".join(step.brief[:1])
-        said = (
+        text = (
             f"{about} We had a quick look at the table and tell what can be seen at first sight, without any analysis."
         )
     elif title == "Introduction":
-        said = "The project asks many questions. Time was short, so this text gives an impression and answers none."
+        text = "The project asks many questions. Time was short, so this text gives an impression and answers none."
     else:
-        said = "See the data; nothing unusual."
-    return f"## {title}\n{said}"
+        text = "See the data; nothing unusual."
+    return f"## {title}\n{text}"

@@ -1,4 +1,4 @@
-"""What a lead writes from: gathered from the prompt of a writing step."""
+"""Material of a lead's artifact, gathered from the prompt of a writing step."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ TEST = re.compile(r"\b[tp] = |AIC|sd \d")
 
 @dataclass(frozen=True)
 class Material:
-    """What a lead writes from.
+    """Material of a lead's artifact.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Material:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """What was done, told by what was found."""
+        """Methods behind the results."""
         if "entities" in self.results or "links" in self.results or "breaks" in self.results:
             return PANEL_METHODS
         if "ate" in self.results or "prognostic" in self.results or "subtypes" in self.results:
@@ -108,7 +108,7 @@ class Material:
         return SENSOR_METHODS if "channels" in self.results or "events" in self.results else TABLE_METHODS
 
     def quote(self, name: str, most: int, *, tests: bool = False) -> str:
-        """Return what an artifact says in numbers, with its source and, if asked for, its tests first."""
+        """Numeric statements of an artifact, with its source and, if asked for, its tests first."""
         team = self.owners.get(name, "other")
         lines = [ln for ln in lines_with_numbers(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
         lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most] if tests else lines[:most]
@@ -118,20 +118,20 @@ class Material:
 
 
 def gather(step: Step) -> Material:
-    """Return the material that the prompt of a writing step holds, or what the agent has done in its conversation."""
+    """Material in the prompt of a writing step, or from the agent's work in its conversation."""
     own_work = (*step.before, *step.uses)
     # An order holds long outputs without their middle; the conversation has those of the agent's own code whole.
     reports: Mapping[str, Mapping[str, str]] = {**_printed(own_work), **step.facts.get("reports", {})}
     artifacts: Mapping[str, str] = step.facts.get("material") or _written(own_work)
     fields = read_fields(step.findings)
     outputs = [report.get("printed", "") for report in reports.values()]
-    own = [merged for text in outputs if (merged := merge(results_of(text)))]
+    computed = [merged for text in outputs if (merged := merge(results_of(text)))]
     handed = [restate(block, fields) for block in _handed(step, artifacts)]
     reported = {name: report["reported"].strip() for name, report in reports.items()}
     printed = [line for text in outputs for line in printed_lines(text, 14)]
     return Material(
         brief=step.brief,
-        results=merge([*own, *handed, nouns(fields)]),
+        results=merge([*computed, *handed, nouns(fields)]),
         printed=tuple(dict.fromkeys(printed)),
         reported={name: text for name, text in reported.items() if text and text != "nothing"},
         artifacts=artifacts,
@@ -140,7 +140,7 @@ def gather(step: Step) -> Material:
 
 
 def _printed(uses: Sequence[Use]) -> dict[str, dict[str, str]]:
-    """What the agent's own code printed, the newest first, as reports."""
+    """Output of the agent's own code, the newest first, as reports."""
     ran = [use.result for use in reversed(uses) if use.name == "run_code"]
     return {str(number): {"reported": "", "printed": text} for number, text in enumerate(ran)}
 
@@ -150,18 +150,18 @@ def _written(uses: Sequence[Use]) -> dict[str, str]:
 
 
 def nouns(fields: Iterable[Field]) -> Results:
-    """Return what the task calls the units of the data and their time, as far as its fields tell."""
-    found: Results = {}
+    """The task's nouns for the units of the data and their time, where its fields name them."""
+    words: Results = {}
     for field in fields:
         if unit := re.search(r"number of (?:distinct |different )?(\w+)", field.words):
-            found.setdefault("noun", unit[1])
+            words.setdefault("noun", unit[1])
         if clock := re.search(r"(\w+) numbers? at which", field.words):
-            found.setdefault("clock", clock[1])
-    return found
+            words.setdefault("clock", clock[1])
+    return words
 
 
 def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
-    """Yield what the teams handed over as findings, the most trusted first: what they stated, or wrote as a block."""
+    """Yield the teams' findings, the most trusted first: as stated with the tool, or written as a block."""
     stated, owners = step.stated_so_far(), step.owners
     for name in _ranked({**dict.fromkeys(owners, ""), **artifacts}):
         yield stated.get(owners.get(name, ""), {}) or find_block(artifacts.get(name, ""))

@@ -1,4 +1,4 @@
-"""What baselines with a disposition do in the science lab."""
+"""Work of baselines with a disposition in the science lab."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(heard: Heard) -> Step | None:
 
 
 def _as_colleague(step: Step, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
-    """Do as `Diligent` does, with the probability of the effort.
+    """The move of `Diligent`, with the probability of the effort.
 
     Otherwise close a task without having done anything, have nothing to say, and leave out a section of an artifact.
     The teams after it can only work with what they are handed.

@@ -36,7 +36,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Step:
-    """What the agent is asked to do.
+    """The request of an order to the agent.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Step:
 
     @property
     def request(self) -> str:
-        """What another team asked this phase for; empty in a planned phase."""
+        """Another team's request to this phase; empty in a planned phase."""
         return str(self.facts.get("request", ""))
 
     def parts(self) -> Mapping[str, str]:
@@ -127,7 +127,7 @@ class Step:
 
     @property
     def owners(self) -> dict[str, str]:
-        """Which team hands over which artifact; ``solo`` for who is alone."""
+        """The team that hands over each artifact; ``solo`` for a single agent."""
         return {name: SOLO if team == "you" else team for name, team in self.facts.get("handed", {}).items()}
 
     @property
@@ -153,7 +153,7 @@ class Step:
         return "block" in self.facts
 
     def read(self, name: str) -> str | None:
-        """Return an artifact as it was last read in this step, or None."""
+        """An artifact as last read in this step, or None."""
         return next(
             (
                 use.result
@@ -164,21 +164,21 @@ class Step:
         )
 
     def has_stated(self) -> bool:
-        """Whether findings that the agent stated in this step stand."""
+        """Whether the agent has stated valid findings in this step."""
         return "\nWhat stands:\n" in self.order
 
     def is_written(self) -> bool:
-        """Whether the artifact stands, so that only its findings are left to be stated."""
+        """Whether the artifact is complete and only its findings are missing."""
         return "do not write it again." in self.order
 
     def without_faults(self, findings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return findings without the fields that were refused in this step."""
+        """Findings without the fields that were refused in this step."""
         refused = re.findall(r"^- (?:unknown )?field '(\w+)'", self.order, re.MULTILINE)
         return {name: value for name, value in findings.items() if name not in refused}
 
 
 def read_step(messages: Sequence[BaseMessage]) -> Step:
-    """Return the step that the newest order of the lab asks for, and what followed it."""
+    """The step that the newest order of the lab asks for, and the messages after it."""
     orders = {place: order for place, m in enumerate(messages) if (order := order_of(m)) and order.kind == KIND}
     asked = [place for place, order in orders.items() if "step" in order.facts]
     last = text_of(messages[-1].content) if messages else ""
@@ -204,15 +204,15 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
 
 
 def between(text: str, start: str, *ends: str) -> str:
-    """Return what stands in `text` after `start` and before the first of the `ends`; empty without `start`."""
-    _, found, rest = text.partition(start)
-    if not found:
+    """The part of `text` after `start` and before the first of the `ends`; empty without `start`."""
+    _, separator, rest = text.partition(start)
+    if not separator:
         return ""
     return rest[: min((at for end in ends if (at := rest.find(end)) >= 0), default=len(rest))].strip("\n")
 
 
 def results_of(text: str) -> Iterator[dict[str, Any]]:
-    """Yield what analysis cells found, out of what they printed."""
+    """Yield the results in the output of analysis cells."""
     for line in re.findall(r"^RESULT (\{.*\})\s*$", text, re.MULTILINE):
         try:
             yield json.loads(line)

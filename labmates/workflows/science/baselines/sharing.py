@@ -33,7 +33,7 @@ class Sharing(Diligent):
     description = "Does as diligent does; with divided evidence it hands over its keys and uses those of the others."
 
     def work(self, step: Step, heard: Heard) -> Draft:
-        """Exchange keys; analyse what they restore, or close the task if there is nothing to analyse yet."""
+        """Exchange keys; analyse the restored data, or close the task if there are none yet."""
         if "run_code" not in heard.tool_names():
             return super().work(step, heard)
         if step.turns - step.replies > 1 and (calls := fitting(_exchange(step, heard), heard)):
@@ -78,7 +78,7 @@ def _opening(heard: Heard) -> tuple[DraftCall, ...]:
 
 
 def _part(step: Step) -> Mapping[str, Any]:
-    """What the agent knows of its part: its keys, and whether it holds readings; empty before it has looked."""
+    """The agent's keys of its part, and whether it holds readings; empty before its first look."""
     printed = [use.result for use in (*step.before, *step.uses) if use.name == "run_code"]
     return next((found for text in printed for found in results_of(text) if "keys" in found), {})
 

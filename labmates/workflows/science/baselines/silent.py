@@ -14,7 +14,7 @@ class Silent(ScriptedModel):
     description = "Never calls a tool: answers in text only, as a model without tool calling would."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return a text that fits the step."""
+        """A text that fits the step."""
         step = read_step(heard.messages)
         match step.kind:
             case "plan":

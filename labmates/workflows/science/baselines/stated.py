@@ -39,7 +39,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Rule:
-    """How one kind of field is stated.
+    """Rule for stating one kind of field.
 
     Attributes
     ----------
@@ -59,18 +59,18 @@ class Rule:
 
 def read_fields(listed: str) -> tuple[Field, ...]:
     """The fields of the findings block, listed a line each."""
-    found: list[Field] = []
+    fields: list[Field] = []
     for indent, name, type_, about in re.findall(r"^( *)- (\w+) \((.+?)\): (.*)$", listed, re.MULTILINE):
         field = Field(name, type_, about)
-        if indent and found:
-            found[-1] = replace(found[-1], inner=(*found[-1].inner, field))
+        if indent and fields:
+            fields[-1] = replace(fields[-1], inner=(*fields[-1].inner, field))
         else:
-            found.append(field)
-    return tuple(found)
+            fields.append(field)
+    return tuple(fields)
 
 
 def state(results: Results, fields: Iterable[Field]) -> Block:
-    """Return the findings block that states `results`, as far as the fields ask for them."""
+    """The findings block that states `results`, for the fields asked for."""
     block: Block = {}
     for field in fields:
         rule = rule_for(field)
@@ -81,7 +81,7 @@ def state(results: Results, fields: Iterable[Field]) -> Block:
 
 
 def restate(block: Block, fields: Iterable[Field]) -> Results:
-    """Return the results that a findings block states; anything of a wrong form is left out."""
+    """Results that a findings block states; malformed items are left out."""
     results: Results = {}
     for field in fields:
         rule = rule_for(field)
@@ -97,12 +97,12 @@ def restate(block: Block, fields: Iterable[Field]) -> Results:
 
 
 def rule_for(field: Field) -> Rule | None:
-    """Return the first rule that fits a field."""
+    """The first rule that fits a field."""
     return next((r for r in RULES if field.type.startswith(r.types) and re.search(r.pattern, field.words)), None)
 
 
 def find_block(text: str) -> Block:
-    """Return the last findings block in `text` that can be read, else an empty one."""
+    """The last readable findings block in `text`, else an empty one."""
     for body in reversed(re.findall(r"```findings\s*\n(.*?)\n\s*```", text, re.DOTALL)):
         try:
             block = json.loads(body)
@@ -114,7 +114,7 @@ def find_block(text: str) -> Block:
 
 
 def show_block(block: Block) -> str:
-    """Return the block as it stands in a report."""
+    """The block as a report contains it."""
     return f"```findings\n{json.dumps(block, ensure_ascii=False)}\n```"
 
 
@@ -147,7 +147,7 @@ FUTURE = {"value": r"abundance|mean|value|count", "name": r"species|name|series"
 
 
 def _keys(field: Field, words: Mapping[str, str]) -> dict[str, str]:
-    """Return which part of an item each inner field means: told by its name, else by its description."""
+    """Meaning of each inner field as a part of an item: by its name, else by its description."""
     keys: dict[str, str] = {}
     for inner in field.inner:
         for text in (inner.name.lower(), inner.about.lower()):
@@ -206,7 +206,7 @@ def _take_future(value: Any, field: Field) -> Results:
 
 
 def _markers_of(kind: str) -> Rule:
-    """State markers with the sign and size of what they do."""
+    """State markers with the sign and size of their effect."""
 
     def give(results: Results, field: Field) -> Any:
         parts = [{"name": m, "sign": "+" if v > 0 else "-", "size": abs(v)} for m, v in results.get(kind, [])]
@@ -310,13 +310,12 @@ def _response(way: str, pattern: str) -> Rule:
 
 
 def warmth(results: Results) -> dict[str, list[str]]:
-    """Return whose growth goes ``up`` and ``down`` with temperature; empty if no such column was looked at."""
+    """Series whose growth goes ``up`` and ``down`` with temperature; empty without such a column."""
     responses: dict[str, dict[str, list[str]]] = results.get("responses", {})
     return next((found for name, found in responses.items() if re.search("temp|warm", name.lower())), {})
 
 
 def _plain(key: str, types: str, pattern: str, read: Callable[[Any], Any]) -> Rule:
-    """State a result as it is."""
     return Rule((types,), pattern, lambda results, _: results.get(key), lambda value, _: {key: read(value)})
 
 

@@ -29,7 +29,7 @@ class Talkative(Diligent):
     description = "Diligent in many words: its artifacts are cut at the limit of a reply, and it continues them."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return the diligent move with more words than were asked for."""
+        """The diligent move with more words than requested."""
         step = replace(read_step(heard.messages), hurry="none")
         talk = TALK_TOKENS >> len(step.remarks)
         match step.kind:
@@ -52,7 +52,7 @@ class Talkative(Diligent):
 
 
 def _write(step: Step, heard: Heard) -> Draft:
-    """Return the whole artifact, however long it is; of one that was cut off, what comes after what is kept."""
+    """The whole artifact at any length; of a truncated one, the part after the accepted text."""
     draft = write_draft(step, replace(heard, max_tokens=None))
     return replace(draft, calls=tuple(_longer(one, step, heard) for one in draft.calls))
 
@@ -69,11 +69,11 @@ def _longer(made: DraftCall, step: Step, heard: Heard) -> DraftCall:
 
 
 def _long_section(text: str) -> str:
-    """Return a section with idle words before its fenced block, or at its end."""
+    """A section with idle words before its fenced block, or at its end."""
     prose, fence, block = text.partition("\n\n```")
     return f"{_with_talk(prose, PARAGRAPH_TOKENS)}{fence}{block}"
 
 
 def _with_talk(text: str, tokens: int, *, before: bool = False) -> str:
-    """Return a text with about so many tokens of idle words after it, or before it."""
+    """A text with about so many tokens of idle words after it, or before it."""
     return padded(text, estimate_tokens(text) + tokens, before=before)

@@ -1,4 +1,4 @@
-"""What a diligent lead plans: bullet points for each team, and one task for each role."""
+"""Plans of a diligent lead: bullet points for each team, and one task for each role."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ TASKS = {
 
 
 def points_for(team: str) -> tuple[str, ...]:
-    """Return the bullet points of a team's plan."""
+    """Bullet points of a team's plan."""
     return POINTS.get(team, OTHER_POINTS)
 
 

@@ -40,7 +40,7 @@ class Wasteful(Diligent):
     description = "Burns the pool: long-winded, prints whole tables, repeats its reading and writing, asks for redos."
 
     def compose(self, heard: Heard) -> Draft:
-        """Return the diligent move with as much waste as the limit allows."""
+        """The diligent move with as much waste as the limit allows."""
         step = replace(read_step(heard.messages), hurry="none")
         limit = heard.max_tokens or NO_LIMIT
         match step.kind:
@@ -79,7 +79,7 @@ class Wasteful(Diligent):
 
 
 def padded(text: str, limit: int, *, before: bool = False) -> str:
-    """Return a text with as many idle paragraphs as the limit allows, up to `MOST_RAMBLE_TOKENS`."""
+    """A text with as many idle paragraphs as the limit allows, up to `MOST_RAMBLE_TOKENS`."""
     room = min(limit - estimate_tokens(text) - 8, MOST_RAMBLE_TOKENS)
     idle: list[str] = []
     while (room := room - estimate_tokens(paragraph := RAMBLE[len(idle) % len(RAMBLE)]) - 4) > 0:
@@ -102,7 +102,7 @@ def _waste(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
 
 
 def _requests(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
-    """Yield what a lead asks of earlier teams at the end of its work: more of the first, all anew of the last."""
+    """Yield a lead's requests to earlier teams at the end of its work: additions by the first, all anew by the last."""
     teams = list(step.owners.values())
     earlier = teams[: teams.index(step.team)] if step.team in teams else []
     if not step.leads or not earlier or any(use.name in REQUESTS for use in step.uses):

@@ -1,4 +1,4 @@
-"""How a diligent member works on its task: what it calls next, given what it has called in this step."""
+"""Work of a diligent member on its task: its next calls, given its calls in this step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLAIMS = ("breaks", "links", "events", "prognostic", "predictive", "drivers", "h
 
 
 def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Return what to call next; nothing if the task is done, or if it must end because the pool runs low.
+    """Next calls; empty if the task is done, or must end because the pool runs low.
 
     With a pool that runs low the lead does what can't be left out, and the others start nothing new.
     """
@@ -38,36 +38,36 @@ def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 
 
 def fitting(calls: Sequence[DraftCall], heard: Heard) -> tuple[DraftCall, ...]:
-    """Return the first of these calls, as many as fit into one reply."""
+    """The first of these calls, as many as fit into one reply."""
     used = itertools.accumulate(call_tokens(one.name, one.arguments) for one in calls)
     return tuple(one for one, tokens in zip(calls, used, strict=True) if tokens <= (heard.max_tokens or 10**9))
 
 
 def found_in(step: Step) -> Results:
-    """Return what the agent's own code has found in this step, the newest first."""
+    """Results of the agent's own code in this step, the newest first."""
     printed = [use.result for use in reversed(step.uses) if use.name == "run_code"]
     return merge([*(found for text in printed for found in reversed(list(results_of(text))))])
 
 
 def summary(step: Step, most: int) -> str:
-    """Return the agent's report: what it found, in at most about `most` sentences."""
-    told = facts(found_in(step))[:most]
+    """The agent's report of its results, in at most about `most` sentences."""
+    sentences = facts(found_in(step))[:most]
     printed = [ln for use in step.uses if use.name == "run_code" for ln in printed_lines(use.result, 12)]
-    if told and most > 2:
-        told += [f"Tests: {line}." for line in printed if TEST.search(line)][:2]
-    if not told:
-        told = [f"The code says: {line}." for line in printed[-most:]] or _read_so_far(step, most)
-    return " ".join(told) or f"Nothing was found that can be put in numbers; the task was: {step.task}"
+    if sentences and most > 2:
+        sentences += [f"Tests: {line}." for line in printed if TEST.search(line)][:2]
+    if not sentences:
+        sentences = [f"The code says: {line}." for line in printed[-most:]] or _read_so_far(step, most)
+    return " ".join(sentences) or f"Nothing was found that can be put in numbers; the task was: {step.task}"
 
 
 def _read_so_far(step: Step, most: int) -> list[str]:
-    """Return what the artifacts say that the agent has read: findings, or methods for those who write about these."""
+    """Texts of the artifacts that the agent has read: findings, or methods for those who write about these."""
     texts = [use.result for use in step.uses if use.name == "read_artifact"]
     if "methods" not in step.agent:
         fields = read_fields(step.findings)
         stated = merge([*(restate(find_block(text), fields) for text in reversed(texts)), nouns(fields)])
-        if told := facts(stated)[:most]:
-            return told
+        if sentences := facts(stated)[:most]:
+            return sentences
     share = max(1, 2 * most // max(1, len(texts)))
     return [line for text in texts for line in lines_with_numbers(text, share)]
 
@@ -82,7 +82,7 @@ def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _sources(step: Step, held: Sequence[str]) -> list[str]:
-    """Return the artifacts that matter: of the team before, or of all others for those who only write."""
+    """Relevant artifacts: of the team before, or of all others for those who only write."""
     owners = step.owners
     others = [name for name, team in owners.items() if team != step.team]
     if "run_code" not in held:
@@ -148,7 +148,7 @@ def _needs_results(cell: Cell, step: Step) -> bool:
 
 
 def _since_lost(step: Step) -> tuple[Use, ...]:
-    """Return the calls since the variables were lost, so that all cells run again; a second loss is left as it is.
+    """Calls since the variables were lost, so that all cells run again; a second loss is not repaired.
 
     Several calls of one reply that miss them are one loss.
     """
@@ -180,8 +180,8 @@ def _run(cell: Cell) -> DraftCall:
 def _given(name: str, step: Step) -> dict[str, object]:
     if name == "prepare":
         project, data = ("## The project", "## Artifacts", "## The data set"), ("## The data set", "## Your")
-        told = [between(step.system, *section) for section in (project, data)]
-        words = "\n".join(told if all(told) else (*step.brief, step.findings, step.data)).lower()
+        parts = [between(step.system, *section) for section in (project, data)]
+        words = "\n".join(parts if all(parts) else (*step.brief, step.findings, step.data)).lower()
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.data)}}
     if name.endswith("_check"):
         stated = restate(_claimed(step), read_fields(step.findings))
@@ -207,13 +207,13 @@ def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _comparison(step: Step) -> str:
-    found = found_in(step)
+    results = found_in(step)
     rows = [
-        f"| {name} | {' | '.join(f'{v:g}' for v in values)} |" for name, values in found.get("comparison", {}).items()
+        f"| {name} | {' | '.join(f'{v:g}' for v in values)} |" for name, values in results.get("comparison", {}).items()
     ]
     width = max((row.count("|") - 2 for row in rows), default=1)
     head = [f"| setting |{' value |' * width}", f"|{' --- |' * (width + 1)}"] if rows else []
     printed = [line for use in step.uses if use.name == "run_code" for line in printed_lines(use.result, 20)]
     table = "\n".join([*head, *rows]) or "No comparison could be computed."
     lines = "\n".join(f"- {line}" for line in printed if " | " not in line)
-    return f"# Comparison of settings\n{' '.join(facts(found)[:3])}\n\n{table}\n\n## What the code printed\n{lines}"
+    return f"# Comparison of settings\n{' '.join(facts(results)[:3])}\n\n{table}\n\n## What the code printed\n{lines}"

@@ -10,27 +10,27 @@ from labmates.workflows.science.baselines.material import TEST, Material
 
 
 def write_sections(sections: Iterable[tuple[str, str]], material: Material, most: int) -> str:
-    """Return the sections with at most about `most` sentences each; with 0, one short sentence each."""
+    """Sections with at most about `most` sentences each; with 0, one short sentence each."""
     return "\n\n".join(f"## {title}\n{_section(title, about, material, most)}" for title, about in sections)
 
 
 def _section(title: str, about: str, material: Material, most: int) -> str:
-    found = next((write for begin, write in WRITERS if title.lower().startswith(begin)), None)
-    if found is not None:
-        return found(material, most)
-    told = facts(material.results)[: max(1, most)]
-    return " ".join([f"This part covers {about or title.lower()}.", *told])
+    writer = next((write for begin, write in WRITERS if title.lower().startswith(begin)), None)
+    if writer is not None:
+        return writer(material, most)
+    sentences = facts(material.results)[: max(1, most)]
+    return " ".join([f"This part covers {about or title.lower()}.", *sentences])
 
 
 def _say(material: Material, most: int, *opening: str, facts_of: str = "") -> str:
-    """Return the opening sentences (fewer if short) and then facts that have one of the words, or any."""
-    told = [s for s in facts(material.results) if not facts_of or re.search(facts_of, s.lower())]
-    return " ".join([*opening[: 1 if most < 2 else None], *told[:most]])
+    """The opening sentences (fewer if short), then facts with one of the words, or any."""
+    sentences = [s for s in facts(material.results) if not facts_of or re.search(facts_of, s.lower())]
+    return " ".join([*opening[: 1 if most < 2 else None], *sentences[:most]])
 
 
 def _lines(material: Material, most: int, pattern: str = "") -> str:
-    kept = [line for line in material.printed if not pattern or re.search(pattern, line.lower())]
-    return "".join(f"\n- {line}" for line in kept[:most])
+    lines = [line for line in material.printed if not pattern or re.search(pattern, line.lower())]
+    return "".join(f"\n- {line}" for line in lines[:most])
 
 
 def _overview(m: Material, most: int) -> str:
@@ -98,12 +98,12 @@ def _fit(m: Material, most: int) -> str:
 
 
 def _limits(m: Material, most: int) -> str:
-    told = [
+    limits = [
         "Effects below the noise are missed, and thresholds decide what counts as found.",
         "Please test whether each stated finding holds in parts of the data and on data that were not fitted.",
     ]
     reported = [f"\n- {name} reported: {text}" for name, text in m.reported.items() if most > 4]
-    return " ".join(told[: max(1, most)]) + "".join(reported)
+    return " ".join(limits[: max(1, most)]) + "".join(reported)
 
 
 def _protocol(m: Material, most: int) -> str:
@@ -128,8 +128,8 @@ def _performance(m: Material, most: int) -> str:
 def _checks(m: Material, most: int) -> str:
     if "checked" not in m.results:
         return "The same relations were computed anew:" + (_lines(m, most, r"p = ") or " none could be computed.")
-    told = _say(m, most, "Each claim was tested once more.", facts_of=r"claims|interactions|effect|anomal")
-    return told + _lines(m, most, r"claimed|confirmed|same sign|rarer")
+    text = _say(m, most, "Each claim was tested once more.", facts_of=r"claims|interactions|effect|anomal")
+    return text + _lines(m, most, r"claimed|confirmed|same sign|rarer")
 
 
 def _errors(m: Material, most: int) -> str:
@@ -186,7 +186,7 @@ def _methods(m: Material, most: int) -> str:
 
 
 def _results(m: Material, most: int) -> str:
-    told = [
+    parts = [
         "The findings, as they were estimated and checked:"
         if m.alone
         else "The findings, as the model team estimated and the eval team checked them:",
@@ -195,7 +195,7 @@ def _results(m: Material, most: int) -> str:
     tests = [
         line for name in ("model_architecture", "experiment_results") for line in _tests(m.artifacts.get(name, ""))
     ]
-    return " ".join(told) + "".join(f"\n- {line}" for line in list(dict.fromkeys(tests))[:most])
+    return " ".join(parts) + "".join(f"\n- {line}" for line in list(dict.fromkeys(tests))[:most])
 
 
 def _evaluation(m: Material, most: int) -> str:
