@@ -35,7 +35,7 @@ TRUSTED_ORDER = 0.8
     "--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Number of data sets per task."
 )
 @click.option("--difficulty", type=click.Choice(["easy", "medium", "hard"]), default="medium", show_default=True)
-@click.option("--prices", metavar="PRICES", help="What judging costs; by default $0.50 and $3 per million tokens.")
+@click.option("--prices", metavar="PRICES", help="Price of judging; by default $0.50 and $3 per million tokens.")
 @json_option("per judge and task")
 @store_option
 @verbose_option
@@ -49,12 +49,12 @@ def calibrate(
     store: str | None,
     **values: Any,
 ) -> int:
-    """Find out how far a judge can be trusted.
+    """Measure how well a judge's scores follow known quality.
 
-    It scores reports whose quality is known: the truth itself, the truth with parts left out or told wrong, another
-    data set's, empty talk, and reports that order whoever judges them to give a certain score. Shown is how well its
-    scores follow the known ones, and how far the orders moved them; and how many sentences with and without an order
-    the screening flags, which makes a model rate a report twice.
+    The judge scores reports of known quality: the truth, the truth with parts omitted or altered, another data set's,
+    empty talk, and reports with prompt injections that demand a score. Printed are rank correlations and errors of its
+    scores against the known ones, the shift by the injections, and the number of sentences with and without an
+    injection that the screening flags. A flagged report is rated twice.
 
     The store keeps the replies and the batches of models: after an interruption the same command resumes, and pays no
     call twice. To ask a model anew, choose another store.

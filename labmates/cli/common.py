@@ -70,7 +70,7 @@ def store_option(function: F) -> F:
         "--store",
         metavar="STORE",
         callback=choose,
-        help="Where runs are kept: a URL, or the path of an SQLite file. Default: LABMATES_STORE, else store in "
+        help="Store of the runs: a URL, or the path of an SQLite file. Default: LABMATES_STORE, else store in "
         "labmates.toml, else labmates.db.",
     )(function)
 

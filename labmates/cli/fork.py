@@ -22,8 +22,8 @@ from labmates.studies.settings import RunSettings
     metavar="EVENT",
     type=int,
     required=True,
-    help="Number of the first event that is not taken over (see: labmates show RUN --events). A step that it cuts "
-    "through is left out whole.",
+    help="Number of the first event to redo (see: labmates show RUN --events). A step that "
+    "contains it is redone as a whole.",
 )
 @click.option(
     "--set",

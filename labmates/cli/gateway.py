@@ -26,7 +26,7 @@ USUAL_PORT = 8643
 )
 @click.option("--budget", required=True, metavar="DOLLARS", help="The pool that all seats share. [required]")
 @click.option(
-    "--seat", "seats", multiple=True, metavar="NAME[=DOLLARS]", help="A seat, and the most it may spend. [required]"
+    "--seat", "seats", multiple=True, metavar="NAME[=DOLLARS]", help="A seat and its limit. [required]"
 )
 @click.option(
     "--upstream",
@@ -35,12 +35,12 @@ USUAL_PORT = 8643
     metavar="MODEL",
     help="A model that seats may ask, with ?base_url=URL for a server of your own. [required]",
 )
-@click.option("--prices", metavar="LIST", help="What calls are charged. [default: what the providers charge]")
-@click.option("--max-output-tokens", type=click.IntRange(1), default=4096, show_default=True, help="Of a reply.")
+@click.option("--prices", metavar="LIST", help="Prices of calls. [default: those of the providers]")
+@click.option("--max-output-tokens", type=click.IntRange(1), default=4096, show_default=True, help="Limit of a reply.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"[default: {USUAL_PORT}, or a free one if that is taken]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Which of this machine's own addresses.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 @click.option(
-    "--resume", metavar="RUN", help="Record into the run of a gateway that was stopped; what it holds counts as spent."
+    "--resume", metavar="RUN", help="Continue the run of a stopped gateway; its recorded spending counts."
 )
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print the address and the keys as one JSON object.")

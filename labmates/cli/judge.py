@@ -54,11 +54,11 @@ class Judge(click.Command):
 @click.option(
     "--extractor",
     metavar="MODEL",
-    help="Model that reads findings out of a report that has no findings block, for the judge 'verified'. "
+    help="Model that extracts findings from a report without a findings block, for the judge 'verified'. "
     "[default: the first judge that is a model]",
 )
-@click.option("--again", is_flag=True, help="Let judges that have scored a run already score it once more.")
-@click.option("--prices", metavar="PRICES", help="What judging costs; by default by the price list of each run.")
+@click.option("--again", is_flag=True, help="Score again with judges that have already scored a run.")
+@click.option("--prices", metavar="PRICES", help="Price of judging; by default by each run's price list.")
 @json_option("per run")
 @store_option
 @verbose_option

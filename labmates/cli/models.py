@@ -26,7 +26,7 @@ def models(ctx: click.Context, as_json: bool) -> int:
     """List named models, scripted baselines and known models; add, show or check one.
 
     Any chat model that LangChain reaches can be used by the name provider:name, and any OpenAI-compatible server
-    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. Named models stand in models.yaml.
+    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. Named models are defined in models.yaml.
     """
     return 0 if ctx.invoked_subcommand is not None else _list(as_json)
 
@@ -95,9 +95,9 @@ def add(name: str, model: str) -> int:
 @click.argument("name")
 @json_option()
 def show(name: str, as_json: bool, **values: Any) -> int:
-    """Show a model: address, settings, price and context, and where each is from.
+    """Show a model: address, settings, price and context, each with its source.
 
-    NAME may also be a name that Hugging Face or Ollama has for a known model.
+    NAME may also be a known model's name at Hugging Face or Ollama.
     """
     from labmates.errors import unknown_name
     from labmates.models.entries import named_entries, read_reference
@@ -176,8 +176,8 @@ show.params += options_of(ModelOptions)
 def check(name: str, as_json: bool, **values: Any) -> int:
     """Test the abilities of a model's server: answers, tools, JSON, usage, cached tokens, limits.
 
-    Limits are the model's context and the rate limits, as far as the server tells them. It takes seven short calls, two
-    of about 3,000 tokens. Exits with 1 if the model does not answer.
+    Limits are the model's context and the rate limits that the server reports. The test makes seven short calls, two
+    of about 3,000 tokens. The exit code is 1 if the model does not answer.
     """
     from labmates.cli.interrupt import run_until_stopped
     from labmates.models.catalog import Catalog

@@ -33,7 +33,7 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     """Re-run an ended run from its recording, and check that the events and metrics match.
 
     No model is called: each call gets the recorded reply, calls of judges too. The agents' code runs again, and the
-    judges score again. Skipped are labels, judges that failed, and judges of another version than the installed one.
+    judges score again, except those that failed or have another version than the installed one. Labels are skipped.
     The exit code is 0 if everything matches, else 1.
     """
     from labmates.records.store import Store

@@ -23,8 +23,8 @@ from labmates.errors import UsageError
 def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bool, store: str | None) -> None:
     """Write a study's results as one self-contained HTML page.
 
-    It shows what was run, how it ended, results with intervals, figures, agreement of judges, cost, and how to repeat
-    the study, which may still be running. STUDY is a name or a YAML file; by default the only study in the store.
+    It shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands that
+    repeat the study, which may still be running. STUDY is a name or a YAML file; by default the only study in the store.
     """
     from labmates.cli.study import stored_study
     from labmates.records.store import Store

@@ -43,7 +43,7 @@ _NUMBERS = ("seed", "seconds", "bill")
 def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any) -> None:
     """List runs, the newest first, or delete some.
 
-    Where a verb takes RUN, 'last' stands for the run that began last.
+    Where a verb takes RUN, 'last' is the run that began last.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return
@@ -73,7 +73,7 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
 @runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
 @deletion_options
 def delete(**values: Any) -> None:
-    """Delete runs with all that belongs to them: those named, or all that match the filters.
+    """Delete runs with all their data: the named ones, or all that match the filters.
 
     --study alone deletes the study and its plan too. Runs in progress are refused.
     """

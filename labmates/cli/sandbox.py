@@ -32,15 +32,15 @@ def sandbox() -> None:
 @click.option(
     "--base",
     metavar="IMAGE",
-    help="What to build on: an image with Python 3.11 or newer; or 'debian', to make one from Debian's packages, "
-    "which needs the program mmdebstrap but no registry. By default what was built on before, else python:3.12-slim.",
+    help="Base image: one with Python 3.11 or newer, or 'debian', to make one from Debian's packages, "
+    "which needs the program mmdebstrap but no registry. By default the base of the last build, else python:3.12-slim.",
 )
 @click.option("--force", is_flag=True, help="Build everything again, even if it is there.")
 def build(base: str | None, force: bool) -> int:
     """Build the image of the Docker sandbox, unless it is there.
 
-    The first time takes some minutes, and a network for Python and its packages. After an update of labmates it mostly
-    takes seconds.
+    The first build takes some minutes, and downloads Python and its packages. After an update of labmates, a build
+    usually takes seconds.
     """
     from labmates.sandboxes.engine import connect
     from labmates.sandboxes.image.build import build_image
@@ -59,7 +59,7 @@ def build(base: str | None, force: bool) -> int:
 @sandbox.command(epilog="Example: labmates sandbox doctor")
 @json_option()
 def doctor(as_json: bool) -> int:
-    """Check which sandboxes work here, and tell what to do about those that do not.
+    """Check which sandboxes work here, and print remedies for those that do not.
 
     The exit code is 0 if at least one works that isolates code from this machine, else 1.
     """
@@ -81,8 +81,8 @@ def doctor(as_json: bool) -> int:
 
 
 @sandbox.command(epilog="Example: labmates sandbox clean")
-@click.option("--images", is_flag=True, help="Remove all images of ours, and the packages downloaded for them.")
-@click.option("--all", "everything", is_flag=True, help="Remove the containers of runs that still go on, too.")
+@click.option("--images", is_flag=True, help="Remove all images of labmates, and the packages downloaded for them.")
+@click.option("--all", "everything", is_flag=True, help="Also remove the containers of running runs.")
 @json_option()
 def clean(images: bool, everything: bool, as_json: bool) -> int:
     """Remove what killed runs left behind, and images of other versions of labmates."""

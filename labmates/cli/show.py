@@ -22,11 +22,11 @@ SHORT_CHARS = 400
 @click.command(epilog="Example: labmates show 3f9a2c41d7 --report")
 @click.argument("run_id", metavar="RUN")
 @store_option
-@click.option("--report", is_flag=True, help="Print the report alone.")
-@click.option("--artifact", metavar="NAME", help="Print the newest version of one artifact alone.")
+@click.option("--report", is_flag=True, help="Print only the report.")
+@click.option("--artifact", metavar="NAME", help="Print only the newest version of one artifact.")
 @click.option("--events", "as_events", is_flag=True, help="List the events, one a line, with their numbers.")
 @click.option("--full", is_flag=True, help="Print every text whole instead of its beginning.")
-@click.option("--prompts", is_flag=True, help="Print what models read before they reply, too, each message once.")
+@click.option("--prompts", is_flag=True, help="Also print the messages that models read, each once.")
 @click.option(
     "--save",
     metavar="FOLDER",

@@ -39,7 +39,7 @@ def store() -> None:
 )
 @json_option()
 def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
-    """Verify the digests of runs, and check that no run is there twice, no step was charged twice, and money adds up.
+    """Verify the digests of runs, and check for duplicate runs, steps charged twice and wrong sums.
 
     It only reads, also while runs are running, and calls no model. The exit code is 1 if there are faults. Otherwise
     it prints the digest of all ended runs, the one that a report names.
@@ -112,7 +112,7 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
 @store.command(epilog="Example: labmates store upgrade --store labmates.db")
 @store_option
 def upgrade(store: str | None) -> None:
-    """Bring a store that an older labmates has made up to date. Make a copy first: there is no way back."""
+    """Upgrade a store of an older labmates to this version. Make a copy first: an upgrade can't be undone."""
     from rich.progress import Progress
 
     from labmates.records.upgrade import upgrade_store
@@ -129,14 +129,14 @@ def upgrade(store: str | None) -> None:
 @store.command(epilog="Example: labmates store copy labmates.db postgresql://lab@db.example.org/runs")
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
-@click.option("--study", metavar="NAME", help="Copy the runs of this study alone.")
-@click.option("--run", "runs", metavar="RUN", multiple=True, help="Copy this run alone. Can be repeated.")
+@click.option("--study", metavar="NAME", help="Copy only the runs of this study.")
+@click.option("--run", "runs", metavar="RUN", multiple=True, help="Copy only this run; can be repeated.")
 @json_option()
 def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_json: bool) -> None:
     """Copy a store, one study or some runs into a new or empty store.
 
-    SOURCE and TARGET are URLs or paths of SQLite files. Workers can go on writing to SOURCE: the copy is as SOURCE is
-    at one moment. In the copy, runs that go on in SOURCE are interrupted.
+    SOURCE and TARGET are URLs or paths of SQLite files. Workers can keep writing to SOURCE: the copy is a consistent
+    snapshot. Runs still running in SOURCE are interrupted in the copy.
     """
     from labmates.records.copying import copy_store
 
@@ -152,8 +152,8 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
 def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
     """Merge stores, for instance of several machines that worked on one study.
 
-    A run that several stores hold is kept once, as it went furthest. Plans of a study are united. A store with a run
-    that differs from the target's is refused, and changes nothing.
+    Of a run in several stores, the version with the most progress is kept. Plans of a study are merged. A store is
+    refused, and nothing changed, if one of its runs conflicts with the target's.
     """
     from labmates.studies.merging import merge as merge_all
 
@@ -184,7 +184,7 @@ def deletion_options(function: F) -> F:
     for decorate in (
         json_option(),
         click.option("--yes", is_flag=True, help="Don't ask before deleting."),
-        click.option("--dry-run", is_flag=True, help="Count what would be deleted, and delete nothing."),
+        click.option("--dry-run", is_flag=True, help="Count the deletions without making them."),
         click.option("--status", metavar="STATUS", help="Runs with this status."),
         store_option,
         run_choice,
@@ -195,12 +195,12 @@ def deletion_options(function: F) -> F:
 
 @store.command(epilog="Example: labmates store prune --study pilot --dry-run")
 @deletion_options
-@click.option("--leftovers", is_flag=True, help="Delete what belongs to no run, and checkpoints of ended runs.")
+@click.option("--leftovers", is_flag=True, help="Delete data that belong to no run, and checkpoints of ended runs.")
 @click.option("--replies", is_flag=True, help="Delete the cached replies of models.")
 def prune(**values: Any) -> None:
-    """Delete runs as 'labmates runs delete' does, and what no run needs.
+    """Delete runs as 'labmates runs delete' does, and data that no run needs.
 
-    The space is given back by 'labmates store vacuum'.
+    'labmates store vacuum' returns the space to the file system.
     """
     delete(**values)
 
@@ -258,8 +258,8 @@ def delete(
 def repair(source: Path, target: Path, as_json: bool) -> int:
     """Write the readable part of a damaged SQLite store to a new file.
 
-    The damaged file stays as it is. Runs with damaged events keep their steps before the damage and are interrupted, so
-    that they can be resumed. Ends with exit code 1 if runs are lost.
+    The damaged file stays unchanged. Runs with damaged events keep their steps before the damage and can be resumed.
+    The exit code is 1 if runs are lost.
     """
     from labmates.studies.repair import repair as mend
 

@@ -66,7 +66,7 @@ def show(study: str) -> None:
 def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     """Estimate a study's cost and time before it spends anything.
 
-    Numbers come from runs of the same kind in the store, where there are any, and else from what the kind assumes.
+    Estimates come from runs of the same kind in the store; without any, from the defaults of the kind.
     """
     from labmates.records.store import Store
     from labmates.studies.plan import make_plan
@@ -99,7 +99,7 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
     show_default=True,
     help="Where workers run: on this machine, or on a Ray cluster.",
 )
-@click.option("--ray-address", metavar="ADDRESS", help="Of a Ray cluster; by default a local one is started.")
+@click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster; by default a local one is started.")
 @_batch
 @json_option()
 def run(
@@ -113,8 +113,8 @@ def run(
 ) -> int:
     """Execute a study's missing runs.
 
-    Started again it goes on where it was; when all runs have ended it does nothing. A study that has grown since (more
-    replicates, more values) keeps what is there. Other machines that reach the store can join: labmates worker.
+    The same command resumes an interrupted study, and does nothing when all runs have ended. A study that has grown
+    (more replicates, more values) keeps its runs. Other machines that reach the store can join: labmates worker.
     """
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
@@ -155,12 +155,12 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
 @click.option(
-    "--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Of what there is a row each."
+    "--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="What each row is."
 )
 @click.option("--all", "every", is_flag=True, help="All runs of the store, whatever their study.")
-@click.option("--kind", metavar="KIND", help="Runs of this kind of experiment alone.")
-@click.option("--model", metavar="MODEL", help="Runs with this model among theirs alone.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="By default what the file's name says.")
+@click.option("--kind", metavar="KIND", help="Only runs of this kind of experiment.")
+@click.option("--model", metavar="MODEL", help="Only runs with this model among theirs.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Format; by default from the file's ending.")
 @click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option(
     "--raw", is_flag=True, help="In CSV, don't put a ' before text that a spreadsheet would run as a formula."
@@ -176,10 +176,9 @@ def export(
     path: Path,
     raw: bool,
 ) -> None:
-    """Write what a study holds as a table: one row per run, score, player, decision, payoff or event.
+    """Write a study's data as a table: one row per run, score, player, decision, payoff or event.
 
-    A run's row has the keys of its JSON record, those of its parts joined by dots. All columns are described in
-    docs/reports.
+    A run's row has the keys of its JSON record, with dots between nested keys. docs/reports describes all columns.
     """
     from labmates.studies.export import export_rows
 
@@ -204,11 +203,11 @@ def export(
 @study.command(epilog="Example: labmates study retry science-small --failed")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
-@click.option("--failed", is_flag=True, required=True, expose_value=False, help="Which ones.")
+@click.option("--failed", is_flag=True, required=True, expose_value=False, help="Retry failed runs.")
 def retry(study: str | None, store: str | None) -> None:
-    """Let failed runs go on where they stopped, at the next 'labmates study run'.
+    """Queue failed runs, so that the next 'labmates study run' resumes them.
 
-    Why they failed is kept with them.
+    Their errors stay in the record.
     """
     from labmates.records.studies import retry_failed
 

@@ -19,14 +19,14 @@ from labmates.errors import UsageError
 @click.argument("what", nargs=-1, metavar="[STORE] [RUN]...")
 @store_option
 @click.option("--sample", is_flag=True, help="Browse the small store that comes with labmates instead.")
-@click.option("--port", type=click.IntRange(0, 65535), help="By default 8642, or a free one if that is taken; 0: any.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Which of this machine's own addresses.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port. [default: 8642, or a free one if taken; 0: any]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
 @click.option(
     "--export",
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the pages as files instead, of all runs or of those named.",
+    help="Write the pages of all runs, or of the named ones, as files instead.",
 )
 @click.option("--study", metavar="NAME", help="With --export: runs of this study.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="With --export: the newest N runs at most.")

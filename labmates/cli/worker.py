@@ -22,16 +22,16 @@ _WATCH_SECONDS = 1.0
 @click.argument("store", metavar="[STORE]", required=False)
 @verbose_option
 @click.option("--study", metavar="NAME", help="The study to work on; by default the only one in the store.")
-@click.option("--no-wait", is_flag=True, help="Leave when nothing waits, though other workers still hold runs.")
-@click.option("--runs", "max_concurrent_runs", metavar="N", help="Most runs at once, if other than in the study.")
+@click.option("--no-wait", is_flag=True, help="Exit when no run waits, even while other workers hold runs.")
+@click.option("--runs", "max_concurrent_runs", metavar="N", help="Maximum number of runs at once, if other than in the study.")
 @click.option("--sandbox", metavar="NAME", help="Where agents' code runs, if other than in the study.")
-@click.option("--max-sandboxes", metavar="N", help="Most sandboxes open at once, if other than in the study.")
+@click.option("--max-sandboxes", metavar="N", help="Maximum number of open sandboxes, if other than in the study.")
 @click.option("--base-url", metavar="URL", help="Address of the model server, if other than in the study.")
-@click.option("--parent", type=int, hidden=True, help="Stop when this process has ended.")
+@click.option("--parent", type=int, hidden=True, help="Stop when this process ends.")
 def worker(
     store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **options: Any
 ) -> int:
-    """Execute the runs of a study in a store, until none is left.
+    """Execute the runs of a study in a store until all have ended.
 
     STORE is the store's URL (default: LABMATES_STORE, which keeps a password out of the list of processes). 'labmates
     study run' enters the study. Any number of workers can join from any machine; one worker executes each run.

@@ -42,7 +42,7 @@ def export_rows(
     Parameters
     ----------
     what
-        Of what there is a row each.
+        What each row is.
     kind, study, model
         Runs of this kind, of this study, with this model among theirs only.
     watch
