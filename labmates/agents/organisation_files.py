@@ -53,7 +53,7 @@ def _found(value: object) -> object:
 
 
 def _recorded(value: Organisation, dump: SerializerFunctionWrapHandler) -> Any:
-    # The content of a file belongs to the record; that of our own stands in the version of labmates.
+    # The record has the content of a user's file; the version of labmates determines that of our own.
     return value.name if ORGANISATIONS.is_own(value.name) and value == ORGANISATIONS.get(value.name) else dump(value)
 
 

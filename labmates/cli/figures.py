@@ -35,7 +35,7 @@ def figure_options(function: F) -> F:
     file = click.Path(dir_okay=False, path_type=Path)
     folder = click.Path(file_okay=False, path_type=Path)
     for option in (
-        click.option("--format", type=click.Choice(_FORMATS), default="png", show_default=True, help="Format of figures."),
+        click.option("--format", type=click.Choice(_FORMATS), default="png", show_default=True, help="Figure format."),
         click.option(
             "--plots", type=folder, callback=check_folder, metavar="DIR", help="Draw all figures into this folder."
         ),

@@ -25,9 +25,7 @@ USUAL_PORT = 8643
     params=[models_file_option()],
 )
 @click.option("--budget", required=True, metavar="DOLLARS", help="The pool that all seats share. [required]")
-@click.option(
-    "--seat", "seats", multiple=True, metavar="NAME[=DOLLARS]", help="A seat and its limit. [required]"
-)
+@click.option("--seat", "seats", multiple=True, metavar="NAME[=DOLLARS]", help="A seat and its limit. [required]")
 @click.option(
     "--upstream",
     "upstreams",
@@ -39,9 +37,7 @@ USUAL_PORT = 8643
 @click.option("--max-output-tokens", type=click.IntRange(1), default=4096, show_default=True, help="Limit of a reply.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"[default: {USUAL_PORT}, or a free one if that is taken]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
-@click.option(
-    "--resume", metavar="RUN", help="Continue the run of a stopped gateway; its recorded spending counts."
-)
+@click.option("--resume", metavar="RUN", help="Continue the run of a stopped gateway; its recorded spending counts.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print the address and the keys as one JSON object.")
 @verbose_option

@@ -24,7 +24,8 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
     """Write a study's results as one self-contained HTML page.
 
     It shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands that
-    repeat the study, which may still be running. STUDY is a name or a YAML file; by default the only study in the store.
+    repeat the study, which may still be running. STUDY is a name or a YAML file; by default the only study of the
+    store.
     """
     from labmates.cli.study import stored_study
     from labmates.records.store import Store

@@ -154,9 +154,7 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @study.command(epilog="Example: labmates study export science-small --rows scores --out scores.parquet")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
-@click.option(
-    "--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="What each row is."
-)
+@click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="What each row is.")
 @click.option("--all", "every", is_flag=True, help="All runs of the store, whatever their study.")
 @click.option("--kind", metavar="KIND", help="Only runs of this kind of experiment.")
 @click.option("--model", metavar="MODEL", help="Only runs with this model among theirs.")

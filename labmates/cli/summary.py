@@ -73,7 +73,7 @@ def print_run(store: Store, run: RunRecord) -> None:
     usage = run.usage
     kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
     code = ""
-    # A run of a plug-in's kind is told, too, where the plug-in is not installed.
+    # A run of a plug-in's kind is summarised even if the plug-in is not installed.
     if run.kind in EXPERIMENTS and EXPERIMENTS.get(run.kind).needs_sandbox:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     out().print(

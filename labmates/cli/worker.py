@@ -23,9 +23,11 @@ _WATCH_SECONDS = 1.0
 @verbose_option
 @click.option("--study", metavar="NAME", help="The study to work on; by default the only one in the store.")
 @click.option("--no-wait", is_flag=True, help="Exit when no run waits, even while other workers hold runs.")
-@click.option("--runs", "max_concurrent_runs", metavar="N", help="Maximum number of runs at once, if other than in the study.")
+@click.option(
+    "--runs", "max_concurrent_runs", metavar="N", help="Maximum of concurrent runs, if other than in the study."
+)
 @click.option("--sandbox", metavar="NAME", help="Where agents' code runs, if other than in the study.")
-@click.option("--max-sandboxes", metavar="N", help="Maximum number of open sandboxes, if other than in the study.")
+@click.option("--max-sandboxes", metavar="N", help="Maximum of open sandboxes, if other than in the study.")
 @click.option("--base-url", metavar="URL", help="Address of the model server, if other than in the study.")
 @click.option("--parent", type=int, hidden=True, help="Stop when this process ends.")
 def worker(

@@ -46,7 +46,7 @@ class Seat:
 
     @property
     def spent(self) -> int:
-        """What the seat has spent, in micro-dollars."""
+        """Spending of the seat, in micro-dollars."""
         return self.share.spent.get(self.name, 0)
 
 

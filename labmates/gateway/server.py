@@ -30,7 +30,7 @@ _STOP_SECONDS = 3
 
 
 class Gateway:
-    """What the routes of the gateway work with.
+    """State of the gateway's routes.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Gateway:
 
 
 def make_app(gateway: Gateway) -> Router:
-    """Return the application: the protocols' paths, ``/v1/models`` and ``/budget``."""
+    """The application: the protocols' paths, ``/v1/models`` and ``/budget``."""
 
     async def budget(_request: Request) -> Response:
         return JSONResponse(gateway.budget())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ISOLATED = ("docker", "bubblewrap")
 """The sandboxes that keep code away from this machine, best first."""
-_BUILD_BYTES = 3 << 30  # for the image, what it is made from, and what is half-built meanwhile
+_BUILD_BYTES = 3 << 30  # for the image, its ingredients, and intermediate builds
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processor time"}
 _BUILD = "labmates sandbox build (on a machine without a registry: labmates sandbox build --base debian)"
 _CLEAN = "labmates sandbox clean"

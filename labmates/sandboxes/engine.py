@@ -42,7 +42,7 @@ _FAULTS = (
         ("bind source path does not exist", "error while creating mount source path"),
         f"the engine does not see the folders of this machine: {_ADVICE_LOCAL}",
     ),
-)  # what the engine says in one of the ways, and what it means
+)  # wordings of the engine, and their meaning
 
 
 class EngineError(UsageError):

@@ -67,7 +67,7 @@ def hidden_paths() -> tuple[Path, ...]:
     """Files and folders that no sandbox may see: this package, and every plug-in's package (they hold the truth)."""
     points = entry_points()
     groups = [group for group in points.groups if group.startswith("labmates.")]
-    # Not `point.module`, which raises for a value that is none: whoever looks that plug-in up is told.
+    # Not `point.module`, which raises for an invalid value: the look-up of that plug-in reports it.
     plugins = {re.split(r"\W", point.value.strip(), maxsplit=1)[0] for g in groups for point in points.select(group=g)}
     paths: list[Path] = []
     for name in sorted({"labmates", *filter(str.isidentifier, plugins)}):

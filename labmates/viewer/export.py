@@ -179,7 +179,7 @@ def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> It
         yield links.file(run_id, number, 0), file_of(reader, number, 0).content
     elif event.type == "tool_call":
         for image in event.images:
-            with suppress(NoFileError):  # one that is none stands in the page by its name, as it does on the server
+            with suppress(NoFileError):  # a broken one appears by its name, as on the server
                 yield links.figure(run_id, image), figure(reader, image)
         for place in range(1, len(event.files) + 1):
             yield links.file(run_id, number, place), file_of(reader, number, place).content

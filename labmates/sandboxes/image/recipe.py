@@ -28,7 +28,7 @@ _STEP = re.compile(r"Step (\d+)/(\d+) : (.+)")
 _MADE = re.compile(r"\s*---> ([0-9a-f]{12,64})\s*$")
 _STEP_CHARS = 70
 _ERROR_LINES = 15
-_REMOVE_TRIES = 40  # after an interrupt the engine takes a moment to end what it was doing
+_REMOVE_TRIES = 40  # after an interrupt the engine takes a moment to end its work
 _REMOVE_PAUSE = 0.25
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .output import encodable
 
-_FILES = 40  # files that are told of
+_FILES = 40  # files that are listed
 _NAME_CHARS = 200
 _DEPTH = 3  # folders below one another
 _ENTRIES = 2_000  # entries that are looked at

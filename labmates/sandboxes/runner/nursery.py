@@ -212,7 +212,7 @@ class Nursery:
             return False
         for _ in range(_SWEEPS):
             with contextlib.suppress(ProcessLookupError):  # there is no other process left
-                # Together, and the spared one for a moment too: what is stopped can't fork faster than it is ended.
+                # Together, with the spared one for a moment: stopped processes can't fork faster than they are killed.
                 os.kill(-1, signal.SIGSTOP if spared else signal.SIGKILL)
             strays = find_strays(spared)
             for pid in strays:

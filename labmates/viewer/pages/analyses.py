@@ -111,7 +111,7 @@ class Computed:
                 self._kept.move_to_end(key)
                 return self._kept[key]
         try:
-            # Figures are drawn here, where a fault can be told.
+            # Figures are drawn here, where an error can still be shown.
             result = analysis.shown(store, runs)
             sections = [replace(section, body=section.html) for section in _of_result(result)]
         except TooFewRunsError as error:

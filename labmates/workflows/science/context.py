@@ -150,7 +150,7 @@ class LabContext:
         numbers = lab["conversations"].get(seat.id, []) if remembers else []
         messages = [kept_message(self.recorder.bodies[number]) for number in numbers]
         if messages and isinstance(messages[-1], HumanMessage):
-            # What it was told last is over; and servers refuse two messages of a user in a row.
+            # Its last order is outdated, and servers refuse two messages of a user in a row.
             messages.pop()
         return messages
 

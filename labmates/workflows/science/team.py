@@ -307,7 +307,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             name, content = draft["name"], draft["content"]
             before = [*state["artifacts"].get(name, []), *artifacts.get(name, [])]
             if draft["adds"]:
-                # A teammate may have written meanwhile: what was added stands after that.
+                # A teammate may have written meanwhile: additions go after that.
                 cut = partial.get(name, state["partial"].get(name, False))
                 content = ctx.recorder.bodies.keep(continued(ctx.text(before[-1]), ctx.text(content), cut=cut))
             artifacts.setdefault(name, []).append(content)

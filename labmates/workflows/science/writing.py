@@ -142,7 +142,7 @@ class Author:
             repairs, pieces = (repairs, pieces + 1) if came_on and not problem else (repairs + 1, pieces)
             if (self._stands and not problem) or pieces > MOST_PIECES or repairs > most:
                 return
-            # What stands is told in the remark: the order stays as short as it was.
+            # The remark lists the stated findings: the order stays short.
             talk.messages = [*order[:-1], append_line(order[-1], self._remark(reply, problem))]
 
     @property

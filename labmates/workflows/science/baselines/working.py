@@ -28,7 +28,7 @@ def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
         return ()
     held = heard.tool_names()
     if reading := _reading(step, held):
-        # The first look at the table doesn't need what is read.
+        # The first look at the table needs no artifact.
         looking = () if found_in(step).get("layout") else _code(step, heard)
         return fitting([*reading, *looking], heard)
     for made in (_request(step, held), _code(step, heard), _extra(step, held)):
