@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.meter import CallMeter
@@ -15,17 +15,15 @@ from labmates.models.reply import Reply
 
 
 async def ask(call: Call) -> Response:
-    """Ask the model, and write its reply in the protocol of the request; a stream holds it in one piece."""
+    """Ask the model, and write its reply in the protocol of the request."""
     prompt = call.protocol.prompt(call.body)
     try:
         reply = await _paid_by_pool(call, prompt)
     except ModelCallError as error:
         status = 400 if isinstance(error, ContextOverflowError) else error.status or 502
         return call.error(status, call.gateway.redact(str(error)))
-    body = call.protocol.reply(prompt.ended(reply), call.body["model"])
-    if not call.body.get("stream"):
-        return JSONResponse(body)
-    return Response(b"".join(call.protocol.events(body, call.body)), media_type="text/event-stream")
+    content, media_type = call.protocol.answer(prompt.ended(reply), call.body, call.body["model"])
+    return Response(content, media_type=media_type)
 
 
 async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:

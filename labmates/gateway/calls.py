@@ -16,7 +16,15 @@ from labmates.budgets.usage import Usage
 from labmates.gateway.exchanges import Exchange
 from labmates.gateway.seats import Seat
 from labmates.gateway.upstream import Upstream
-from labmates.models.protocols.base import IMAGE_TOKENS, Json, Protocol, RefusedRequestError, referred_images
+from labmates.models.protocols.base import (
+    IMAGE_TOKENS,
+    Json,
+    Protocol,
+    RefusedRequestError,
+    parsed_request,
+    read_body,
+    referred_images,
+)
 
 if TYPE_CHECKING:
     from labmates.gateway.server import Gateway
@@ -68,11 +76,8 @@ class Call:
         RefusedRequestError
             If it has none, or the request is malformed.
         """
-        raw = await _read(request)
-        body = parsed(raw)
-        if body is None:
-            raise RefusedRequestError("the request is not a JSON object")
-        self.body = body
+        raw = await read_body(request.stream(), MOST_BYTES)
+        self.body = body = parsed_request(raw)
         name = body.get("model")
         models = self.gateway.models
         if not isinstance(name, str) or name not in models:
@@ -168,22 +173,3 @@ class Payment:
             limit=self.limit,
             is_lost=is_lost,
         )
-
-
-def parsed(content: bytes) -> Json | None:
-    """A JSON object; None if it is none."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-async def _read(request: Request) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise RefusedRequestError(f"the request is longer than {MOST_BYTES:,} bytes")
-        parts.append(part)
-    return b"".join(parts)

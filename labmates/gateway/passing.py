@@ -14,8 +14,8 @@ from starlette.types import Send
 
 from labmates.budgets.usage import read_usage
 from labmates.gateway.asking import ask
-from labmates.gateway.calls import LEFT, Call, Payment, parsed
-from labmates.models.protocols.base import Json
+from labmates.gateway.calls import LEFT, Call, Payment
+from labmates.models.protocols.base import Json, parsed
 from labmates.models.protocols.responses import RESPONSES
 
 _PASSED = ("content-type", "retry-after", "request-id", "x-request-id")

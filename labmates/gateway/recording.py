@@ -175,7 +175,7 @@ class RunOfGateway(Record):
             self._new.clear()
             try:
                 await self._recorder.flush()
-            except StoreError as error:
+            except Exception as error:  # whatever it is, no further exchange would be recorded
                 self._stop(str(error))
 
     async def _renew(self) -> None:

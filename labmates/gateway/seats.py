@@ -12,18 +12,10 @@ from labmates.budgets.pool import Hold, Pool
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import budget_status
-from labmates.errors import LabmatesError
+from labmates.models.protocols.base import RefusedRequestError
 
 LEAST_OUTPUT_TOKENS = 256
 """A call that can't have at least this long a reply (or as long a one as it asks for) does not start."""
-
-
-class EmptyPoolError(LabmatesError):
-    """The pool, or the share of the seat, can't pay a call."""
-
-
-class BusyPoolError(LabmatesError):
-    """The rest of the pool is held by calls in flight, and none of them ended in time."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +90,9 @@ class Seats:
 
         Raises
         ------
-        EmptyPoolError
-            If the pool or the seat can't pay the call, and no call in flight could change that.
-        BusyPoolError
-            If it could not be paid within the pool's patience.
+        RefusedRequestError
+            With status 402 if the pool or the seat can't pay the call, and no call in flight could change that; with
+            429 if calls in flight held the money for longer than the pool's patience.
         """
         dearest, ledger = price.dearest, self.pool.ledger
 
@@ -112,8 +103,8 @@ class Seats:
         limit = affordable()
         if limit < min(LEAST_OUTPUT_TOKENS, output_tokens):
             if ledger.available < ledger.remaining:
-                raise BusyPoolError("the rest of the budget is held by other calls; try again")
-            raise EmptyPoolError("the shared budget can't pay this call")
+                raise RefusedRequestError("the rest of the budget is held by other calls; try again", 429)
+            raise RefusedRequestError("the shared budget can't pay this call", 402)
         return Hold(self.pool, seat.share, seat.name, call, dearest.cost(input_tokens, limit * choices)), limit
 
     async def _wait(self, ready: Callable[[], bool]) -> None:

@@ -17,12 +17,12 @@ from labmates.gateway.asking import ask
 from labmates.gateway.calls import Call
 from labmates.gateway.exchanges import Record
 from labmates.gateway.passing import pass_on
-from labmates.gateway.seats import BusyPoolError, EmptyPoolError, Seats
+from labmates.gateway.seats import Seats
 from labmates.gateway.upstream import Upstream
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.protocols import PROTOCOLS
-from labmates.models.protocols.base import Json, Protocol, RefusedRequestError
+from labmates.models.protocols.base import Json, Protocol, RefusedRequestError, shown_key
 from labmates.models.protocols.responses import RESPONSES
 from labmates.models.redact import Redactor
 
@@ -126,7 +126,7 @@ def make_server(gateway: Gateway) -> uvicorn.Server:
 
 def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        seat = gateway.seats.of_key(_key(request))
+        seat = gateway.seats.of_key(shown_key(request.headers))
         if seat is None:
             message = "the key is not that of a seat of this gateway"
             return JSONResponse(protocol.error(401, message), 401)
@@ -138,15 +138,6 @@ def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaita
             lacks = protocol is RESPONSES and call.upstream.name in gateway.without_responses
             return await (pass_on(call, request) if call.upstream.speaks(protocol) and not lacks else ask(call))
         except RefusedRequestError as error:
-            return call.refused(400, str(error))
-        except EmptyPoolError as error:
-            return call.refused(402, str(error))
-        except BusyPoolError as error:
-            return call.refused(429, str(error))
+            return call.refused(error.status, str(error))
 
     return handle
-
-
-def _key(request: Request) -> str:
-    bearer = request.headers.get("authorization", "")
-    return request.headers.get("x-api-key") or bearer.removeprefix("Bearer ").strip()

@@ -95,6 +95,11 @@ class LLMCallEvent(EventBase):
         """Who made it."""
         return "agent" if self.type == "llm_call" else "judge"
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether a person or an agent from outside replied, in place of a model."""
+        return self.model.startswith(("human:", "seat:"))
+
 
 class FailedReplyEvent(EventBase):
     """A reply that could not be used as it was, and why."""

@@ -219,7 +219,7 @@ class _Player:
         match event:
             case LLMCallEvent():
                 self._models[event.model] = None
-                counts["calls"] += 1
+                counts["calls"] += not event.is_outside
                 for name in _TOKENS:
                     counts[name] += getattr(event, name)
             case ChargeEvent():

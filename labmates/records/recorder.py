@@ -116,18 +116,7 @@ class Recorder:
 
     def usage(self) -> Usage:
         """Add up what the run has used so far."""
-        calls = [event for event in self.events if event.type == "llm_call"]
-        return Usage(
-            llm_calls=len(calls),
-            input_tokens=sum(call.input_tokens for call in calls),
-            output_tokens=sum(call.output_tokens for call in calls),
-            reasoning_tokens=sum(call.reasoning_tokens for call in calls),
-            tool_calls=sum(event.type == "tool_call" for event in self.events),
-            failed_replies=sum(event.type == "failed_reply" for event in self.events),
-            cached_tokens=sum(call.cached_tokens for call in calls),
-            cache_write_tokens=sum(call.cache_write_tokens for call in calls),
-            uncertain_attempts=sum(event.type == "charge" and event.uncertain for event in self.events),
-        )
+        return usage_of(self.events)
 
     def bill(self) -> int | None:
         """Add up what the providers charge for the calls so far, in micro-dollars; None where a price is unknown.
@@ -159,3 +148,19 @@ class Recorder:
         rows = (event_row(run.id, seq, event) for seq, event in events)
         self._chain = self._chain.longer(rows, ((body.number, body.digest) for body in bodies))
         return Step(replace(run, chain=str(self._chain)), events, bodies)
+
+
+def usage_of(events: Sequence[Event]) -> Usage:
+    """The usage of a run with these events."""
+    calls = [event for event in events if event.type == "llm_call"]
+    return Usage(
+        llm_calls=sum(not call.is_outside for call in calls),
+        input_tokens=sum(call.input_tokens for call in calls),
+        output_tokens=sum(call.output_tokens for call in calls),
+        reasoning_tokens=sum(call.reasoning_tokens for call in calls),
+        tool_calls=sum(event.type == "tool_call" for event in events),
+        failed_replies=sum(event.type == "failed_reply" for event in events),
+        cached_tokens=sum(call.cached_tokens for call in calls),
+        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
+        uncertain_attempts=sum(event.type == "charge" and event.uncertain for event in events),
+    )

@@ -24,7 +24,7 @@ class Usage:
     Attributes
     ----------
     llm_calls
-        Model calls that gave a reply, judges' left out.
+        Model calls that gave a reply, judges' left out; replies of people and of agents from outside are none.
     input_tokens, output_tokens
         Of all these calls.
     cached_tokens, cache_write_tokens

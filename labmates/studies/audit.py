@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.records import schema
 from labmates.records.events import ChargeEvent, Event, body_numbers
+from labmates.records.recorder import usage_of
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
@@ -23,7 +24,7 @@ from labmates.records.verification import unproven
 
 _STEPS = ("llm_call", "tool_call", "charge")
 """Types of events of which a step has no more than one."""
-_COUNTS = {"llm_calls": "llm_call", "tool_calls": "tool_call", "failed_replies": "failed_reply"}
+_COUNTS = ("llm_calls", "tool_calls", "failed_replies")
 _SHOWN = 5
 
 
@@ -145,8 +146,9 @@ def _miscounted(run: RunRecord, events: Sequence[Event]) -> Iterator[str]:
             yield f"it says that it spent {show_dollars(spent)}, and its charges are {show_dollars(charged)}"
         if charged > total:
             yield f"its charges of {show_dollars(charged)} are more than its budget of {show_dollars(total)}"
-    for name, kind in _COUNTS.items():
-        stated, counted = getattr(run.usage, name), sum(event.type == kind for event in events)
+    usage = usage_of(events)
+    for name in _COUNTS:
+        stated, counted = getattr(run.usage, name), getattr(usage, name)
         if stated != counted:
             yield f"it counts {stated} {name}, and its events are {counted}"
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,28 @@ def test_the_words_of_a_responses_stream_that_broke_off_are_read() -> None:
     responses = PROTOCOLS[1]
     parts: list[Json] = [{"type": "response.output_text.delta", "delta": text} for text in ("It ", "is")]
     assert responses.said(parts)["content"] == "It is"
+
+
+def test_a_store_that_can_not_be_written_ends_all_calls_with_503(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, CONDITION)
+        with (
+            OpenAIServer([Answer(usage=USAGE)]) as server,
+            served(openai_upstream(server.base_url), record=record) as gateway,
+        ):
+            with closing(sqlite3.connect(tmp_path / "runs.db")) as other, other:
+                other.execute("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no space'); END")
+            asked = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "Hi"}]}
+            assert gateway.ask(CHAT.path, asked)[0] == 200
+            until = time.monotonic() + 30
+            while not record.fault and time.monotonic() < until:
+                time.sleep(0.01)
+            refused = [gateway.ask(protocol.path, asked) for protocol in PROTOCOLS]
+            assert gateway.ask("/budget", method="GET")[1]["spent"] != "0"
+    reason = f"exchanges can't be recorded any more: {record.fault.partition(': ')[2]}"
+    assert refused == [(503, protocol.error(503, reason)) for protocol in PROTOCOLS]
+    assert "no space" in reason
+    assert len(server.requests) == 1
 
 
 def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:

@@ -60,6 +60,19 @@ def looking(heard: Heard) -> Draft:
     return dutiful(heard)
 
 
+def industrious(heard: Heard) -> Draft:
+    """Use one tool a reply: code, an artifact, a wrong call, an end; then findings and the paper."""
+    if step_of(heard) != "work":
+        return dutiful(heard)
+    script = [
+        Draft("", (call("run_code", code=f"seed = {heard.seed % 1}\nprint(len(df) > 10, seed)"),)),
+        Draft("", (call("write_artifact", name="notes", content="There are rows."),)),
+        Draft("", (call("read_artifact", name="nothing"),)),
+        Draft("", (call("state_findings"),)),
+    ]
+    return script[turn_of(heard)] if turn_of(heard) < len(script) else dutiful(heard)
+
+
 async def played(store: Store, play: Play, **condition: Any) -> RunRecord:
     """Execute a run of the lab whose models follow a play; `condition` is what differs from a short one."""
     with puppet(play) as model:

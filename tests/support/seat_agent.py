@@ -1,6 +1,7 @@
 """An agent with a loop of its own: its seat's model chooses the tools, which it calls by MCP.
 
-``seat_agent.py [http|stdio] [MISDEED]``; by HTTP it needs nothing but Python.
+``seat_agent.py [http|stdio|messages|responses] [MISDEED]``: by HTTP it needs nothing but Python, on standard streams
+the MCP SDK, by messages Anthropic's SDK, by responses OpenAI's.
 """
 
 from __future__ import annotations
@@ -62,12 +63,14 @@ class Seat:
 
 
 Use = Callable[[str, Json], Awaitable[str]]
+Call = tuple[str, str, Json]
+"""A call of a tool: its id, the tool and the arguments."""
 
 
 @asynccontextmanager
-async def tools(seat: Seat, transport: str) -> AsyncIterator[Use]:
+async def tools(seat: Seat, way: str) -> AsyncIterator[Use]:
     """The tools of the seat, by HTTP, or by the SDK's client on standard streams."""
-    if transport == "http":
+    if way != "stdio":
         yield lambda name, arguments: asyncio.to_thread(seat.use, name, arguments)
         return
     from mcp import Client, StdioServerParameters, stdio_client
@@ -83,21 +86,83 @@ async def tools(seat: Seat, transport: str) -> AsyncIterator[Use]:
         yield use
 
 
-async def work(seat: Seat, transport: str = "http", extra: Json | None = None) -> str:
+class Chat:
+    """The seat's model by chat completions, and the transcript so far."""
+
+    def __init__(self, seat: Seat, order: Json, extra: Json) -> None:
+        self.seat, self.extra = seat, extra
+        self.messages: list[Any] = list(order["messages"])
+        self.functions = [tool["function"] for tool in order["tools"]]
+
+    def ask(self) -> tuple[str, list[Call]]:
+        """The text and the calls of the next reply."""
+        tools = [{"type": "function", "function": function} for function in self.functions]
+        body = {"model": "mine", "messages": self.messages, "tools": tools, **self.extra}
+        message = self.seat.post("/v1/chat/completions", body)["choices"][0]["message"]
+        self.messages.append(message)
+        asked = [(call["id"], call["function"]) for call in message.get("tool_calls") or ()]
+        calls = [(number, function["name"], json.loads(function["arguments"])) for number, function in asked]
+        return message["content"] or "", calls
+
+    def answer(self, call_id: str, text: str) -> None:
+        """Tell the result of a call."""
+        self.messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
+
+
+class Messages(Chat):
+    """The seat's model by a stream of Anthropic's SDK."""
+
+    def ask(self) -> tuple[str, list[Call]]:
+        import anthropic
+
+        system = "\n\n".join(message["content"] for message in self.messages if message["role"] == "system")
+        said: Any = [message for message in self.messages if message["role"] != "system"]
+        tools: Any = [
+            {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+            for each in self.functions
+        ]
+        client = anthropic.Anthropic(max_retries=0)
+        with client.messages.stream(
+            model="mine", max_tokens=64_000, system=system, messages=said, tools=tools
+        ) as stream:
+            content = stream.get_final_message().content
+        self.messages.append({"role": "assistant", "content": [block.to_dict() for block in content]})
+        text = "".join(block.text for block in content if block.type == "text")
+        return text, [(block.id, block.name, dict(block.input)) for block in content if block.type == "tool_use"]
+
+    def answer(self, call_id: str, text: str) -> None:
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+        self.messages.append({"role": "user", "content": [result]})
+
+
+class Responses(Chat):
+    """The seat's model by the responses of OpenAI's SDK."""
+
+    def ask(self) -> tuple[str, list[Call]]:
+        import openai
+
+        tools: Any = [{"type": "function", "strict": None, **function} for function in self.functions]
+        response = openai.OpenAI(max_retries=0).responses.create(model="mine", input=self.messages, tools=tools)
+        self.messages += [item.to_dict() for item in response.output]
+        calls = [item for item in response.output if item.type == "function_call"]
+        return response.output_text, [(call.call_id, call.name, json.loads(call.arguments)) for call in calls]
+
+    def answer(self, call_id: str, text: str) -> None:
+        self.messages.append({"type": "function_call_output", "call_id": call_id, "output": text})
+
+
+async def work(seat: Seat, way: str = "http", extra: Json | None = None) -> str:
     """Do what the order asks for and return the last text."""
     order = await asyncio.to_thread(seat.get, "/order")
-    messages, text = list(order["messages"]), ""
-    async with tools(seat, transport) as use:
+    model = {"messages": Messages, "responses": Responses}.get(way, Chat)(seat, order, extra or {})
+    async with tools(seat, way) as use:
         while True:
-            body = {"model": "mine", "messages": messages, "tools": order["tools"], **(extra or {})}
-            answer = await asyncio.to_thread(seat.post, "/v1/chat/completions", body)
-            message = answer["choices"][0]["message"]
-            messages.append(message)
-            if not message.get("tool_calls"):
-                return str(message["content"])
-            for call in message["tool_calls"]:
-                text = await use(call["function"]["name"], json.loads(call["function"]["arguments"]))
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+            text, calls = await asyncio.to_thread(model.ask)
+            if not calls:
+                return text
+            for call_id, name, arguments in calls:
+                text = await use(name, arguments)
+                model.answer(call_id, text)
             if "your step is over" in text:
                 return ""
 
@@ -161,7 +226,7 @@ async def flood(seat: Seat) -> None:
 
 def main() -> None:
     seat = Seat(os.environ["LABMATES_URL"], os.environ["LABMATES_KEY"])
-    transport, misdeed = [*sys.argv[1:], "", ""][:2]
+    way, misdeed = [*sys.argv[1:], "", ""][:2]
     if misdeed == "flood":
         asyncio.run(flood(seat))
         return
@@ -169,7 +234,7 @@ def main() -> None:
     extra: Json = {}
     if misdeed == "forge":
         extra = {"usage": {"prompt_tokens": 0, "completion_tokens": 0}, "cost": 0, "user": seat.key}
-    sys.stdout.write(asyncio.run(work(seat, transport or "http", extra)))
+    sys.stdout.write(asyncio.run(work(seat, way, extra)))
 
 
 if __name__ == "__main__":

@@ -22,9 +22,10 @@ from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.live import ask_run
 from tests.support.browser import page_of
+from tests.support.plays import industrious
 from tests.support.puppet import puppet
 from tests.support.site import Site, served
-from tests.workflows.science.seats.test_conformance import findings, mind, seated
+from tests.workflows.science.seats.test_conformance import findings, seated
 
 T = TypeVar("T")
 
@@ -121,7 +122,7 @@ def test_a_person_on_a_seat_finds_what_the_mind_finds_and_pays_tools(
     place: tuple[Store, Site], browser: Browser
 ) -> None:
     store, site = place
-    with puppet(mind) as model:
+    with puppet(industrious) as model:
         values: dict[str, Any] = {
             "task": "anomaly",
             "difficulty": "easy",
@@ -139,7 +140,7 @@ def test_a_person_on_a_seat_finds_what_the_mind_finds_and_pays_tools(
                 turn = (alone(ask_run(run_id, {"do": "turn"})) or {}).get("turn")
                 if turn is not None:
                     page.goto(f"{site.url}/runs/{run_id}/turn")
-                    draft = mind(Heard(tuple(map(message_from_data, turn["messages"]))))
+                    draft = industrious(Heard(tuple(map(message_from_data, turn["messages"]))))
                     left = left or [*draft.calls]
                     answer(page, str(draft.content), left.pop(0) if left else None)
             assert not seen.errors

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,6 +20,8 @@ from labmates.models.reply import Reply
 
 Json = dict[str, Any]
 
+TOO_LONG = 413
+"""HTTP status of the refusal of a request with too many bytes."""
 IMAGE_TOKENS = 10_000
 """More tokens than any provider counts for one picture, whose address may be short."""
 _OWN_TOOLS = ("function", "custom")
@@ -30,7 +32,17 @@ _UNBOUNDED = (
 
 
 class RefusedRequestError(LabmatesError):
-    """A request whose cost has no bound, or that is malformed."""
+    """A request that gets no reply: it is malformed, its cost has no bound, or nothing pays it.
+
+    Attributes
+    ----------
+    status
+        HTTP status of the refusal.
+    """
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -156,7 +168,7 @@ class Protocol(ABC):
         try:
             return Prompt(
                 messages=convert_to_messages(list(self.messages(body))),
-                tools=[] if kind == "none" else [self.tool(tool) for tool in _single(list_of(body, "tools"))],
+                tools=[] if kind == "none" else list(self._functions(body)),
                 temperature=body.get("temperature"),
                 seed=int(body.get("seed") or 0),
                 response_format=self.response_format(body),
@@ -165,6 +177,22 @@ class Protocol(ABC):
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
             raise RefusedRequestError(f"the request is malformed: {reason}") from error
+
+    def _functions(self, body: Json) -> Iterator[Json]:
+        """The tools that any model can call, as chat completions have them: those of namespaces are left out."""
+        for tool in list_of(body, "tools"):
+            kind = tool.get("type")
+            if self.provider == "openai" and kind not in ("function", "namespace"):
+                raise ValueError(f"this model, which another protocol serves, has no tools of type '{kind}'")
+            if kind != "namespace":
+                yield self.tool(tool)
+
+    def answer(self, reply: Reply, body: Json, model: str) -> tuple[bytes, str]:
+        """The answer to a request, and its media type; a stream holds the reply in one piece."""
+        whole = self.reply(reply, model)
+        if body.get("stream"):
+            return b"".join(self.events(whole, body)), "text/event-stream"
+        return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"), "application/json"
 
     @abstractmethod
     def messages(self, body: Json) -> Iterator[Json]:
@@ -242,9 +270,52 @@ def list_of(body: Json, name: str) -> list[Any]:
     return value
 
 
-def _single(tools: Sequence[Any]) -> list[Any]:
-    """The tools that any model can call: those of namespaces are left out."""
-    return [tool for tool in tools if tool.get("type") != "namespace"]
+def shown_key(headers: Mapping[str, str]) -> str:
+    """The key that a program shows, in the header of either provider."""
+    return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+
+
+async def read_body(parts: AsyncIterable[bytes], most: int) -> bytes:
+    """The body of a request.
+
+    Raises
+    ------
+    RefusedRequestError
+        If it is longer than `most` bytes.
+    """
+    body = bytearray()
+    async for part in parts:
+        body += part
+        if len(body) > most:
+            raise RefusedRequestError(f"the request is longer than {most:,} bytes", TOO_LONG)
+    return bytes(body)
+
+
+def parsed(content: str | bytes) -> Json | None:
+    """A JSON object; None for anything else."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def parsed_request(content: str | bytes) -> Json:
+    """The JSON object of a request.
+
+    Raises
+    ------
+    RefusedRequestError
+        If it is anything else.
+    """
+    if (body := parsed(content)) is None:
+        raise RefusedRequestError("the request is not a JSON object")
+    return body
+
+
+def function_call(call_id: str, name: str, arguments: str) -> Json:
+    """A call of a tool as chat completions have it, with its arguments as JSON."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def event(data: Json, name: str = "") -> bytes:

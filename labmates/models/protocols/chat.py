@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
-from labmates.models.protocols.base import Json, Protocol, event, list_of, openai_usage, report
+from labmates.models.protocols.base import Json, Protocol, event, function_call, list_of, openai_usage, report
 from labmates.models.reply import Reply
 
 
@@ -24,8 +24,6 @@ class Chat(Protocol):
 
     def tool(self, tool: Json) -> Json:
         """The tool as it is."""
-        if tool["type"] != "function":
-            raise ValueError(f"this model, which another protocol serves, has no tools of type '{tool['type']}'")
         return tool
 
     def response_format(self, body: Json) -> Json | None:
@@ -45,14 +43,8 @@ class Chat(Protocol):
         """A completion with one choice."""
         message: Json = {"role": "assistant", "content": reply.text or None}
         if reply.tool_calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-                }
-                for call in reply.tool_calls
-            ]
+            calls = [function_call(call.id, call.name, json.dumps(call.arguments)) for call in reply.tool_calls]
+            message["tool_calls"] = calls
         finish = "stop" if reply.finish == "unknown" else reply.finish
         return {
             "id": f"chatcmpl-{uuid4().hex}",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from labmates.models.protocols.base import Json, Protocol, event, list_of
+from labmates.models.protocols.base import Json, Protocol, event, function_call, list_of
 from labmates.models.reply import Reply
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -122,14 +122,7 @@ def _said(role: str, blocks: list[Json]) -> Iterator[Json]:
     content = _blocks([block for block in blocks if block["type"] not in ("tool_use", *_THOUGHTS)])
     message: Json = {"role": role, "content": content or ""}
     if calls:
-        message["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": json.dumps(call["input"])},
-            }
-            for call in calls
-        ]
+        message["tool_calls"] = [function_call(call["id"], call["name"], json.dumps(call["input"])) for call in calls]
     if content or calls:
         yield message
 

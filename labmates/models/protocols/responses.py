@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from labmates.models.protocols.base import Json, Protocol, event, openai_usage, report
+from labmates.models.protocols.base import Json, Protocol, event, function_call, openai_usage, report
 from labmates.models.reply import Reply, ToolCall
 
 
@@ -40,8 +40,6 @@ class Responses(Protocol):
 
     def tool(self, tool: Json) -> Json:
         """The tool as chat completions have it."""
-        if tool["type"] != "function":
-            raise ValueError(f"this model, which another protocol serves, has no tools of type '{tool['type']}'")
         names = ("name", "description", "parameters", "strict")
         return {"type": "function", "function": {name: tool[name] for name in names if tool.get(name) is not None}}
 
@@ -134,8 +132,7 @@ def _content(content: Any) -> Any:
 
 
 def _call(item: Json) -> Json:
-    function = {"name": item["name"], "arguments": item["arguments"] or "{}"}
-    return {"id": item["call_id"], "type": "function", "function": function}
+    return function_call(item["call_id"], item["name"], item["arguments"] or "{}")
 
 
 def _text_item(text: str) -> Json:

@@ -25,6 +25,7 @@ from labmates.records.events import (
     RequestEvent,
     ToolCallEvent,
 )
+from labmates.workflows.calls import outer_step
 
 HEAD: Final = 80
 """A text has reached a seat if a prompt of the seat holds so many of its first characters."""
@@ -202,7 +203,8 @@ def _spent(charges: Iterable[ChargeEvent]) -> dict[str, int]:
 def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, float]:
     """The share of each call, by step, that is coordination, from 0 to 1.
 
-    A call to plan, bid or talk is coordination. Any other one is divided equally among the tools that its reply calls.
+    A call to plan, bid or talk is coordination. Any other one is divided equally among the tools that its reply calls;
+    a model call of an agent from outside, among those of the reply for which the agent made it.
     """
     shares: dict[str, float] = {}
     authors = _Authors()
@@ -218,7 +220,7 @@ def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, fl
         elif isinstance(event, ToolCallEvent):
             use = {"name": event.tool, "args": bodies[event.arguments]}
             shares[event.step] = float(_coordinates(use, event.agent, authors))
-    return shares
+    return {step: shares.get(outer_step(step), share) for step, share in shares.items()}
 
 
 class _Authors:
@@ -248,7 +250,7 @@ def _step_name(step: str) -> str:
 
 def _stage(step: str) -> tuple[str, ...]:
     """A team's phase and what its seats do in it; talk is in turns, so each of its turns is a stage."""
-    parts = step.split("/")
+    parts = (outer_step(step) or step).split("/")
     return tuple(parts) if _step_name(step) == "deliberation" else (*parts[:2], _step_name(step))
 
 
@@ -360,9 +362,10 @@ class _Tracker:
                 case LLMCallEvent(type="llm_call"):
                     self._begin(stage)
                     self._give(place, event)
-                    self._send_reply(place, event)
+                    if not outer_step(event.step):
+                        self._send_reply(place, event)
                 case ChargeEvent(uncertain=False):
-                    self._charged[event.step] += event.amount
+                    self._charged[outer_step(event.step) or event.step] += event.amount
                 case ToolCallEvent() if event.status:
                     code = str(self._bodies[event.arguments].get("code", ""))
                     self._use(event.agent, tokens(code))
@@ -398,12 +401,11 @@ class _Tracker:
         for number in new:
             seat.known |= self._tokens_of(number)
         seat.given.add(call.reply)
-        reply = self._bodies[call.reply]
-        seat.replies.append((call.step, _text(reply), max(1, len(_tool_calls(reply)))))
 
     def _send_reply(self, place: int, call: LLMCallEvent) -> None:
         """A plan is sent as the tasks in it. A graph of the user's own sends replies without any event of their own."""
         reply, step = self._bodies[call.reply], _step_name(call.step)
+        self._seats[call.agent].replies.append((call.step, _text(reply), max(1, len(_tool_calls(reply)))))
         text = str(reply.get("content", ""))
         if step == "plan":
             self._send(place, "plan", call.agent, text, call.team, _TASK.findall(text))

@@ -40,7 +40,7 @@ METRICS = (
     Metric("phases", "phases that ended", COUNT),
     Metric("requests", "requests between teams", COUNT),
     Metric("tool_errors", "tool calls that failed", COUNT, "lower"),
-    Metric("failed_reply_rate", "failed replies per model call", SHARE, "lower"),
+    Metric("failed_reply_rate", "share of failed replies", SHARE, "lower"),
     *COORDINATION,
     Metric(PROMISES, "promises that seats stated, where a judge counts them", COUNT),
     Metric(PROMISES_KEPT, "share of promises that were kept, where a judge finds them", SHARE, "higher"),

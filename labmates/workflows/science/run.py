@@ -40,7 +40,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.approval import Approvals
-from labmates.workflows.calls import Caller
+from labmates.workflows.calls import Caller, outer_step
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.live import Live, live_run
@@ -198,7 +198,7 @@ async def scored(
     for verdict in await asyncio.gather(*(assessment.hold(report) for assessment in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
-    invalid = invalid_work(newest_artifacts(recorder), recorder.usage(), exhausted=exhausted)
+    invalid = invalid_work(newest_artifacts(recorder), *_replies(recorder), exhausted=exhausted)
     metrics = await asyncio.to_thread(_metrics, recorder, ctx.organisation)  # other runs go on meanwhile
     return Outcome("exhausted" if exhausted else "completed", metrics, invalid)
 
@@ -301,14 +301,20 @@ def _newest(trail: Iterable[Trace]) -> dict[str, str]:
 
 def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, float]:
     written = {event.name for event in recorder.events if isinstance(event, ArtifactEvent)}
-    usage = recorder.usage()
+    replies, failed = _replies(recorder)
     counted: dict[str, float] = {
         "artifacts_missing": sum(name not in written for name in organisation.handed),
         "phases": sum(isinstance(e, PhaseEvent) and e.status == "ended" for e in recorder.events),
         "requests": sum(e.type == "request" for e in recorder.events),
         "tool_errors": sum(isinstance(e, ToolCallEvent) and not e.ok for e in recorder.events),
-        "failed_reply_rate": round(usage.failed_replies / usage.llm_calls, 6) if usage.llm_calls else 0.0,
+        "failed_reply_rate": round(failed / replies, 6) if replies else 0.0,
     }
     seats = [*organisation.seats] if organisation.declares_seats else []
     coordinated = coordination(recorder.events, recorder.bodies, seats).metrics
     return {**judged_metrics(_scores(recorder)), **counted, **coordinated}
+
+
+def _replies(recorder: Recorder) -> tuple[int, int]:
+    """The number of replies that seats gave, without the model calls behind them, and of those that failed."""
+    replies = sum(event.type == "llm_call" and not outer_step(event.step) for event in recorder.events)
+    return replies, recorder.usage().failed_replies

@@ -22,7 +22,14 @@ from labmates.records.events import (
 from labmates.records.store import Store
 from labmates.workflows.analysis import Runs, TooFewRunsError
 from labmates.workflows.science.analyses import COORDINATION, CoordinationParams
-from labmates.workflows.science.coordination import Coordination, HandOver, coordination, coordination_shares, marks
+from labmates.workflows.science.coordination import (
+    Coordination,
+    HandOver,
+    coordination,
+    coordination_shares,
+    marks,
+    stages,
+)
 from labmates.workflows.science.fates import ENDS
 from tests.support.recorded import Recorded, add
 
@@ -131,6 +138,23 @@ def test_a_call_is_divided_among_the_tools_that_its_reply_calls(story: Story) ->
     story.call("ana", "work/0", uses=[use("send_message", to_team="b", content="x"), use("run_code", code="1")])
     story.call("ana", "work/1", uses=[use("transfer_to_ben")])
     assert story.measured().coordination_tokens == 150
+
+
+def test_the_model_calls_of_an_agent_are_those_of_the_reply_for_which_it_made_them(story: Story) -> None:
+    heard = ""
+    for seat in ("ana", "ben"):
+        said = f"The words of {seat}, at some length."
+        for step in ("deliberation/1/0/model/0", "deliberation/1/0/model/1", "deliberation/1/0"):
+            story.call(seat, step, heard, said)
+        story.say(seat, said)
+        heard = said
+    story.call("ana", "work/0/model/0", uses=[use("web_search"), use("web_search")])
+    story.call("ana", "work/0", uses=[use("send_message", to_team="b", content="x")])
+    steps = [event.step for event in story.events if isinstance(event, LLMCallEvent)]
+    numbers = dict(zip([event.step for event in story.events], stages(story.events), strict=True))
+    assert [numbers[step] for step in steps] == [1, 1, 1, 2, 2, 2, 3, 3]
+    assert coordination_shares(story.events, story.bodies)["group/0/ana/work/0/model/0"] == 1.0
+    assert [each.credits for each in story.measured().hand_overs] == [3_000]
 
 
 def test_reading_others_is_coordination_and_reading_oneself_is_not(story: Story) -> None:

@@ -3,16 +3,15 @@ from __future__ import annotations
 import pytest
 
 from labmates.agents.organisation_parts import REPORT
-from labmates.records.run import Usage
 from labmates.workflows.science.validity import LEAST_CHARS, MOST_FAILED_REPLIES, invalid_work
 
 PAPER = "x" * LEAST_CHARS
-GOOD, BAD = Usage(llm_calls=10, failed_replies=1), Usage(llm_calls=10, failed_replies=10)
-MOSTLY_BAD = Usage(llm_calls=100, failed_replies=int(100 * MOST_FAILED_REPLIES) + 1)
+GOOD, BAD = (10, 1), (10, 10)
+MOSTLY_BAD = (100, int(100 * MOST_FAILED_REPLIES) + 1)
 
 
 @pytest.mark.parametrize(
-    ("artifacts", "usage", "exhausted", "reason"),
+    ("artifacts", "replies", "exhausted", "reason"),
     [
         ({REPORT: PAPER}, GOOD, False, None),
         ({REPORT: PAPER}, MOSTLY_BAD, False, None),
@@ -28,7 +27,7 @@ MOSTLY_BAD = Usage(llm_calls=100, failed_replies=int(100 * MOST_FAILED_REPLIES) 
     ],
 )
 def test_work_is_valid_if_replies_were_read_and_the_paper_has_substance_or_no_money(
-    artifacts: dict[str, str], usage: Usage, exhausted: bool, reason: str | None
+    artifacts: dict[str, str], replies: tuple[int, int], exhausted: bool, reason: str | None
 ) -> None:
-    found = invalid_work(artifacts, usage, exhausted=exhausted)
+    found = invalid_work(artifacts, *replies, exhausted=exhausted)
     assert found is None if reason is None else found is not None and reason in found

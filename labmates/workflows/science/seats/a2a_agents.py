@@ -44,12 +44,13 @@ async def run_a2a(session: SeatSession, url: str) -> str:
 
 
 def _way(session: SeatSession, address: str) -> dict[str, Any]:
-    """What tells an agent where its seat is; the names are those of the variables of a program."""
+    """The address of the seat's server and the key to it; the names are those of a program's variables."""
     return {
         "seat": session.speaker.agent,
         "url": address,
         "key": session.key,
         "mcp_url": f"{address}/mcp",
         "openai_base_url": f"{address}/v1",
+        "anthropic_base_url": address,
         "model": session.speaker.model,
     }

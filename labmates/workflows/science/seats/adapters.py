@@ -150,7 +150,7 @@ class PythonSeat:
         return self._session.budget()
 
     async def _ask(self, messages: list[BaseMessage], tools: Any) -> AIMessage:
-        return message_of(await self._session.ask(messages, tools, None))
+        return message_of(await self._session.ask(messages, tools))
 
     def _tool(self, function: Mapping[str, Any]) -> BaseTool:
         name = function["name"]

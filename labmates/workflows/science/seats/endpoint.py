@@ -1,9 +1,8 @@
-"""The HTTP server of one step of an agent from outside: its order, its tools by MCP, its model by OpenAI's protocol."""
+"""The HTTP server of one step of an agent from outside: its order, its tools by MCP, its model by any protocol."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,17 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from langchain_core.messages import BaseMessage, convert_to_messages, convert_to_openai_messages
+from langchain_core.messages import convert_to_openai_messages
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labmates.agents.tools import ToolError
 from labmates.loopback import address_of, open_socket
-from labmates.models.reply import Reply
-from labmates.workflows.science.seats.session import BUDGET, RefusedCallError, SeatSession
+from labmates.models.protocols import PROTOCOLS
+from labmates.models.protocols.base import (
+    TOO_LONG,
+    Protocol,
+    RefusedRequestError,
+    parsed_request,
+    read_body,
+    shown_key,
+)
+from labmates.workflows.science.seats.session import BUDGET, SeatSession
 
 MOST_BYTES = 8_000_000
 """Of a request."""
@@ -106,14 +114,14 @@ def make_app(session: SeatSession) -> ASGIApp:
         Route("/order", _page(session, _order), methods=["GET"]),
         Route("/budget", _page(session, _budget), methods=["GET"]),
         Route("/v1/models", _page(session, _models), methods=["GET"]),
-        Route("/v1/chat/completions", _page(session, _chat), methods=["POST"]),
+        *(Route(protocol.path, _asking(session, protocol), methods=["POST"]) for protocol in PROTOCOLS),
         Mount("/mcp", manager.handle_request),
     ]
     return _Gate(Starlette(routes=routes, lifespan=lifespan), session)
 
 
 class _Gate:
-    """Lets through whoever shows the key of the session; any other one is told in the record."""
+    """Lets requests with the key of the session through, and records any other one as a warning."""
 
     def __init__(self, app: ASGIApp, session: SeatSession) -> None:
         self._app, self._session = app, session
@@ -124,28 +132,25 @@ class _Gate:
             return
         if scope["path"] == "/mcp":
             scope = {**scope, "path": "/mcp/", "raw_path": b"/mcp/"}
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if compare_digest(key.encode(), self._session.key.encode()):
+        if compare_digest(shown_key(Headers(scope=scope)).encode(), self._session.key.encode()):
             await self._app(scope, receive, send)
             return
         self._session.note("somebody asked the seat's server with a key that is not the seat's; it was refused")
-        await _error(401, "the key is not that of this seat and step")(scope, receive, send)
+        protocol = next((each for each in PROTOCOLS if each.path == scope["path"]), PROTOCOLS[0])
+        error = protocol.error(401, "the key is not that of this seat and step")
+        await JSONResponse(error, 401)(scope, receive, send)
 
 
-Handler = Callable[[SeatSession, Request], Awaitable[Response]]
-
-
-def _page(session: SeatSession, handle: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _page(session: SeatSession, content: Callable[[SeatSession], Response]) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return await handle(session, request)
+        del request
+        return content(session)
 
     return answer
 
 
-async def _order(session: SeatSession, request: Request) -> Response:
-    """What the agent is told, as messages and as text, and the tools that it may call."""
-    del request
+def _order(session: SeatSession) -> Response:
+    """The agent's order, as messages and as text, and the tools that it may call."""
     return JSONResponse(
         {
             "seat": session.speaker.agent,
@@ -156,86 +161,34 @@ async def _order(session: SeatSession, request: Request) -> Response:
     )
 
 
-async def _budget(session: SeatSession, request: Request) -> Response:
-    del request
+def _budget(session: SeatSession) -> Response:
     return PlainTextResponse(session.budget())
 
 
-async def _models(session: SeatSession, request: Request) -> Response:
-    del request
+def _models(session: SeatSession) -> Response:
     models = [{"id": session.speaker.model, "object": "model", "owned_by": "labmates"}]
     return JSONResponse({"object": "list", "data": models})
 
 
-async def _chat(session: SeatSession, request: Request) -> Response:
-    """A chat completion by the model of the seat, whichever the request names."""
-    raw = b""
-    async for part in request.stream():
-        raw += part
-        if len(raw) > MOST_BYTES:
-            session.note(f"the agent sent a request of more than {MOST_BYTES:,} bytes; it was refused")
-            return _error(413, f"the request has more than {MOST_BYTES:,} bytes")
-    try:
-        body = json.loads(session.clean(raw.decode()))
-        messages = _messages(body)
-        limit = body.get("max_completion_tokens") or body.get("max_tokens")
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise ValueError("max_completion_tokens must be a number of tokens, at least 1")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        return _error(400, f"the request is not a chat completion: {error}")
-    try:
-        reply = await session.ask(messages, body.get("tools") or (), limit)
-    except RefusedCallError as error:
-        return _error(error.status, str(error))
-    answer = _completion(session, reply)
-    return _streamed(answer) if body.get("stream") else JSONResponse(answer)
+def _asking(session: SeatSession, protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        """A reply of the seat's model, whichever model the request names."""
+        try:
+            raw = await read_body(request.stream(), MOST_BYTES)
+            body = parsed_request(session.clean(raw.decode(errors="replace")))
+            protocol.check(body)
+            prompt = protocol.prompt(body)
+            if not prompt.messages:
+                raise RefusedRequestError("the request has no messages")
+            reply = await session.ask(prompt.messages, prompt.tools, protocol.wanted(body), prompt.response_format)
+        except RefusedRequestError as error:
+            if error.status == TOO_LONG:
+                session.note(f"a model call of the agent was refused: {error}")
+            return JSONResponse(protocol.error(error.status, str(error)), error.status)
+        content, media_type = protocol.answer(prompt.ended(reply), body, session.speaker.model)
+        return Response(content, media_type=media_type)
 
-
-def _messages(body: Any) -> list[BaseMessage]:
-    messages = body["messages"]
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("messages must be a list with at least one message")
-    return convert_to_messages(messages)
-
-
-def _completion(session: SeatSession, reply: Reply) -> dict[str, Any]:
-    message = convert_to_openai_messages(reply.message)
-    finish = reply.finish if reply.finish in ("stop", "length", "tool_calls", "content_filter") else "stop"
-    usage = reply.usage
-    return {
-        "id": "chatcmpl-seat",
-        "object": "chat.completion",
-        "created": 0,
-        "model": session.speaker.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": usage.input_tokens,
-            "completion_tokens": usage.output_tokens,
-            "total_tokens": usage.input_tokens + usage.output_tokens,
-        },
-    }
-
-
-def _streamed(answer: dict[str, Any]) -> Response:
-    """The completion as a stream of one piece: the lab has the whole reply before the agent gets any of it."""
-    [choice] = answer["choices"]
-    message = choice["message"]
-    calls = [{"index": at, **call} for at, call in enumerate(message.get("tool_calls", []))]
-    delta = {**message, **({"tool_calls": calls} if calls else {})}
-    head = {name: value for name, value in answer.items() if name not in ("choices", "usage")}
-    head["object"] = "chat.completion.chunk"
-    pieces = [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
-        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
-        {**head, "choices": [], "usage": answer["usage"]},
-    ]
-    lines = [f"data: {json.dumps(piece, ensure_ascii=False)}\n\n" for piece in pieces]
-    return StreamingResponse(iter([*lines, "data: [DONE]\n\n"]), media_type="text/event-stream")
-
-
-def _error(status: int, message: str) -> Response:
-    kind = {402: "insufficient_quota", 429: "rate_limit_exceeded"}.get(status, "invalid_request_error")
-    return JSONResponse({"error": {"message": message, "type": kind, "param": None, "code": kind}}, status)
+    return answer
 
 
 def _mcp_server(session: SeatSession) -> Any:

@@ -89,6 +89,8 @@ def _environment(session: SeatSession, python: Sequence[str]) -> dict[str, str]:
         "LABMATES_MCP_COMMAND": json.dumps(stdio),
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_API_KEY": session.key,
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": session.key,
     }
 
 

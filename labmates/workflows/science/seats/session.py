@@ -15,7 +15,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -24,8 +23,9 @@ from labmates.agents.tools import ToolError
 from labmates.agents.transcript import message_to_data, said_in, text_of
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.errors import LabmatesError
-from labmates.models.errors import ContextOverflowError
+from labmates.models.errors import ContextOverflowError, ModelCallError
 from labmates.models.orders import order_of, with_orders
+from labmates.models.protocols.base import RefusedRequestError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import LLMCallEvent
 from labmates.workflows.calls import (
@@ -46,24 +46,12 @@ CLOSING = "mark_complete"
 BUDGET = "budget"
 """The tool that says what the seat may know of the pool; it costs nothing and is not recorded."""
 _OVER = "your step is over; the lab answers no further call"
+_INVALID = (400, 422)
+"""HTTP statuses of requests that a server finds invalid; the agent wrote them, so they are not the run's faults."""
 
 
 class SeatError(LabmatesError):
     """An agent from outside ended without a usable answer."""
-
-
-class RefusedCallError(LabmatesError):
-    """A model call of an agent that is not made.
-
-    Attributes
-    ----------
-    status
-        HTTP status of the refusal.
-    """
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 Agent = Callable[["SeatSession"], Coroutine[Any, Any, str]]
@@ -141,7 +129,6 @@ class SeatSession:
         self._made_models = Counter(outer_step(event.step) for event in self._recorded)
         self._notes: list[str] = []
         self._fault: LabmatesError | None = None
-        self._numbers = count()
         self._is_over = False
         self._running = asyncio.create_task(terms.agent(self))
 
@@ -193,34 +180,53 @@ class SeatSession:
         self._asked.put_nowait(asked)
         return await asked.answer
 
-    async def ask(self, messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]], limit: int | None) -> Reply:
+    async def ask(
+        self,
+        messages: Sequence[BaseMessage],
+        tools: Sequence[dict[str, Any]],
+        limit: int | None = None,
+        response_format: Mapping[str, Any] | None = None,
+    ) -> Reply:
         """Call the seat's model, from the purse of the call that the lab waits for.
+
+        Parameters
+        ----------
+        tools, response_format
+            As chat completions have them.
+        limit
+            The most tokens of the reply; None for the model's own limit.
 
         Raises
         ------
-        RefusedCallError
-            If the pool can't pay the call, too many wait already, or the step is over.
+        RefusedRequestError
+            If the pool can't pay the call, too many wait already, the step is over, or the model's server finds the
+            request invalid.
         """
         if len(self._models) >= MOST_WAITING:
             self.note(f"the agent made more than {MOST_WAITING} model calls at once; the rest were refused")
-            raise RefusedCallError(429, f"{MOST_WAITING} model calls are under way already; wait for their replies")
+            raise RefusedRequestError(f"{MOST_WAITING} model calls are under way already; wait for their replies", 429)
         await self._turn.wait()
         call = self._call
         if call is None:
-            raise RefusedCallError(409, _OVER)
+            raise RefusedRequestError(_OVER, 409)
+        most = self._caller.whole_output(self.speaker.model)
+        options: CallOptions = {"tools": tools, "limit": min(limit or most, most), "response_format": response_format}
         # A program that leaves does not take back a call that a provider bills.
-        task = asyncio.create_task(self._paid(call, with_orders(list(messages), self.opening), tools, limit))
+        task = asyncio.create_task(self._paid(call, with_orders(list(messages), self.opening), options))
         self._models.add(task)
         task.add_done_callback(self._models.discard)
         try:
             return await asyncio.shield(task)
         except InsufficientFundsError as error:
-            raise RefusedCallError(402, "the budget of this seat can't pay another model call") from error
+            raise RefusedRequestError("the budget of this seat can't pay another model call", 402) from error
         except ContextOverflowError as error:
-            raise RefusedCallError(400, "context_length_exceeded: the transcript is too long") from error
+            raise RefusedRequestError("context_length_exceeded: the transcript is too long") from error
         except LabmatesError as error:
+            if isinstance(error, ModelCallError) and error.status in _INVALID:
+                self.note("the model's server refused a request of the agent as invalid")
+                raise RefusedRequestError(f"the model's server refused the request: {error}") from error
             self._fault = error
-            raise RefusedCallError(502, "the model can't be reached") from error
+            raise RefusedRequestError("the model can't be reached", 502) from error
 
     async def reply(self, call: Call) -> Reply:
         """The agent's next reply: a call of a tool, or its last text.
@@ -302,7 +308,7 @@ class SeatSession:
         self._replied = None
 
     def _made(self, text: str, asked: _Asked | None = None) -> Reply:
-        calls = (ToolCall(f"{self.place}/{next(self._numbers)}", asked.name, asked.arguments),) if asked else ()
+        calls = (ToolCall(self._newest.step, asked.name, asked.arguments),) if asked else ()
         notes, self._notes = tuple(self._notes), []
         return outside_reply(text, calls, notes)
 
@@ -313,9 +319,7 @@ class SeatSession:
         self.note(reason)
         return self._made("")
 
-    async def _paid(
-        self, call: Call, messages: list[BaseMessage], tools: Sequence[dict[str, Any]], limit: int | None
-    ) -> Reply:
+    async def _paid(self, call: Call, messages: list[BaseMessage], options: CallOptions) -> Reply:
         """Make a model call of the agent; one that the record holds from before the run was resumed is replayed."""
         said = [said_in(message_to_data(message)) for message in messages]
         if recorded := next((event for event in self._recorded if self._was_sent(event, said)), None):
@@ -323,8 +327,6 @@ class SeatSession:
             return recorded_reply(recorded, self._caller.recorder.bodies)
         step = inner_step(call.step, self._made_models[call.step])
         self._made_models[call.step] += 1
-        most = self._caller.whole_output(self.speaker.model)
-        options: CallOptions = {"tools": tools, "limit": min(limit or most, most)}
         name = f"{self.speaker.agent}: {step}"
         return (await self._caller.call(step, self.speaker, messages, call.purse, name=name, **options)).reply
 

@@ -11,14 +11,13 @@ import pytest
 from langchain.agents import create_agent
 
 from labmates.agents.organisation_files import find_organisation
-from labmates.models.scripted.base import Draft, Heard, call
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, FindingsEvent
 from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.science.seats.adapters import PythonSeat
 from tests.support.a2a_agent import a2a_agent
-from tests.support.puppet import dutiful, step_of, turn_of
+from tests.support.plays import industrious
 from tests.workflows.science.test_science_lab import Lab
 
 AGENT = Path(__file__).parents[3] / "support" / "seat_agent.py"
@@ -29,19 +28,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path)
     yield lab
     lab.store.close()
-
-
-def mind(heard: Heard) -> Draft:
-    """One tool a reply: code, an artifact, a wrong call, an end; then findings and the paper."""
-    if step_of(heard) != "work":
-        return dutiful(heard)
-    script = [
-        Draft("", (call("run_code", code=f"seed = {heard.seed % 1}\nprint(len(df) > 10, seed)"),)),
-        Draft("", (call("write_artifact", name="notes", content="There are rows."),)),
-        Draft("", (call("read_artifact", name="nothing"),)),
-        Draft("", (call("state_findings"),)),
-    ]
-    return script[turn_of(heard)] if turn_of(heard) < len(script) else dutiful(heard)
 
 
 def seated(**seat: Any) -> dict[str, Any]:
@@ -83,6 +69,8 @@ async def loop(seat: PythonSeat) -> str:
 WAYS: dict[str, dict[str, Any]] = {
     "http": {"command": [sys.executable, str(AGENT), "http"]},
     "stdio": {"command": [sys.executable, str(AGENT), "stdio"]},
+    "messages": {"command": [sys.executable, str(AGENT), "messages"]},
+    "responses": {"command": [sys.executable, str(AGENT), "responses"]},
     "python": {"python": f"{__file__}:loop"},
     "graph": {"python": f"{__file__}:graph"},
 }
@@ -92,12 +80,12 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", [*WAYS, "a2a"])
 async def test_one_mind_finds_and_costs_the_same_in_process_and_as(way: str, lab: Lab) -> None:
     prices = {"tool_call": "0.001"}
-    inside = await lab.play(mind, organisation=seated(), prices=prices)
+    inside = await lab.play(industrious, organisation=seated(), prices=prices)
     async with a2a_agent() as address:
         seat = {"a2a": address} if way == "a2a" else WAYS[way]
-        outside = await lab.play(mind, organisation=seated(**seat), prices=prices)
+        outside = await lab.play(industrious, organisation=seated(**seat), prices=prices)
     assert (inside.status, outside.status) == ("completed", "completed")
     assert paid(lab.store, inside.id) == paid(lab.store, outside.id)
     assert findings(lab.store, inside.id) == findings(lab.store, outside.id)
-    assert inside.budget == outside.budget
+    assert (inside.budget, inside.usage) == (outside.budget, outside.usage)
     assert (await replay(lab.store, outside)).differences == ()

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import textwrap
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labmates.api import arun
 from labmates.errors import UsageError
+from labmates.models.options import ModelOptions
+from labmates.models.protocols.base import RefusedRequestError
 from labmates.records.events import LLMCallEvent, ToolCallEvent, WarningEvent
+from labmates.studies.settings import RunSettings
+from labmates.workflows.calls import outer_step
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.seats.adapters import PythonSeat
+from tests.studies.test_resume import KILLED, go_on
+from tests.support.children import run_child
+from tests.support.openai_server import OpenAIServer, fault
+from tests.support.plays import industrious
 from tests.support.puppet import dutiful, puppet
-from tests.workflows.science.seats.test_conformance import mind, seated
+from tests.support.story import story
+from tests.workflows.science.seats import test_conformance as conformance
+from tests.workflows.science.seats.test_conformance import seated
 from tests.workflows.science.test_science_lab import Lab
 
 NO_FUNCTION: list[str] = []
@@ -41,6 +55,13 @@ async def forgetful(seat: PythonSeat) -> str:
     return "done"
 
 
+async def asking(seat: PythonSeat) -> str:
+    """Ask the model, whatever comes back."""
+    with suppress(RefusedRequestError):
+        await seat.model.ainvoke(seat.messages)
+    return "All is said."
+
+
 async def test_an_agent_that_fails_starts_again_where_it_was(lab: Lab) -> None:
     run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:forgetful"), prices={"tool_call": "0.001"})
     events = lab.events(run)
@@ -52,6 +73,37 @@ async def test_an_agent_that_fails_starts_again_where_it_was(lab: Lab) -> None:
     assert [event.tool for event in tools] == ["run_code", "write_artifact", "mark_complete"]
     models = [e for e in events if isinstance(e, LLMCallEvent) and "/work/" in e.step and "/model/" in e.step]
     assert len(models) == 1  # the second start is answered from the record
+
+
+async def test_a_killed_run_resumes_its_agent_and_pays_nothing_twice(lab: Lab) -> None:
+    condition: dict[str, Any] = {
+        "organisation": seated(python=f"{conformance.__file__}:loop"),
+        "prices": {"tool_call": "0.001"},
+    }
+    whole = await lab.play(industrious, **condition)
+    condition |= {"task": "anomaly", "difficulty": "easy"}
+    # The third model call of the agent's work, after the calls of two tools.
+    code = KILLED.format(play="industrious", dies_at=4, store=lab.url, condition=condition)
+    assert await asyncio.to_thread(run_child, textwrap.dedent(code)) == 9
+    [stopped] = [run for run in lab.store.runs() if run.status == "running"]
+    before = [event.step for event in lab.events(stopped) if isinstance(event, LLMCallEvent) and outer_step(event.step)]
+    assert before[-1].endswith("/work/1/model/0")
+    run = await go_on(lab.store, stopped.id, industrious)
+    assert story(lab.store, run.id) == story(lab.store, whole.id)
+    assert (run.budget, run.usage) == (whole.budget, whole.usage)
+
+
+async def test_a_request_that_the_server_finds_invalid_ends_no_run(lab: Lab) -> None:
+    refusal = fault(400, {"error": {"message": "the schema of the tool is invalid"}})
+    with OpenAIServer(lambda _request, _number: refusal) as server:
+        settings = RunSettings(sandbox="unsafe-local", models=ModelOptions(base_url=server.base_url))
+        organisation = seated(python=f"{__file__}:asking")
+        [run] = await arun(
+            "science", store=lab.url, settings=settings, task="anomaly", model="openai:m", organisation=organisation
+        )
+    assert run.status == "completed"
+    warnings = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
+    assert any("the model's server refused a request of the agent as invalid" in text for text in warnings)
 
 
 async def test_an_agent_at_a_dead_address_is_told_and_the_run_ends(lab: Lab) -> None:
@@ -82,7 +134,7 @@ def test_an_agent_that_cannot_start_is_refused_before_the_run(seat: dict[str, An
 @pytest.mark.needs("bubblewrap")
 async def test_a_check_of_an_organisation_tells_what_its_agents_did_wrong() -> None:
     seat = {"command": [sys.executable, "-c", "raise SystemExit('no')"]}
-    with puppet(mind) as model:
+    with puppet(industrious) as model:
         values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": seated(**seat)}
         rules = await check_organisation(ScienceCondition.model_validate({**values, "repair_turns": 0}))
     [fault] = [rule.fault for rule in rules if rule.name == "agents"]
