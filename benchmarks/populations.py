@@ -13,6 +13,7 @@ once of all strategies, and once of those alone that the machine executes.
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -157,12 +158,14 @@ def _processes(library: Path) -> None:
 
 
 def _checks(library: Path) -> None:
-    """Time `labmates strategies import` and `check`, by the clock with one process."""
+    """Time `labmates strategies import`, `check`, and a second `check`, by the clock with one process."""
     with tempfile.TemporaryDirectory() as folder:
-        for verb in (["import", str(library), "--to", folder], ["check", folder, "--processes", "1"]):
+        environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
+        check = ["check", f"{folder}/library", "--processes", "1"]
+        for verb in (["import", str(library), "--to", f"{folder}/library"], check, check):
             command = [sys.executable, "-m", "labmates", "strategies", *verb]
             began = time.perf_counter()
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
             print(f"strategies {verb[0]}: {time.perf_counter() - began:.1f} s ({done.stdout.splitlines()[-1]})")
 
 

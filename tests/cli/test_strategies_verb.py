@@ -13,6 +13,13 @@ from tests.support.strategies import library, strategy, write
 KNOWN = {"collective": "return C", "exploitative": "return D"}
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of verdicts, empty at first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "labmates" / "verdicts"
+
+
 def test_a_game_is_played_and_told_as_json(labmates: Labmates) -> None:
     write(labmates.folder, strategy("return C if history.round_number != 17 else 1 / 0", name="Strategy_SELFISH_1"))
     bad = "model.py:Strategy_SELFISH_1"
@@ -84,6 +91,30 @@ def test_a_library_is_imported_checked_and_analysed(labmates: Labmates, tmp_path
         ("gpt/exploitative", True),
         ("gpt/collective", False),
     ]
+
+
+def test_a_file_is_not_checked_twice_and_its_verdicts_are_imported(labmates: Labmates, cache: Path) -> None:
+    late = strategy("return C if history.round_number < 19 else 1 / 0", name="Strategy_SELFISH_1")
+    path = write(labmates.folder / "downloads" / "public_goods", late, strategy("return D", name="Strategy_SELFISH_2"))
+    first, second = labmates("strategies", "check", "downloads"), labmates("strategies", "check", "downloads")
+    assert (first.code, second.code) == (1, 1)
+    assert "2 strategies, 1 with problems." in first.out
+    assert second.out == first.out.replace("problems.", "problems; 2 verdicts are of earlier checks.")
+    told = [labmates("strategies", "check", "downloads", "--json").records for _ in range(2)]
+    assert told[0] == told[1], "also the times of decisions are those of the first check"
+    [imported] = labmates("strategies", "import", "downloads", "--json").records
+    assert (imported["strategies"], imported["refused"], imported["problems"]) == (2, 0, 1)
+    provenance = (labmates.folder / imported["file"]).with_suffix(".jsonl").read_text()
+    lines = [json.loads(line) for line in provenance.splitlines()]
+    assert ["ZeroDivisionError" in str(line["problems"]) for line in lines] == [True, False]
+    [kept] = cache.iterdir()
+    kept.write_text("[{}]")
+    assert labmates("strategies", "check", "downloads").out == first.out, "what can't be read is checked again"
+    path.write_text(path.read_text().replace("< 19", "< 99"))
+    assert "2 strategies, none with problems." in labmates("strategies", "check", "downloads").out
+    words = ["--game", "collective-risk", "--sandbox", "unsafe-local"]
+    assert "earlier" not in labmates("strategies", "check", "downloads", *words).out
+    assert len(list(cache.iterdir())) == 2, "one for each text; what was not confined is not kept"
 
 
 def test_runs_of_self_play_and_evolution_are_shown_and_drawn(labmates: Labmates, tmp_path: Path) -> None:

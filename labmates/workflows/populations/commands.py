@@ -137,25 +137,41 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     """Check strategies: a file, or a folder of them. With problems it ends with exit code 1.
 
     Their code is read, then played in games of several sizes and lengths: it must not crash, answer anything but C or
-    D, take too long or too much memory, and must do the same again unless it draws random numbers.
+    D, take too long or too much memory, and must do the same again unless it draws random numbers. A file that has
+    been checked before is not played again: its verdicts are in the user's cache.
     """
-    from labmates.workflows.populations.engine.checks import check_strategies
     from labmates.workflows.populations.engine.library import read_text, strategy_files
 
-    wrong = total = 0
+    wrong = total = old = 0
     with params.workers(lab, params.processes) as workers:
         for file in strategy_files(params.path):
             game = params.game or file.game
             if game is None:
                 known = ", ".join(get_args(Game))
                 raise UsageError(f"which game is {file.path} for? Give it with --game ({known})")
-            loaded = workers.load(file.path.name, read_text(file.path), lowered=False)
-            for checked in check_strategies(workers, game, loaded):
-                total += 1
-                wrong += bool(checked.problems)
-                yield _checked(file.path, game, checked)
+            verdicts, cached = _verdicts(workers, file.path.name, read_text(file.path), game, params)
+            total += len(verdicts)
+            wrong += sum(bool(verdict.problems) for verdict in verdicts)
+            old += len(verdicts) if cached else 0
+            yield from (_checked(file.path, game, verdict) for verdict in verdicts)
     fault = f"{wrong} of {total} strategies have problems" if wrong else None
-    yield Result((), verdict=[f"{total} strategies, {wrong or 'none'} with problems."], objects=(), fault=fault)
+    summary = f"{total} strategies, {wrong or 'none'} with problems"
+    summary += f"; {old} verdicts are of earlier checks." if old else "."
+    yield Result((), verdict=[summary], objects=(), fault=fault)
+
+
+def _verdicts(workers: Workers, name: str, text: str, game: str, params: SandboxParams) -> tuple[list[Checked], bool]:
+    """The verdicts on a file, and whether they are of an earlier check; only confined checks are kept."""
+    from labmates.workflows.populations.engine.checks import check_strategies
+    from labmates.workflows.populations.engine.verdicts import keep_verdicts, known_verdicts
+
+    confined = params.sandbox != "unsafe-local"
+    if confined and (known := known_verdicts(text, game)) is not None:
+        return known, True
+    verdicts = check_strategies(workers, game, workers.load(name, text, lowered=False))
+    if confined:
+        keep_verdicts(text, game, verdicts)
+    return verdicts, False
 
 
 def _checked(path: Path, game: str, checked: Checked) -> Result:
@@ -187,7 +203,8 @@ class ImportParams(Params):
 def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
     """Copy strategies into a library, unchanged: a folder of our own or of the published format, or one file.
 
-    Files are read but nothing of them is run. Beside each stands then where its strategies are from.
+    Files are read but nothing of them is run. Beside each stands then where its strategies are from, and the problems
+    that the static checks or an earlier `labmates strategies check` found.
     """
     from labmates.workflows.populations.engine.library import import_strategies
     from labmates.workflows.populations.engine.workers import Workers
@@ -201,8 +218,12 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
                 "strategies": imported.strategies,
                 "refused": imported.refused,
             }
-            refused = f", {imported.refused} refused by the static checks" if imported.refused else ""
-            line = f"{imported.file.path}: {imported.strategies} strategies{refused}"
+            line = f"{imported.file.path}: {imported.strategies} strategies"
+            if imported.refused:
+                line += f", {imported.refused} refused by the static checks"
+            if imported.faulty is not None:
+                told["problems"] = imported.faulty
+                line += f", {imported.faulty or 'none'} with problems by an earlier check"
             yield Result((), verdict=[line], objects=[told])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import Annotated, Any, TypedDict
 
@@ -62,7 +63,8 @@ async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, An
     if event is None:
         genes = select_genes(arena.population, arena.condition.chosen[1])
         playing = partial(play_mixture, arena.condition.make_game(), arena.population, arena.play, genes, selfish)
-        mixture = await asyncio.to_thread(playing, samples=arena.condition.samples, seed=arena.services.seed)
+        samples, seed = arena.condition.samples, arena.services.seed
+        mixture = await asyncio.to_thread(playing, samples=samples, seed=seed, broken=_stopped(state["played"]))
         arena.warn_of_errors(mixture.errors)
         event = _event(arena, mixture, genes[0].model)
         recorder.emit(event)
@@ -90,6 +92,11 @@ def _graph() -> SelfplayGraph:
     return builder.compile(name="self-play", checkpointer=False).with_config(recursion_limit=MOST_STEPS)
 
 
+def _stopped(played: Sequence[PayoffEvent]) -> frozenset[int]:
+    """The strategies that took too long or too much memory in a mixture: later mixtures do not run them."""
+    return frozenset(number for event in played for number in event.details.get("stopped", ()))
+
+
 def _event(arena: SelfplayArena, mixture: Mixture, model: str) -> PayoffEvent:
     welfare = mean(mixture.groups, Domain(*arena.condition.make_game().bounds()))
     details = {
@@ -99,6 +106,8 @@ def _event(arena: SelfplayArena, mixture: Mixture, model: str) -> PayoffEvent:
         "errors": sum(error.count for error in mixture.errors.values()),
         "model": model,
     }
+    if stopped := [index for index, error in mixture.errors.items() if error.stopped]:
+        details["stopped"] = sorted(stopped)
     step = f"mixture/{mixture.selfish}"
     return PayoffEvent(step=step, match=step, payoffs={"welfare": welfare.value}, details=details)
 

@@ -183,6 +183,22 @@ async def test_self_play_of_known_strategies_is_what_the_formula_says(tmp_path: 
     store.close()
 
 
+async def test_self_play_runs_a_strategy_that_was_stopped_in_no_later_mixture(tmp_path: Path) -> None:
+    good = [strategy("return C", name=f"Strategy_COLLECTIVE_{number}") for number in range(1, 5)]
+    bodies = ("return D", "raise MemoryError") * 2
+    bad = [strategy(body, name=f"Strategy_EXPLOITATIVE_{number}") for number, body in enumerate(bodies, 1)]
+    write(tmp_path / "public-goods", *good, *bad, file="one.py")
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    [run] = await arun("selfplay", store=store.url, strategies=str(tmp_path), game="public-goods", samples=5, rounds=3)
+    events = [event for event in store.events(run.id) if isinstance(event, PayoffEvent)]
+    stopped = [event.details.get("stopped", []) for event in events]
+    # Three of the four meet in the last mixture but one, so that both are stopped by then.
+    assert sorted(number for numbers in stopped for number in numbers) == [5, 7]
+    assert (stopped[0], stopped[-1]) == ([], [])
+    assert events[-1].details["errors"] == 5 * 3 * 2
+    store.close()
+
+
 @pytest.fixture
 def population(tmp_path: Path) -> Any:
     folder = library(tmp_path, "collective-risk", one={"collective": "return C", "exploitative": "return D"})

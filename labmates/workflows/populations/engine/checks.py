@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame, make_repeated
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
+from labmates.workflows.populations.engine.kernel.source import Found
 from labmates.workflows.populations.engine.workers import Batch, Errors, Loaded, Workers, chunks
 
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
@@ -38,7 +39,7 @@ class Checked:
         Mean time of a decision.
     """
 
-    strategy: Loaded
+    strategy: Found
     problems: tuple[str, ...]
     deterministic: bool
     microseconds: float

@@ -22,7 +22,9 @@ from labmates.display_names import labels_apart
 from labmates.errors import UsageError
 from labmates.games.repeated import REPEATED
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
+from labmates.workflows.populations.engine.kernel.source import Found
 from labmates.workflows.populations.engine.reference import PREFIX, class_name, reference_source
+from labmates.workflows.populations.engine.verdicts import known_verdicts
 from labmates.workflows.populations.engine.workers import Loaded, Workers
 
 _MOST_BYTES = 64 << 20
@@ -312,17 +314,21 @@ class Imported:
     ----------
     strategies, refused
         How many strategies it has, and how many of these static checks refuse.
+    faulty
+        How many have problems by an earlier check; None if the file has not been checked.
     """
 
     file: StrategyFile
     strategies: int
     refused: int
+    faulty: int | None
 
 
 def import_strategies(workers: Workers, source: Path, library: Path, game: str | None = None) -> Iterator[Imported]:
     """Copy files of strategies into a library, unchanged, and write down where each strategy is from.
 
-    Beside published files there may be one of descriptions; they become a part of the strategies' provenance.
+    Beside published files there may be one of descriptions; they become a part of the strategies' provenance, and so
+    do the verdicts of an earlier check.
 
     Parameters
     ----------
@@ -343,18 +349,24 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
         target = StrategyFile(library / known / file.path.name, known, file.model)
         if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
             raise UsageError(f"{target.path} is there already and differs from {file.path}")
-        targets.append(target)
-    for file, target in zip(files, targets, strict=True):
-        found = workers.load(file.path.name, read_text(file.path), lowered=False)
+        targets.append((target, known))
+    for file, (target, known) in zip(files, targets, strict=True):
+        text = read_text(file.path)
+        verdicts = known_verdicts(text, known)
+        if verdicts is None:
+            found: Sequence[Found] = workers.load(file.path.name, text, lowered=False)
+        else:
+            found = [verdict.strategy for verdict in verdicts]
+        problems = [one.problems for one in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
         if file.path.resolve() != target.path.resolve():
             shutil.copyfile(file.path, target.path)
             if file.provenance.exists():
                 shutil.copyfile(file.provenance, target.provenance)
         if not target.provenance.exists():
-            descriptions = _descriptions_of(file)
-            write_provenance(target, (_imported(file, one, descriptions.get(one.name)) for one in found))
-        yield Imported(target, len(found), sum(bool(one.problems) for one in found))
+            write_provenance(target, _imported(file, found, problems))
+        faulty = None if verdicts is None else sum(map(bool, problems))
+        yield Imported(target, len(found), sum(bool(one.problems) for one in found), faulty)
 
 
 def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:
@@ -387,16 +399,23 @@ def _descriptions_of(file: StrategyFile) -> dict[str, str]:
     return found
 
 
-def _imported(file: StrategyFile, one: Loaded, description: str | None) -> dict[str, Any]:
-    return {
-        "class": one.name,
-        "model": file.model,
-        "attitude": one.attitude,
-        "number": one.number,
-        **({} if description is None else {"description": description}),
-        "form": "paper" if one.paper else "current",
-        "random": one.random,
-        "imported_from": file.path.name,
-        "sha256": hashlib.sha256(file.path.read_bytes()).hexdigest(),
-        "problems": list(one.problems),
-    }
+def _imported(
+    file: StrategyFile, strategies: Sequence[Found], problems: Sequence[Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    """The provenance of a file's strategies, and the problems of each."""
+    descriptions = _descriptions_of(file)
+    digest = hashlib.sha256(file.path.read_bytes()).hexdigest()
+    for strategy, wrong in zip(strategies, problems, strict=True):
+        description = descriptions.get(strategy.name)
+        yield {
+            "class": strategy.name,
+            "model": file.model,
+            "attitude": strategy.attitude,
+            "number": strategy.number,
+            **({} if description is None else {"description": description}),
+            "form": "paper" if strategy.paper else "current",
+            "random": strategy.random,
+            "imported_from": file.path.name,
+            "sha256": digest,
+            "problems": list(wrong),
+        }

@@ -49,6 +49,7 @@ def play_mixture(
     *,
     samples: int,
     seed: int,
+    broken: frozenset[int] = frozenset(),
 ) -> Mixture:
     """Play groups of one mixture, each drawn without replacement.
 
@@ -56,6 +57,8 @@ def play_mixture(
     ----------
     genes
         Of the collective and of the selfish players.
+    broken
+        Strategies that are not run: they fall back in each round.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def play_mixture(
             for _ in range(samples)
         ]
     )
-    batch = Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate)
+    batch = Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate, broken=broken)
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
     welfare = game.counted(actions).mean(axis=(1, 2))

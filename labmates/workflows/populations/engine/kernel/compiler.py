@@ -499,6 +499,11 @@ class _Function(ast.NodeTransformer):
         raise UnfitError(f"line {node.lineno}: super().__init__")
 
 
+_BINDING = frozenset({
+    ast.ClassDef, ast.ExceptHandler, ast.FunctionDef, ast.Global, ast.Import, ast.ImportFrom, ast.Lambda, ast.Name,
+})  # fmt: skip
+
+
 def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterator[str]:
     """The variables of a function, without those of functions within it, whose names are added to `functions`."""
     arguments = node.args
@@ -509,6 +514,9 @@ def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterat
     waiting.extend(node.body if isinstance(node, ast.FunctionDef) else [node.body])
     while waiting:
         one = waiting.pop()
+        if type(one) not in _BINDING:  # most nodes: a lookup takes less time than the patterns
+            waiting += children(one)
+            continue
         match one:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 yield name
@@ -518,7 +526,7 @@ def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterat
                 functions.add(name)
                 yield name
                 continue
-            case ast.Lambda() | ast.Constant():
+            case ast.Lambda():
                 continue
             case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
                 raise UnfitError(f"{type(one).__name__} within a function")
