@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 LONGEST_LINE: Final = 1 << 20
+_LAST_SECONDS: Final = 2.0
+"""For clients to read what was sent to them before the run ended."""
 _PAUSE: Final = 0.1
 """Seconds between two parts of a reply on their way to followers."""
 _MOST_WAITING: Final = 4 << 20
@@ -56,9 +58,10 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
     try:
         yield live
     finally:
-        await live.close()
         if server is not None:
             server.close()
+        await live.close()
+        if server is not None:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
@@ -80,6 +83,7 @@ class Live:
     """The run's end of the link."""
 
     def __init__(self) -> None:
+        self._clients: set[asyncio.StreamWriter] = set()
         self._followers: set[asyncio.StreamWriter] = set()
         self._replies: dict[str, _Reply] = {}
         self._question: Question | None = None
@@ -145,27 +149,40 @@ class Live:
                 writer.write(line)
 
     async def close(self) -> None:
-        """Let all followers go."""
-        leaving = [*self._followers]
+        """Let all clients go."""
+        leaving = [*self._clients]
         for writer in leaving:
             writer.close()
-        await asyncio.gather(*(writer.wait_closed() for writer in leaving), return_exceptions=True)
+        closing = asyncio.gather(*(writer.wait_closed() for writer in leaving), return_exceptions=True)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(closing, _LAST_SECONDS)
+        for writer in leaving:
+            writer.transport.abort()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one client."""
-        with suppress(OSError, ValueError):  # a client that went away, or sent a line that is too long
-            request = _request(await reader.readline())
-            if request.get("do") == "follow":
-                await self._follow(reader, writer)
-            elif request.get("do") == "answer":
-                writer.write(_line({"type": "answered", "accepted": self._answered(request)}))
-            elif request.get("do") == "turn":
-                writer.write(_line(self._turn_of(request.get("agent"))))
-            elif request.get("do") == "reply":
-                writer.write(_line({"fault": self._replied(request)}))
-            else:
-                writer.write(_line(self._waiting()))
-        writer.close()
+        self._clients.add(writer)
+        try:
+            with suppress(OSError, ValueError):  # a client that went away, or sent a line that is too long
+                await self._answer_request(reader, writer)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            self._clients.discard(writer)
+
+    async def _answer_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = _request(await reader.readline())
+        if request.get("do") == "follow":
+            await self._follow(reader, writer)
+        elif request.get("do") == "answer":
+            writer.write(_line({"type": "answered", "accepted": self._answered(request)}))
+        elif request.get("do") == "turn":
+            writer.write(_line(self._turn_of(request.get("agent"))))
+        elif request.get("do") == "reply":
+            writer.write(_line({"fault": self._replied(request)}))
+        else:
+            writer.write(_line(self._waiting()))
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(_line(self._waiting()))

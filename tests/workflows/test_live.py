@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,22 @@ async def test_a_client_that_sends_nonsense_harms_nothing(line: bytes) -> None:
         await waiting("r5")
         assert (await ask_run("r5", YES) or {})["accepted"]
         assert (await asking).approved
+
+
+async def test_a_client_that_reads_nothing_does_not_keep_a_run_from_ending() -> None:
+    async with asyncio.timeout(60):
+        with socket.socket(socket.AF_UNIX) as client:
+            async with live_run("r6") as live:
+                client.connect(str(socket_of("r6")))
+                client.sendall(b'{"do": "follow"}\n')
+                await asyncio.to_thread(client.recv, 1)
+                for _ in range(30):
+                    live.tell({"type": "text", "text": "x" * 100_000})
+
+
+async def test_a_client_that_has_asked_nothing_is_let_go_at_the_end() -> None:
+    async with live_run("r7"):
+        reader, writer = await asyncio.open_unix_connection(socket_of("r7"))
+        await asyncio.sleep(0.05)
+    assert await reader.read() == b""
+    writer.close()
