@@ -232,10 +232,7 @@ async def listening(path: Path) -> AsyncIterator[socket.socket]:
             raise SandboxError(f"no control socket for a sandbox can be made: {error}") from error
         listener.listen(1)
         listener.setblocking(False)
-        try:
-            yield listener
-        finally:
-            await in_thread(path.unlink, missing_ok=True)
+        yield listener
 
 
 def _bind(listener: socket.socket, path: Path) -> None:

@@ -211,6 +211,11 @@ class KernelSandbox:
             enclosure = await self._launcher.launch(folders)
             try:
                 connection = await _accept(listener, enclosure)
+                try:
+                    await in_thread(folders.control.unlink, missing_ok=True)  # code inside is to find no socket
+                except BaseException:
+                    connection.close()
+                    raise
             except BaseException:
                 await enclosure.stop()
                 raise

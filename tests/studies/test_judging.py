@@ -215,7 +215,8 @@ async def test_a_judge_that_fails_breaks_neither_the_others_nor_the_mean(
     run = ended_run(store)
     [found] = await judged(store, [run], "heuristic", "verified")
     assert [(s.judge, s.value, s.failed) for s in sorted(found.added, key=lambda s: s.judge)] == [
-        ("heuristic", None, True), ("verified", pytest.approx(1.0), False), ("verified", pytest.approx(1.0), False),
+        *[("heuristic", None, True)] * 3,
+        ("verified", pytest.approx(1.0), False), ("verified", pytest.approx(1.0), False),
         ("verified", 0.0, False)
     ]  # fmt: skip
     assert not found.is_done
