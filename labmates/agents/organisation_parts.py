@@ -160,7 +160,7 @@ class Seat(Part):
 
     @property
     def is_outside(self) -> bool:
-        """Whether its agent comes from outside, with a loop of its own."""
+        """Whether its agent comes from outside, with its own loop."""
         return bool(self.python or self.command or self.a2a)
 
     def beside(self, folder: Path) -> Seat:

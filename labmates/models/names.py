@@ -22,7 +22,7 @@ HUMAN = "human"
 """The provider of people, who answer on the page of a run: ``human:NAME``."""
 
 SEAT = "seat"
-"""In records, in place of a provider: an agent from outside on a seat, which may ask a model of its own."""
+"""In records, in place of a provider: an agent from outside on a seat, which may ask its own model."""
 
 GIVEN = "object"
 """The provider of chat models that a program hands over as objects."""

@@ -162,7 +162,7 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_csv(path)
     except (OSError, ValueError) as error:
-        raise UsageError(f"can't read the table '{path}': {error}") from error
+        raise UsageError(f"can't read the table '{path}': {getattr(error, 'strerror', None) or error}") from error
     if frame.empty:
         raise UsageError(f"the table '{path}' has no rows")
     return frame

@@ -59,7 +59,7 @@ class Speaker:
 
 
 class Outsider(Protocol):
-    """Who answers calls in place of a model: a person, or an agent with a loop of its own."""
+    """Who answers calls in place of a model: a person, or an agent with its own loop."""
 
     async def reply(self, call: Call) -> Reply:
         """The next reply; waiting for it is given up when the run is to stop."""

@@ -1,6 +1,6 @@
 """An agent from outside in one step of the lab.
 
-The agent runs a loop of its own. Each tool that it calls becomes the reply that the lab waits for, so that the lab
+The agent runs its own loop. Each tool that it calls becomes the reply that the lab waits for, so that the lab
 pays, carries out and records it like any other; the answer is what the lab's next call sends. The text with which the
 agent ends is its last reply. Its model calls go to the seat's model while the lab waits, and are paid from the same
 purse.
