@@ -1,22 +1,27 @@
-"""The ledger of a run's one pool of credits: reserve before a call, settle after it at what it really used.
+"""The ledger of one pool of credits: reserve before a call, settle after it at what it really used.
 
 Its journal is append-only, and the amounts of the journal add up to the available balance at every moment. Because a
 call that can't be reserved does not start, and a call that used more than it reserved is charged no more than the
-pool still has, the pool is never overdrawn, whatever runs at the same time. All methods are synchronous: within one
-event loop each is atomic.
+pool still has, the pool is never overdrawn, whatever runs at the same time. Threads may share it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from threading import RLock
+from types import TracebackType
+from typing import Final, Literal, Self
 
+from labmates.budgets.shares import Share
+from labmates.budgets.usage import Usage
 from labmates.errors import LabmatesError
-
-EntryKind = Literal["deposit", "hold", "release", "charge"]
 
 UNLIMITED = 10**15
 """More micro-dollars than any run can spend: the pool of a run that has neither a budget nor a bound."""
+LEAST_OUTPUT_TOKENS: Final = 256
+"""A model call for which the pool can't pay at least this much output does not start."""
+NO_USAGE: Final = Usage(0, 0)
 
 
 class InsufficientFundsError(LabmatesError):
@@ -24,49 +29,85 @@ class InsufficientFundsError(LabmatesError):
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One line of the journal; `amount` is what it adds to the available balance, in micro-dollars."""
+class JournalLine:
+    """One line of the journal of a pool.
 
-    kind: EntryKind
-    amount: int
+    Attributes
+    ----------
+    kind
+        ``deposit`` at the start; ``hold`` before a call; then ``charge``, or ``release`` where the call failed;
+        ``refused`` where the pool could not pay it.
+    member
+        Name of the agent, or of the team that pays together.
+    call
+        ``model PROVIDER:NAME`` or ``tool NAME``; in the lab, the step.
+    amount
+        What the line adds to the funds available, in micro-dollars.
+    input_tokens, cached_tokens, cache_write_tokens
+        The prompt, and what of it was read from, and written to, the provider's prompt cache.
+    output_tokens, reasoning_tokens
+        The reply, and what of it was reasoning.
+    uncovered
+        What of the cost the pool could not pay, because the call used more than it could be expected to.
+    note
+        Why a call was released or charged by an estimate; empty otherwise.
+    """
+
+    kind: Literal["deposit", "hold", "release", "charge", "refused"]
+    member: str = ""
     call: str = ""
-    team: str = ""
+    amount: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
     uncovered: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """Money that is held for one call."""
+    """Money that is held for one call, in micro-dollars, and the share that pays it."""
 
     number: int
     call: str
-    team: str
+    member: str
     amount: int
+    share: Share | None
 
 
 class Ledger:
-    """The pool of one run.
+    """A pool of money.
 
     Parameters
     ----------
     total
         Size of the pool, in micro-dollars.
+
+    Attributes
+    ----------
+    lock
+        Held by whoever reads several figures that belong together.
     """
 
     def __init__(self, total: int) -> None:
         if total < 0:
             raise ValueError("a pool can't be negative")
         self.total = total
-        self._journal: list[Entry] = [Entry("deposit", total)]
+        self.lock = RLock()
+        self._journal: list[JournalLine] = [JournalLine("deposit", amount=total)]
         self._available = total
         self._held: dict[int, Reservation] = {}
         self._spent = 0
         self._number = 0
+        self._waiters: list[Callable[[], None]] = []
 
     @property
-    def journal(self) -> tuple[Entry, ...]:
-        """All entries so far, oldest first."""
-        return tuple(self._journal)
+    def journal(self) -> tuple[JournalLine, ...]:
+        """All lines so far, oldest first."""
+        with self.lock:
+            return tuple(self._journal)
 
     @property
     def available(self) -> int:
@@ -83,27 +124,36 @@ class Ledger:
         """The pool less all charges; holds are not yet spent."""
         return self.total - self.spent
 
-    def reserve(self, amount: int, *, call: str, team: str) -> Reservation:
+    def left(self, share: Share) -> int:
+        """The funds that a call within a share can still use, in micro-dollars."""
+        return max(0, min(self._available, share.left))
+
+    def reserve(self, amount: int, *, call: str, member: str, share: Share | None = None) -> Reservation:
         """Hold `amount` micro-dollars for a call.
 
         Raises
         ------
         InsufficientFundsError
-            If less than that is available.
+            If less than that is available in the pool, or left in the share that pays.
         ValueError
             If `amount` is negative.
         """
         if amount < 0:
             raise ValueError("a reservation can't be negative")
-        if amount > self._available:
-            raise InsufficientFundsError(f"the pool has {self._available} micro-dollars available, not {amount}")
-        self._number += 1
-        reservation = Reservation(self._number, call, team, amount)
-        self._held[reservation.number] = reservation
-        self._write(Entry("hold", -amount, call, team))
-        return reservation
+        with self.lock:
+            if amount > self._available:
+                raise InsufficientFundsError(f"the pool has {self._available} micro-dollars available, not {amount}")
+            if share is not None and amount > share.left:
+                raise InsufficientFundsError(f"the share has {share.left} micro-dollars left, not {amount}")
+            self._number += 1
+            reservation = Reservation(self._number, call, member, amount, share)
+            self._held[reservation.number] = reservation
+            if share is not None:
+                share.take(amount)
+            self._write(JournalLine("hold", member, call, -amount))
+            return reservation
 
-    def release(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation, note: str = "") -> None:
         """Give a hold back without a charge.
 
         Raises
@@ -111,36 +161,132 @@ class Ledger:
         ValueError
             If it was settled or released before.
         """
-        if self._held.pop(reservation.number, None) is None:
-            raise ValueError(f"reservation {reservation.number} was settled or released before")
-        self._write(Entry("release", reservation.amount, reservation.call, reservation.team))
+        with self.lock:
+            self._release(reservation, note)
+            self._wake()
 
-    def settle(self, reservation: Reservation, cost: int) -> Entry:
+    def settle(self, reservation: Reservation, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
         """Replace a hold by the charge of what the call really cost.
 
         A cost beyond the hold is taken from what is available; what even that can't pay is noted as `uncovered`.
 
         Returns
         -------
-        Entry
+        JournalLine
             The charge, its amount negative.
         """
         if cost < 0:
             raise ValueError("a cost can't be negative")
-        self.release(reservation)
-        return self._charge(cost, reservation.call, reservation.team)
+        with self.lock:
+            self._release(reservation)
+            line = self._charge(cost, reservation.call, reservation.member, reservation.share, usage, note)
+            self._wake()
+            return line
 
-    def restore(self, cost: int, *, call: str, team: str) -> None:
+    def restore(self, cost: int, *, call: str, member: str, share: Share | None = None) -> None:
         """Enter a charge that an earlier process settled, when a run resumes."""
-        self._charge(cost, call, team)
+        with self.lock:
+            self._charge(cost, call, member, share)
 
-    def _charge(self, cost: int, call: str, team: str) -> Entry:
+    def refuse(self, member: str, call: str) -> None:
+        """Note a call that could not be paid."""
+        with self.lock:
+            self._write(JournalLine("refused", member, call))
+
+    def wait(self, waiter: Callable[[], None]) -> None:
+        """Call `waiter` once, when the next call has ended."""
+        with self.lock:
+            self._waiters.append(waiter)
+
+    def _release(self, reservation: Reservation, note: str = "") -> None:
+        if self._held.pop(reservation.number, None) is None:
+            raise ValueError(f"reservation {reservation.number} was settled or released before")
+        if reservation.share is not None:
+            reservation.share.take(-reservation.amount)
+        self._write(JournalLine("release", reservation.member, reservation.call, reservation.amount, note=note))
+
+    def _charge(
+        self, cost: int, call: str, member: str, share: Share | None, usage: Usage = NO_USAGE, note: str = ""
+    ) -> JournalLine:
         paid = min(cost, self._available)
-        entry = Entry("charge", -paid, call, team, uncovered=cost - paid)
         self._spent += paid
-        self._write(entry)
-        return entry
+        if share is not None:
+            share.charge(member, paid)
+        line = JournalLine(
+            "charge",
+            member,
+            call,
+            -paid,
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_tokens=usage.output_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            uncovered=cost - paid,
+            note=note,
+        )
+        self._write(line)
+        return line
 
-    def _write(self, entry: Entry) -> None:
-        self._journal.append(entry)
-        self._available += entry.amount
+    def _write(self, line: JournalLine) -> None:
+        self._journal.append(line)
+        self._available += line.amount
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter()
+
+
+class Hold:
+    """Money that is held for a call; a context manager that gives it back where the call fails.
+
+    Parameters
+    ----------
+    share
+        The part of the pool that pays; None for all of it.
+    member
+        Who is charged.
+    call
+        What is called, for the journal.
+    amount
+        The most that the call can cost, in micro-dollars.
+
+    Raises
+    ------
+    InsufficientFundsError
+        If the share or the pool can't pay that.
+    """
+
+    def __init__(self, ledger: Ledger, share: Share | None, member: str, call: str, amount: int) -> None:
+        self.amount = amount
+        self._ledger = ledger
+        self._reservation: Reservation | None = ledger.reserve(amount, call=call, member=member, share=share)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._reservation is not None and error is not None:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        """Settle a call that raised an error: give the money back."""
+        self.release(type(error).__name__)
+
+    def release(self, note: str = "") -> None:
+        """Give the money back."""
+        with self._ledger.lock:
+            self._ledger.release(self._ended(), note)
+
+    def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
+        """Replace the hold by what the call cost, in micro-dollars."""
+        with self._ledger.lock:
+            return self._ledger.settle(self._ended(), cost, usage, note)
+
+    def _ended(self) -> Reservation:
+        assert self._reservation is not None
+        reservation, self._reservation = self._reservation, None
+        return reservation

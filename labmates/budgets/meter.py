@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.ledger import Hold, InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.prices import FREE, Price
 from labmates.budgets.purse import Purse
 
-Lost = Callable[[Entry, str, int | None], None]
+Lost = Callable[[JournalLine, str, int | None], None]
 """Called with the charge of an attempt that may be billed though it brought no reply, the reason, and, for a pool of
 credits with a bound in dollars, what that paid for it, in micro-dollars."""
 
@@ -79,7 +79,7 @@ class CallMeter:
         money: Money | None = None,
     ) -> None:
         self.cost = self.uncertain = self.excess = 0
-        self.paid: Entry | None = None
+        self.paid: JournalLine | None = None
         self.price = price
         self._purse = purse
         self._call = call
@@ -87,7 +87,7 @@ class CallMeter:
         self._most = price.dearest.cost(input_tokens if reserved is None else reserved, output_tokens)
         self._lost = lost
         self.money = money
-        self._held: tuple[Reservation, Reservation | None] | None = None
+        self._held: tuple[Hold, Hold | None] | None = None
 
     def begin(self) -> None:
         """Reserve what the next attempt can cost.
@@ -101,16 +101,16 @@ class CallMeter:
         try:
             self._held = held, self._reserve_money()
         except InsufficientFundsError:
-            self._purse.release(held)
+            held.release()
             raise
 
     def spare(self) -> None:
         """Give back what is reserved: the attempt can't be billed."""
         if self._held is not None:
             (held, money), self._held = self._held, None
-            self._purse.release(held)
-            if self.money is not None and money is not None:
-                self.money.bound.release(money)
+            held.release()
+            if money is not None:
+                money.release()
 
     def lost(self, reason: str) -> None:
         """Charge the estimated prompt and the whole output limit: nobody knows what the attempt is billed with."""
@@ -121,7 +121,7 @@ class CallMeter:
             if self._lost is not None:
                 self._lost(entry, reason, bill)
 
-    def settle(self, cost: int, bill: int | None = None) -> Entry:
+    def settle(self, cost: int, bill: int | None = None) -> JournalLine:
         """Charge the attempt that brought the reply, in micro-dollars.
 
         Parameters
@@ -136,18 +136,18 @@ class CallMeter:
             self.excess += entry.uncovered
         return entry
 
-    def _reserve_money(self) -> Reservation | None:
+    def _reserve_money(self) -> Hold | None:
         if self.money is None:
             return None
-        return self.money.bound.reserve(self.money.price.dearest.cost(*self._tokens), call=self._call, team="")
+        return Hold(self.money.bound, None, "", self._call, self.money.price.dearest.cost(*self._tokens))
 
-    def _settle(self, cost: int, bill: int | None) -> Entry:
+    def _settle(self, cost: int, bill: int | None) -> JournalLine:
         assert self._held is not None
         (held, money), self._held = self._held, None
-        entry = self._purse.settle(held, cost)
+        entry = held.charge(cost)
         self.cost -= entry.amount
-        if self.money is not None and money is not None:
-            self.excess += self.money.bound.settle(money, -entry.amount if bill is None else bill).uncovered
+        if money is not None:
+            self.excess += money.charge(-entry.amount if bill is None else bill).uncovered
         return entry
 
 

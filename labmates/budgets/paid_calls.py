@@ -10,8 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.outputs import ChatResult
 from langgraph.types import Command
 
-from labmates.budgets.ledger import Reservation
-from labmates.budgets.pool import Hold, Pool
+from labmates.budgets.ledger import Hold, Ledger, Reservation
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
 from labmates.budgets.tokens import estimate_messages, most_tokens
@@ -35,7 +34,7 @@ class ModelCall(Hold):
 
     def __init__(
         self,
-        pool: Pool,
+        ledger: Ledger,
         share: Share,
         member: str,
         call: str,
@@ -44,9 +43,9 @@ class ModelCall(Hold):
         price: Price,
         limit: int,
     ) -> None:
-        super().__init__(pool, share, member, call, price.dearest.cost(most_input(request, tools), limit))
+        super().__init__(ledger, share, member, call, price.dearest.cost(most_input(request, tools), limit))
         self.request = _limited(request, limit)
-        self._tools, self._price, self._limit = tools, price, limit
+        self._share, self._tools, self._price, self._limit = share, tools, price, limit
         share.begin(1)
 
     def settled(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
@@ -82,7 +81,6 @@ class ModelCall(Hold):
 
     def _ended(self) -> Reservation:
         self._share.begin(-1)
-        self._pool.wake()
         return super()._ended()
 
     def _settle(self, reply: AIMessage) -> None:

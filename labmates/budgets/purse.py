@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger, Reservation
+from labmates.budgets.ledger import Hold, Ledger
 from labmates.budgets.money import show_dollars
+from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility, budget_status
 
 
@@ -48,46 +49,43 @@ class Purse:
         shares: Mapping[str, int] | None = None,
     ) -> None:
         self.team = team
-        self.spent = 0
-        self.spent_by: dict[str, int] = {}
-        self._shares = shares or {}
-        self._agent = ""
         self._ledger = ledger
-        self._before = dict(before)
-        self._limit = max(0, ledger.total - sum(before.values()) - aside) // sharers
+        self._step = self._share = Share(max(0, ledger.total - sum(before.values()) - aside) // sharers, before)
+        self._shares = {agent: self._step.part(most, {}) for agent, most in (shares or {}).items()}
         self._aside = aside
         self._likely = likely
 
     @property
-    def left(self) -> int:
-        """The remaining money of this step in the pool as it was when the step started, in micro-dollars."""
-        left = self._limit - self.spent
-        share = self._share
-        return left if share is None else min(left, share)
+    def spent(self) -> int:
+        """Charges of this step, in micro-dollars."""
+        return self._step.charged[self.team]
 
     @property
-    def _share(self) -> int | None:
-        """The rest of the share of the agent that spends now."""
-        if self._agent not in self._shares:
-            return None
-        return self._shares[self._agent] - self.spent_by.get(self._agent, 0)
+    def spent_by(self) -> dict[str, int]:
+        """Those of agents with shares, by agent."""
+        return {agent: share.charged[self.team] for agent, share in self._shares.items() if share.charged}
+
+    @property
+    def left(self) -> int:
+        """The remaining money of this step in the pool as it was when the step started, in micro-dollars."""
+        return self._share.left
 
     @property
     def is_bound_by_share(self) -> bool:
         """Whether the step has more money left than the share of the agent that spends now."""
-        return self._share is not None and self._share < self._limit - self.spent
+        return self._share.rest < self._step.rest
 
     def of(self, agent: str) -> Purse:
         """The purse in the hands of an agent, whose share bounds it from now on."""
-        self._agent = agent
+        self._share = self._shares.get(agent, self._step)
         return self
 
     @property
     def available(self) -> int:
         """The money that this purse can still pay, in micro-dollars."""
-        return max(0, min(self.left, self._ledger.available))
+        return self._ledger.left(self._share)
 
-    def reserve(self, amount: int, call: str) -> Reservation:
+    def reserve(self, amount: int, call: str) -> Hold:
         """Hold `amount` for a call.
 
         Raises
@@ -95,35 +93,20 @@ class Purse:
         InsufficientFundsError
             If the purse or the pool can't pay it.
         """
-        if amount > self.available:
-            raise InsufficientFundsError(f"{self.available} micro-dollars are left for this step, not {amount}")
-        return self._ledger.reserve(amount, call=call, team=self.team)
-
-    def settle(self, reservation: Reservation, cost: int) -> Entry:
-        """Charge what the call really cost."""
-        entry = self._ledger.settle(reservation, cost)
-        self.note(-entry.amount)
-        return entry
-
-    def release(self, reservation: Reservation) -> None:
-        """Give a hold back."""
-        self._ledger.release(reservation)
+        return Hold(self._ledger, self._share, self.team, call, amount)
 
     def note(self, amount: int) -> None:
         """Count a charge that the ledger already knows, of a step that is replayed when a run resumes."""
-        self.spent += amount
-        if self._agent in self._shares:
-            self.spent_by[self._agent] = self.spent_by.get(self._agent, 0) + amount
+        self._share.charge(self.team, amount)
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
         """The budget text for the agent; empty if it may read nothing.
 
         It is what the pool looked like when the step started, with the agent's own spending since.
         """
-        spent = dict(self._before)
-        spent[self.team] = spent.get(self.team, 0) + self.spent
-        sure, share = 0 < self._likely <= self.left, self._share
-        text = budget_status(visibility, self._ledger.total, spent, self.team, who, aside=self._aside, notice=not sure)
-        return (
-            f"{text} Of your own share {show_dollars(max(0, share))} are left." if share is not None and text else text
-        )
+        total, spent = self._ledger.total, self._step.spent
+        notice = not 0 < self._likely <= self.left
+        text = budget_status(visibility, total, spent, self.team, who, aside=self._aside, notice=notice)
+        if not text or self._share is self._step:
+            return text
+        return f"{text} Of your own share {show_dollars(max(0, self._share.rest))} are left."

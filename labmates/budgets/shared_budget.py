@@ -30,17 +30,14 @@ from langgraph.config import get_config
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.money import parse_dollars
 from labmates.budgets.paid_calls import ModelCall, ToolCall, most_input, own_limit, with_line
-from labmates.budgets.pool import JournalLine, Pool
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility, budget_status
 from labmates.errors import UsageError, explain
 
-LEAST_OUTPUT_TOKENS: Final = 256
-"""A model call for which the pool can't pay at least this much output does not start."""
 NOBODY: Final = "agent"
 """The name of an agent without a name."""
 _OUTPUT_LIMIT: Final = "Length limit: at most {limit} tokens in this reply, reasoning included."
@@ -100,7 +97,8 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self.visibility = visibility
         self.max_output_tokens = max_output_tokens
         self.exit_behavior = exit_behavior
-        self._pool = Pool(_micro_dollars(total))
+        self._ledger = Ledger(_micro_dollars(total))
+        self._whole = Share(self._ledger.total)
         self._prices = _price_list(prices)
         self._splits: dict[str, _Split] = {}
         self._schemas: dict[int, tuple[BaseTool, dict[str, Any]]] = {}
@@ -111,29 +109,29 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     @property
     def total(self) -> int:
         """Size of the pool, in micro-dollars."""
-        return self._pool.ledger.total
+        return self._ledger.total
 
     @property
     def spent(self) -> int:
         """The sum of all charges, in micro-dollars."""
-        return self._pool.ledger.spent
+        return self._ledger.spent
 
     @property
     def available(self) -> int:
         """The pool less charges and holds, in micro-dollars."""
-        return self._pool.ledger.available
+        return self._ledger.available
 
     @property
     def spent_by_member(self) -> dict[str, int]:
         """The charges of each agent, in micro-dollars."""
-        with self._pool.lock:
-            return self._pool.whole.spent
+        with self._ledger.lock:
+            return self._whole.spent
 
     @property
     def journal(self) -> tuple[JournalLine, ...]:
         """All lines so far, oldest first; ``pandas.DataFrame(budget.journal)`` makes a table of them."""
-        with self._pool.lock:
-            return tuple(self._pool.lines)
+        _, *lines = self._ledger.journal
+        return tuple(lines)
 
     def shares(self, number: int) -> list[AbstractContextManager[None]]:
         """Equal shares of what is left, each a context for the calls of an agent that works at the same time as others.
@@ -152,8 +150,8 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         """
         if number < 1:
             raise UsageError(f"number: {number} is not a number of shares (at least 1)")
-        with self._pool.lock:
-            limit, before = self._pool.left(self._share) // number, self._share.spent
+        with self._ledger.lock:
+            limit, before = self._ledger.left(self._share) // number, self._share.spent
             return [self._within(self._share.part(limit, before)) for _ in range(number)]
 
     def metered(self, model: str | BaseChatModel) -> BaseChatModel:
@@ -217,7 +215,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     @property
     def _share(self) -> Share:
-        return _SHARES.get().get(self, self._pool.whole)
+        return _SHARES.get().get(self, self._whole)
 
     @contextmanager
     def _within(self, share: Share) -> Iterator[None]:
@@ -234,10 +232,10 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         if message is None or message.id is None or len(message.tool_calls) < 2:
             yield
             return
-        with self._pool.lock:
+        with self._ledger.lock:
             number, parent = len(message.tool_calls), self._share
             # The first to start sets the share of all: what has been spent meanwhile must not count.
-            split = self._splits.setdefault(message.id, _Split(self._pool.left(parent) // number, parent.spent, number))
+            split = self._splits.setdefault(message.id, _Split(self._ledger.left(parent) // number, parent.spent, number))
             split.waiting -= 1
             if not split.waiting:
                 del self._splits[message.id]
@@ -281,32 +279,32 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             request = request.override(model=request.model.inner)
         name, price = self._price(request.model)
         share, tools = self._share, self._schemas_of(request)
-        with self._pool.lock:
+        with self._ledger.lock:
             request = self._with_status(request, member, share)
             wanted = min(self.max_output_tokens, own_limit(request) or self.max_output_tokens)
-            affordable = price.dearest.most_output(most_input(request, tools), self._pool.left(share))
+            affordable = price.dearest.most_output(most_input(request, tools), self._ledger.left(share))
             if affordable < wanted:
                 # No stated limit takes more tokens than the highest one.
                 stated = with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
-                affordable = price.dearest.most_output(most_input(stated, tools), self._pool.left(share))
+                affordable = price.dearest.most_output(most_input(stated, tools), self._ledger.left(share))
             limit = min(wanted, affordable)
             if limit < wanted and waiter is not None and share.is_busy:
-                self._pool.waiters.append(waiter)
+                self._ledger.wait(waiter)
                 raise _BusyError
             if limit < min(LEAST_OUTPUT_TOKENS, wanted):
-                self._pool.refuse(member, f"model {name}")
+                self._ledger.refuse(member, f"model {name}")
                 return None
             if limit < wanted:
                 request = with_line(request, _OUTPUT_LIMIT.format(limit=limit))
-            return ModelCall(self._pool, share, member, f"model {name}", request, tools, price, limit)
+            return ModelCall(self._ledger, share, member, f"model {name}", request, tools, price, limit)
 
     def _tool_call(self, request: ToolCallRequest) -> ToolCall | None:
         member, name = _member(), f"tool {request.tool_call['name']}"
-        with self._pool.lock:
+        with self._ledger.lock:
             try:
-                return ToolCall(self._pool, self._share, member, name, self._prices.tool_call)
+                return ToolCall(self._ledger, self._share, member, name, self._prices.tool_call)
             except InsufficientFundsError:
-                self._pool.refuse(member, name)
+                self._ledger.refuse(member, name)
                 return None
 
     def _with_status(self, request: ModelRequest[Any], member: str, share: Share) -> ModelRequest[Any]:

@@ -26,6 +26,8 @@ class Share:
         Holds and charges of its members, and of those of its parts, in micro-dollars.
     in_flight
         Their model calls that have not ended.
+    charged
+        Charges by member since it was made, in micro-dollars.
     """
 
     limit: int
@@ -33,17 +35,22 @@ class Share:
     parent: Share | None = None
     taken: int = 0
     in_flight: int = 0
-    _spent: Counter[str] = field(default_factory=Counter)
+    charged: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rest(self) -> int:
+        """What it has left by itself, in micro-dollars; negative where a call used more than was reserved for it."""
+        return self.limit - self.taken
 
     @property
     def left(self) -> int:
-        """The available funds, in micro-dollars."""
-        return max(0, min(share.limit - share.taken for share in self._upwards()))
+        """What it and all that it is a part of have left, in micro-dollars."""
+        return min(share.rest for share in self._upwards())
 
     @property
     def spent(self) -> dict[str, int]:
         """Spending by member, in micro-dollars, without that of other shares since this one was made."""
-        return dict(Counter(self.before) + self._spent)
+        return dict(Counter(self.before) + self.charged)
 
     def take(self, amount: int) -> None:
         """Count an amount as taken; a negative one is given back."""
@@ -53,7 +60,7 @@ class Share:
     @property
     def is_busy(self) -> bool:
         """Whether calls in flight hold money of the share with the least left, some of which may come back."""
-        return min(self._upwards(), key=lambda share: share.limit - share.taken).in_flight > 0
+        return min(self._upwards(), key=lambda share: share.rest).in_flight > 0
 
     def begin(self, calls: int) -> None:
         """Count model calls as begun; a negative number as ended."""
@@ -64,7 +71,7 @@ class Share:
         """Count an amount as spent by a member."""
         self.take(amount)
         for share in self._upwards():
-            share._spent[member] += amount
+            share.charged[member] += amount
 
     def part(self, limit: int, before: Mapping[str, int]) -> Share:
         """A part of this share."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from labmates.budgets.pool import Hold, Pool
+from labmates.budgets.ledger import Hold
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
 from labmates.budgets.usage import Usage
@@ -94,7 +94,7 @@ class Call:
         wanted = self.protocol.wanted(self.body) or self.gateway.max_output_tokens
         choices = self.protocol.choices(self.body)
         hold, limit = await seats.hold(self.seat, upstream.name, upstream.price, self.tokens, wanted, choices)
-        return Payment(self, hold, seats.pool, upstream.price, limit, choices)
+        return Payment(self, hold, upstream.price, limit, choices)
 
     def error(self, status: int, message: str) -> Response:
         """An error in the form of the protocol."""
@@ -138,14 +138,13 @@ class Payment:
         The limit on all replies together.
     """
 
-    def __init__(self, call: Call, hold: Hold, pool: Pool, price: Price, limit: int, choices: int) -> None:
+    def __init__(self, call: Call, hold: Hold, price: Price, limit: int, choices: int) -> None:
         self.limit, self.most = limit, limit * choices
-        self._call, self._hold, self._pool, self._price = call, hold, pool, price
+        self._call, self._hold, self._price = call, hold, price
 
     def free(self, status: int, reply: object) -> None:
         """Give the money back: the provider bills nothing."""
         self._hold.release("not billed")
-        self._pool.wake()
         self._call.note(status, reply, "not billed")
 
     def lost(self, status: int, reason: str, reply: object = None) -> None:
@@ -161,7 +160,6 @@ class Payment:
         self, status: int, price: Price, usage: Usage, reply: object, note: str, *, is_lost: bool = False
     ) -> None:
         line = self._hold.charge(usage.cost(price), usage, note)
-        self._pool.wake()
         self._call.note(
             status,
             reply,

@@ -8,14 +8,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from labmates.budgets.pool import Hold, Pool
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Hold, Ledger
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import budget_status
 from labmates.models.protocols.base import RefusedRequestError
-
-LEAST_OUTPUT_TOKENS = 256
-"""A call that can't have at least this long a reply (or as long a one as it asks for) does not start."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +53,15 @@ class Seats:
     """
 
     def __init__(self, total: int, seats: Mapping[str, int | None], *, patience: float = 60.0) -> None:
-        self.pool = Pool(total)
+        self.ledger = Ledger(total)
+        self._whole = Share(total)
         limits = {name: total if most is None else most for name, most in seats.items()}
-        self.by_name = {name: Seat(name, self.pool.whole.part(limit, {})) for name, limit in limits.items()}
+        self.by_name = {name: Seat(name, self._whole.part(limit, {})) for name, limit in limits.items()}
         self._by_key = {seat.key: seat for seat in self.by_name.values()}
         self._patience = patience
 
     def __str__(self) -> str:
-        return budget_status("full", self.pool.ledger.total, self.pool.whole.spent, "", notice=False)
+        return budget_status("full", self.ledger.total, self._whole.spent, "", notice=False)
 
     def of_key(self, key: str) -> Seat | None:
         """The seat that has a key; None if there is no such key."""
@@ -71,9 +69,8 @@ class Seats:
 
     def restore(self, name: str, cost: int) -> None:
         """Enter what a seat spent before the gateway was restarted, in micro-dollars."""
-        self.pool.ledger.restore(cost, call="restored", team=name)
-        share = self.by_name[name].share if name in self.by_name else self.pool.whole
-        share.charge(name, cost)
+        share = self.by_name[name].share if name in self.by_name else self._whole
+        self.ledger.restore(cost, call="restored", member=name, share=share)
 
     async def hold(
         self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int, choices: int = 1
@@ -94,10 +91,10 @@ class Seats:
             With status 402 if the pool or the seat can't pay the call, and no call in flight could change that; with
             429 if calls in flight held the money for longer than the pool's patience.
         """
-        dearest, ledger = price.dearest, self.pool.ledger
+        dearest, ledger = price.dearest, self.ledger
 
         def affordable() -> int:
-            return min(output_tokens, dearest.most_output(input_tokens, self.pool.left(seat.share)) // choices)
+            return min(output_tokens, dearest.most_output(input_tokens, ledger.left(seat.share)) // choices)
 
         await self._wait(lambda: affordable() >= output_tokens or ledger.available == ledger.remaining)
         limit = affordable()
@@ -105,12 +102,12 @@ class Seats:
             if ledger.available < ledger.remaining:
                 raise RefusedRequestError("the rest of the budget is held by other calls; try again", 429)
             raise RefusedRequestError("the shared budget can't pay this call", 402)
-        return Hold(self.pool, seat.share, seat.name, call, dearest.cost(input_tokens, limit * choices)), limit
+        return Hold(ledger, seat.share, seat.name, call, dearest.cost(input_tokens, limit * choices)), limit
 
     async def _wait(self, ready: Callable[[], bool]) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
                 while not ready():
                     freed = asyncio.Event()
-                    self.pool.waiters.append(freed.set)
+                    self.ledger.wait(freed.set)
                     await freed.wait()

@@ -70,11 +70,11 @@ class Gateway:
 
     def budget(self) -> Json:
         """What the pool has, as ``GET /budget`` tells it."""
-        ledger = self.seats.pool.ledger
+        ledger = self.seats.ledger
         amounts = {"total": ledger.total, "spent": ledger.spent, "remaining": ledger.remaining}
         held = ledger.remaining - ledger.available
         seats = {
-            seat.name: {"spent": format_dollars(seat.spent), "remaining": format_dollars(seat.share.left)}
+            seat.name: {"spent": format_dollars(seat.spent), "remaining": format_dollars(max(0, seat.share.left))}
             for seat in self.seats.by_name.values()
         }
         shown = {name: format_dollars(amount) for name, amount in {**amounts, "held": held}.items()}

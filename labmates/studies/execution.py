@@ -167,5 +167,5 @@ def _feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, fl
 def bound_of(run: RunRecord, events: Sequence[Event]) -> Ledger:
     """The ledger of a run's bound, out of which `events` have been paid."""
     ledger = Ledger(run.most or UNLIMITED)
-    ledger.restore(charges(events), call="earlier", team="")
+    ledger.restore(charges(events), call="earlier", member="")
     return ledger

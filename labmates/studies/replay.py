@@ -18,9 +18,11 @@ from langchain_core.runnables import RunnableConfig
 
 from labmates._version import __version__
 from labmates.agents.transcript import message_to_data, said_in
-from labmates.budgets.ledger import UNLIMITED, Entry, Ledger, Reservation
+from labmates.budgets.ledger import NO_USAGE, UNLIMITED, JournalLine, Ledger, Reservation
 from labmates.budgets.meter import free_meter
 from labmates.budgets.prices import Price
+from labmates.budgets.shares import Share
+from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.judges.panel import Panel, make_panel
 from labmates.models.errors import ContextOverflowError
@@ -258,23 +260,23 @@ class RecordedLedger(Ledger):
         for charge in charges:
             self._unpaid[charged_call(charge)].append(charge.excess if pooled else charge.uncovered)
 
-    def reserve(self, amount: int, *, call: str, team: str) -> Reservation:
+    def reserve(self, amount: int, *, call: str, member: str, share: Share | None = None) -> Reservation:
         """Hold nothing for a recorded call, and `amount` for any other."""
-        return super().reserve(0 if self._unpaid[call] else amount, call=call, team=team)
+        return super().reserve(0 if self._unpaid[call] else amount, call=call, member=member, share=share)
 
-    def settle(self, reservation: Reservation, cost: int) -> Entry:
+    def settle(self, reservation: Reservation, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
         """Charge a call with what the record says was paid."""
         unpaid = self._unpaid[reservation.call]
         uncovered = min(unpaid.popleft(), cost) if unpaid else 0
-        entry = super().settle(reservation, cost - uncovered)
-        return replace(entry, uncovered=entry.uncovered + uncovered)
+        line = super().settle(reservation, cost - uncovered, usage, note)
+        return replace(line, uncovered=line.uncovered + uncovered)
 
 
 def _ledger_of(run: RunRecord, condition: Condition, events: Sequence[Event], first: int) -> Ledger:
     """The ledger of a replay, out of which the first events have been paid."""
     recorded = (event for event in events[first:] if isinstance(event, ChargeEvent))
     ledger = RecordedLedger(run.most or UNLIMITED, recorded, pooled=condition.pool is not None)
-    ledger.restore(charges(events[:first]), call="earlier", team="")
+    ledger.restore(charges(events[:first]), call="earlier", member="")
     return ledger
 
 

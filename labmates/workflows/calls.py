@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, cast
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, message_to_data, shorten, with_limit
-from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
@@ -40,8 +40,6 @@ from labmates.workflows.stop_signal import Steps
 if TYPE_CHECKING:
     from labmates.workflows.live import Live
 
-LEAST_OUTPUT_TOKENS = 256
-"""A call for which the pool can't pay at least this much output does not start."""
 CONTEXT_TOKENS = 131_072
 """What a model's context is taken to hold where nothing else is said: that of most models in use."""
 _LIMIT_LINE_TOKENS = 32
@@ -428,7 +426,7 @@ class Caller:
             ),
         )
 
-    def _lost(self, call: Call, entry: Entry, reason: str, bill: int | None) -> None:
+    def _lost(self, call: Call, entry: JournalLine, reason: str, bill: int | None) -> None:
         """Record the charge of an attempt that brought no reply and may be billed."""
         price = self._terms_of(call.speaker.model).price
         self.recorder.emit(

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from labmates.budgets.ledger import UNLIMITED, Entry, InsufficientFundsError, Ledger
+from labmates.budgets.ledger import UNLIMITED, InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
@@ -138,7 +138,7 @@ class JudgeCaller(Caller):
         if reply is not None or meter.uncertain:
             self.calls.append(JudgeCall(call, reply or NO_REPLY, meter.cost, meter.uncertain, meter.excess))
 
-    def _lost(self, call: Call, entry: Entry, reason: str, bill: int | None) -> None:
+    def _lost(self, call: Call, entry: JournalLine, reason: str, bill: int | None) -> None:
         """Record nothing: the meter counts it."""
 
 

@@ -28,7 +28,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def reserve(self, amount: int, team: str) -> Reservation | None:
         before = self.ledger.available
         try:
-            reservation = self.ledger.reserve(amount, call="c", team=team)
+            reservation = self.ledger.reserve(amount, call="c", member=team)
         except InsufficientFundsError:
             assert amount > before
             return None
@@ -82,7 +82,7 @@ def test_concurrent_callers_never_overdraw_the_pool_whatever_the_interleaving(
             for _ in range(dice.randint(0, 3)):
                 await asyncio.sleep(0)
             try:
-                reservation = ledger.reserve(hold, call="c", team=team)
+                reservation = ledger.reserve(hold, call="c", member=team)
             except InsufficientFundsError:
                 continue
             await asyncio.sleep(0)
@@ -102,7 +102,7 @@ def test_concurrent_callers_never_overdraw_the_pool_whatever_the_interleaving(
 
 def test_a_reservation_is_settled_or_released_only_once() -> None:
     ledger = Ledger(100)
-    reservation = ledger.reserve(50, call="c", team="data")
+    reservation = ledger.reserve(50, call="c", member="data")
     ledger.settle(reservation, 20)
     with pytest.raises(ValueError, match="before"):
         ledger.settle(reservation, 20)
@@ -113,13 +113,13 @@ def test_a_reservation_is_settled_or_released_only_once() -> None:
 
 def test_a_cost_above_the_hold_is_paid_from_the_pool_and_the_rest_is_noted() -> None:
     ledger = Ledger(100)
-    entry = ledger.settle(ledger.reserve(50, call="c", team="data"), 130)
+    entry = ledger.settle(ledger.reserve(50, call="c", member="data"), 130)
     assert (entry.amount, entry.uncovered, ledger.available) == (-100, 30, 0)
 
 
 def test_a_charge_of_an_earlier_process_is_restored_once() -> None:
     ledger = Ledger(100)
-    ledger.restore(40, call="data/0/x", team="data")
+    ledger.restore(40, call="data/0/x", member="data")
     assert (ledger.spent, ledger.available) == (40, 60)
 
 
@@ -128,6 +128,6 @@ def test_negative_amounts_are_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
         Ledger(-1)
     with pytest.raises(ValueError, match="negative"):
-        ledger.reserve(-1, call="c", team="data")
+        ledger.reserve(-1, call="c", member="data")
     with pytest.raises(ValueError, match="negative"):
-        ledger.settle(ledger.reserve(1, call="c", team="data"), -1)
+        ledger.settle(ledger.reserve(1, call="c", member="data"), -1)

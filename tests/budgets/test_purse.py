@@ -20,7 +20,7 @@ def test_what_one_sharer_spends_never_takes_from_another(
         purse = purses[who % sharers]
         others = [p.available for p in purses if p is not purse]
         try:
-            purse.settle(purse.reserve(amount, "c"), amount)
+            purse.reserve(amount, "c").charge(amount)
         except InsufficientFundsError:
             assert amount > purse.available
         assert [p.available for p in purses if p is not purse] == others
@@ -39,15 +39,15 @@ def test_a_purse_of_a_late_step_holds_what_earlier_steps_left() -> None:
 def test_the_status_shows_the_start_of_the_step_and_the_own_spending_since() -> None:
     ledger = Ledger(1_000_000)
     mine, other = Purse(ledger, "data", {}, 2), Purse(ledger, "data", {}, 2)
-    other.settle(other.reserve(100_000, "c"), 100_000)
-    mine.settle(mine.reserve(200_000, "c"), 200_000)
+    other.reserve(100_000, "c").charge(100_000)
+    mine.reserve(200_000, "c").charge(200_000)
     assert "$0.2000 of $1.0000 spent" in mine.status("full")
     assert mine.status("hidden") == ""
 
 
 def test_a_released_hold_costs_nothing() -> None:
     purse = Purse(Ledger(100), "data", {})
-    purse.release(purse.reserve(80, "c"))
+    purse.reserve(80, "c").release()
     assert (purse.available, purse.spent) == (100, 0)
 
 
@@ -58,7 +58,7 @@ def test_what_is_set_aside_stays_whatever_is_spent(total: int, aside: int, share
     for n, amount in enumerate(amounts):
         purse = purses[n % sharers]
         if amount <= purse.available:
-            purse.settle(purse.reserve(amount, "c"), amount)
+            purse.reserve(amount, "c").charge(amount)
     assert ledger.remaining >= min(total, aside)
 
 
@@ -76,7 +76,7 @@ def test_notices_go_by_unreserved_money_and_are_silent_while_the_step_can_be_pai
 
 def test_a_share_bounds_its_agent_and_no_other() -> None:
     purse = Purse(Ledger(1_000), "data", {}, shares={"ana": 300, "ben": 200})
-    purse.of("ana").settle(purse.reserve(250, "a"), 250)
+    purse.of("ana").reserve(250, "a").charge(250)
     assert (purse.left, purse.is_bound_by_share) == (50, True)
     with pytest.raises(InsufficientFundsError):
         purse.reserve(60, "b")

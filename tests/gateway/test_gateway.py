@@ -227,7 +227,7 @@ def test_requests_without_a_bounded_cost_are_refused(change: Any, message: str) 
     assert (status, server.requests) == (400, [])
     assert message in body["error"]["message"]
     assert gateway.exchanges[0].status == 400
-    assert gateway.seats.pool.ledger.available == gateway.seats.pool.ledger.total
+    assert gateway.seats.ledger.available == gateway.seats.ledger.total
 
 
 def test_pictures_by_address_are_held_for_and_several_replies_too() -> None:
@@ -269,7 +269,7 @@ def test_an_unreachable_provider_costs_nothing() -> None:
             status, body = gateway.ask(CHAT, ASKED)
     assert status == 502
     assert body["error"]["message"] == "the provider of 'openai:m' is unreachable"
-    assert gateway.seats.pool.ledger.spent == 0
+    assert gateway.seats.ledger.spent == 0
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_a_program_that_leaves_its_stream_ends_the_call_and_pays_for_it() -> Non
         [exchange] = gateway.settled()
     assert (exchange.status, exchange.note) == (499, "may be billed (the program left)")
     assert exchange.cost >= 5000
-    assert gateway.seats.pool.ledger.remaining == gateway.seats.pool.ledger.available
+    assert gateway.seats.ledger.remaining == gateway.seats.ledger.available
 
 
 @settings(max_examples=6)
@@ -326,7 +326,7 @@ def test_64_programs_at_once_never_overdraw_the_pool(seed: int, total: int) -> N
         upstream = replace(openai_upstream(url, price=price), access=Access(base_url=url))
         with served(upstream, total=total, patience=0.2) as gateway:
             asyncio.run(_ask_at_once(gateway, chance))
-        exchanges, ledger = gateway.exchanges, gateway.seats.pool.ledger
+        exchanges, ledger = gateway.exchanges, gateway.seats.ledger
     assert len(exchanges) >= 64
     assert 0 <= ledger.spent <= total
     assert ledger.available == ledger.remaining

@@ -33,7 +33,7 @@ def test_three_programs_with_64_streams_share_five_cents() -> None:
         with served(upstream, total=50_000, seats=seats) as gateway:
             programs = [start(gateway, name) for name in PROGRAMS]
             printed = dict(zip(PROGRAMS, (program.communicate(timeout=120)[0] for program in programs), strict=True))
-    ledger = gateway.seats.pool.ledger
+    ledger = gateway.seats.ledger
     assert [program.returncode for program in programs] == [0, 0, 0]
     assert all("Money, tools and words." in text for text in printed.values()), printed
     assert all("402" in text or "insufficient_quota" in text for text in printed.values()), printed

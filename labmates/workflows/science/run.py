@@ -86,7 +86,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     ledger = Ledger(condition.budget)
     for event in services.recorder.events:
         if isinstance(event, ChargeEvent):
-            ledger.restore(event.amount, call=event.step, team=event.team)
+            ledger.restore(event.amount, call=event.step, member=event.team)
     # Nobody follows a rerun: the page of its run shows the record.
     opens = services.past is None and services.live is None
     following = live_run(services.run_id) if opens else nullcontext(services.live)
@@ -193,7 +193,7 @@ async def scored(
     report = _report(ctx.condition, _known(ctx.dataset), recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
     # Calls of models without a known price have drawn on the pool alone.
-    ledger.restore(charges(recorder.events) - ledger.spent, call="pool", team="")
+    ledger.restore(charges(recorder.events) - ledger.spent, call="pool", member="")
     open_ = assessments(judging, seed=seed, ledger=ledger, prices=ctx.condition.prices, had=_scores(recorder))
     for verdict in await asyncio.gather(*(assessment.hold(report) for assessment in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))

@@ -56,14 +56,10 @@ class ToolUse:
         refusal = await self._refusal(step, call)
         price = self.ctx.condition.prices.tool_call
         async with self.ctx.caller.steps.step():
-            reservation = self.purse.reserve(price, step)
-            try:
+            with self.purse.reserve(price, step) as hold:
                 used = _Used(f"Error: {refusal}", ok=False) if refusal else await self._carry_out(step, call)
-            except BaseException:
-                self.purse.release(reservation)
-                raise
-            entry = self.purse.settle(reservation, price)
-            self._record(step, call, used, -entry.amount)
+                paid = -hold.charge(price).amount
+            self._record(step, call, used, paid)
             if used.code is not None or call.name not in ARGUMENTS:
                 # What the lab's other tools do costs nothing to do again.
                 await self.ctx.recorder.flush()

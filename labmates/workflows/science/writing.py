@@ -18,6 +18,7 @@ from labmates.agents.sections import sections_of
 from labmates.agents.tools import READ, STATE, TO_CLOSE, TO_WRITE, ToolError, WriteArtifact, check_arguments
 from labmates.agents.transcript import append_line
 from labmates.agents.workspace import Workspace, use_workspace
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS
 from labmates.budgets.purse import Purse
 from labmates.models.asking import Conversation
 from labmates.models.errors import ContextOverflowError
@@ -25,7 +26,6 @@ from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
 from labmates.workflows.asking import conversation, fault_text, kept_text, remark_on, sent_back
-from labmates.workflows.calls import LEAST_OUTPUT_TOKENS
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
 from labmates.workflows.science.state import LabState, Phase
