@@ -235,7 +235,9 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         with self._ledger.lock:
             number, parent = len(message.tool_calls), self._share
             # The first to start sets the share of all: what has been spent meanwhile must not count.
-            split = self._splits.setdefault(message.id, _Split(self._ledger.left(parent) // number, parent.spent, number))
+            split = self._splits.setdefault(
+                message.id, _Split(self._ledger.left(parent) // number, parent.spent, number)
+            )
             split.waiting -= 1
             if not split.waiting:
                 del self._splits[message.id]

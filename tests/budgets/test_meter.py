@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.budgets.ledger import Entry, InsufficientFundsError, Ledger
+from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
@@ -26,7 +26,7 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
     lost: list[int] = []
     price = Price(input="1", output="2", reasoning="5")
 
-    def note(entry: Entry, reason: str, bill: int | None) -> None:
+    def note(entry: JournalLine, reason: str, bill: int | None) -> None:
         assert (reason, bill) == ("cut", None)
         lost.append(-entry.amount)
 

@@ -29,7 +29,7 @@ def test_what_one_sharer_spends_never_takes_from_another(
 
 def test_a_purse_of_a_late_step_holds_what_earlier_steps_left() -> None:
     ledger = Ledger(100)
-    ledger.restore(60, call="c", team="data")
+    ledger.restore(60, call="c", member="data")
     purse = Purse(ledger, "model", {"data": 60}, 2)
     assert purse.available == 20
     with pytest.raises(InsufficientFundsError):
@@ -64,7 +64,7 @@ def test_what_is_set_aside_stays_whatever_is_spent(total: int, aside: int, share
 
 def test_notices_go_by_unreserved_money_and_are_silent_while_the_step_can_be_paid() -> None:
     ledger = Ledger(100_000)
-    ledger.restore(60_000, call="c", team="data")
+    ledger.restore(60_000, call="c", member="data")
     before = {"data": 60_000}
     assert "running low" not in Purse(ledger, "model", before).status("full")
     assert "running low" in Purse(ledger, "model", before, aside=20_000).status("full")

@@ -28,8 +28,8 @@ from pydantic import BaseModel, SecretStr
 
 import labmates
 from labmates.budgets import shared_budget
-from labmates.budgets.ledger import InsufficientFundsError
-from labmates.budgets.shared_budget import LEAST_OUTPUT_TOKENS, SharedBudget
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError
+from labmates.budgets.shared_budget import SharedBudget
 from labmates.errors import UsageError
 from tests.support.openai_server import Answer, OpenAIServer
 from tests.support.scripted_chat import Script, ScriptedChat, said
