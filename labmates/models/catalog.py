@@ -50,7 +50,7 @@ class Catalog:
             would have the same name.
         """
         if not isinstance(reference, str):
-            from labmates.models.providers import name_given
+            from labmates.models.given import name_given
 
             return name_given(reference)
         if "?" not in reference and reference not in self.named:

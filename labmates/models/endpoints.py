@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from labmates.budgets.prices import FREE, Listed, Price, listed_model
 from labmates.errors import UsageError
-from labmates.models.entries import DEFAULT_ACCESS
-from labmates.models.names import GIVEN, ModelName, is_outside, parse_model
+from labmates.models.entries import DEFAULT_ACCESS, check_base_url
+from labmates.models.given import GIVEN
+from labmates.models.names import ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 
 OPENAI_HOST = "api.openai.com"
@@ -103,31 +103,6 @@ def _key(environment: Mapping[str, str], name: str) -> str:
     if not (key.isascii() and key.isprintable()):  # never shown, not even in part
         raise UsageError(f"the key in {name} can't be sent: a key holds only letters, digits and signs of ASCII")
     return key
-
-
-def check_base_url(url: str) -> None:
-    """Check that `url` can be the base URL of a server.
-
-    Raises
-    ------
-    UsageError
-        If it is no http or https URL with a host, or holds a name or password (which would end up in logs), a
-        query or a fragment.
-    """
-    example = "for instance http://127.0.0.1:8000/v1"
-    try:
-        parts = urlsplit(url)
-        named, _ = parts.hostname, parts.port
-    except ValueError:
-        raise UsageError(f"the base URL is malformed; {example}") from None
-    if "@" in url:
-        raise UsageError("the base URL holds a name or password: put the key into the environment variable instead")
-    # A query or fragment may hold a key, so none is ever shown.
-    shown = re.split(r"[?#]", url, maxsplit=1)[0]
-    if parts.scheme not in ("http", "https") or not named:
-        raise UsageError(f"base URL '{shown}' must begin with http:// or https:// and name a host; {example}")
-    if shown != url or any(char.isspace() for char in url):
-        raise UsageError(f"base URL '{shown}' must have no query, fragment or space; {example}")
 
 
 def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -22,6 +23,31 @@ from labmates.models.settings import ModelSettings, read_query, write_query
 FILE_VARIABLE: Final = "LABMATES_MODELS"
 FILE_NAME: Final = "models.yaml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def check_base_url(url: str) -> None:
+    """Check that `url` can be the base URL of a server.
+
+    Raises
+    ------
+    UsageError
+        If it is no http or https URL with a host, or holds a name or password (which would end up in logs), a
+        query or a fragment.
+    """
+    example = "for instance http://127.0.0.1:8000/v1"
+    try:
+        parts = urlsplit(url)
+        named, _ = parts.hostname, parts.port
+    except ValueError:
+        raise UsageError(f"the base URL is malformed; {example}") from None
+    if "@" in url:
+        raise UsageError("the base URL holds a name or password: put the key into the environment variable instead")
+    # A query or fragment may hold a key, so none is ever shown.
+    shown = re.split(r"[?#]", url, maxsplit=1)[0]
+    if parts.scheme not in ("http", "https") or not named:
+        raise UsageError(f"base URL '{shown}' must begin with http:// or https:// and name a host; {example}")
+    if shown != url or any(char.isspace() for char in url):
+        raise UsageError(f"base URL '{shown}' must have no query, fragment or space; {example}")
 
 
 class Capabilities(BaseModel):
@@ -52,8 +78,6 @@ class Access(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
-        from labmates.models.endpoints import check_base_url
-
         if value is None:
             return None
         check_base_url(value)

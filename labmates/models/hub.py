@@ -24,8 +24,9 @@ from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_f
 from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
+from labmates.models.given import GIVEN, given_chat
 from labmates.models.limits import Slots
-from labmates.models.names import GIVEN, ModelName, parse_model
+from labmates.models.names import ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import cache_marks
@@ -296,7 +297,7 @@ class ModelHub:
             return per_call(family, request_body(name)), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
         if name.provider == GIVEN:
-            from labmates.models.providers import given_chat, prepared
+            from labmates.models.providers import prepared
 
             return per_instance(partial(prepared, given_chat(name.name))), Dialect(limit)
 

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from labmates.errors import MissingExtraError, UsageError, unknown_name
 from labmates.models.entries import DEFAULT_ACCESS, read_reference
+from labmates.models.given import GIVEN, given_chat
 from labmates.models.settings import NO_SETTINGS, ModelSettings, write_query
 from labmates.registry import Registry
 
 if TYPE_CHECKING:
-    from labmates.models.providers import Provider
+    from collections.abc import Callable
+
+    from langchain_core.language_models import BaseChatModel
 
 SCRIPTED = "scripted"
 """The provider of our own baselines: chat models that follow a script, offline."""
@@ -23,9 +26,6 @@ HUMAN = "human"
 
 SEAT = "seat"
 """In records, in place of a provider: an agent from outside on a seat, which may ask its own model."""
-
-GIVEN = "object"
-"""The provider of chat models that a program hands over as objects."""
 
 PROVIDERS: dict[str, str] = {
     "anthropic": "langchain_anthropic",
@@ -68,8 +68,13 @@ EXTRAS: dict[str, str] = {
 }
 """Our optional dependencies that bring a provider's package."""
 
-PLUGINS: Registry[Provider] = Registry("model provider", "labmates.providers", {})
-"""Providers of other packages; see `labmates.models.providers.Provider`."""
+PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers", {})
+"""Providers of other packages (entry point ``labmates.providers``): each a class of chat models, or what makes one.
+
+It is called with those of these keywords that it declares: ``model``, ``base_url``, ``api_key``, ``timeout``,
+``max_retries``, ``max_tokens``, ``temperature``, and the settings of `ModelSettings` by their names. A setting that it
+doesn't declare is an error before the first call.
+"""
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,6 @@ def parse_model(text: str) -> ModelName:
     if provider == SCRIPTED:
         _check_baseline(name)
     elif provider == GIVEN:
-        from labmates.models.providers import given_chat
-
         given_chat(name)
     elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider]):
         if provider in EXTRAS:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from importlib import import_module
@@ -22,7 +19,8 @@ from labmates.models.attempt import on_the_wire
 from labmates.models.connection import Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import one_line
-from labmates.models.names import GIVEN, PLUGINS, PROVIDERS, ModelName
+from labmates.models.given import GIVEN
+from labmates.models.names import PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
 from labmates.models.prefix import CACHE_FIELD, Marker
 from labmates.models.redact import Redactor
@@ -40,14 +38,6 @@ BEDROCK = ("bedrock", "bedrock_converse")
 
 LIMIT_FIELDS = {"ollama": "num_predict"}
 """What a provider's class calls the limit on a reply, where it isn't ``max_tokens``."""
-
-Provider = Callable[..., BaseChatModel]
-"""A provider of another package (entry point ``labmates.providers``): a class of chat models, or what makes one.
-
-It is called with those of these keywords that it declares: ``model``, ``base_url``, ``api_key``, ``timeout``,
-``max_retries``, ``max_tokens``, ``temperature``, and the settings of `ModelSettings` by their names. A setting that it
-doesn't declare is an error before the first call.
-"""
 
 _NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured"}
 """Settings that go with each call, or to nobody."""
@@ -253,43 +243,6 @@ def _required(values: dict[str, Any], takes: Callable[[str], bool], model: Model
         if not takes(name):
             raise UsageError(f"model '{model}': the provider {model.provider} takes no {name}; leave it out")
     return values
-
-
-_GIVEN: dict[str, BaseChatModel] = {}
-
-
-def name_given(chat: object) -> str:
-    """The name under which a chat model takes part: its own, and a hash of its parameters.
-
-    Raises
-    ------
-    UsageError
-        If it is not a LangChain chat model.
-    """
-    if not isinstance(chat, BaseChatModel):
-        raise UsageError(f"a model is a name (provider:name) or a LangChain chat model, not {type(chat).__name__}")
-    kind = type(chat)
-    parameters = {"class": f"{kind.__module__}.{kind.__qualname__}", **chat._identifying_params}
-    text = json.dumps(parameters, sort_keys=True, default=lambda value: type(value).__qualname__)
-    own = getattr(chat, "model_name", None) or getattr(chat, "model", None) or kind.__name__
-    name = f"{re.sub(r'[^A-Za-z0-9._/-]', '_', str(own))}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    _GIVEN[name] = chat
-    return f"{GIVEN}:{name}"
-
-
-def given_chat(name: str) -> BaseChatModel:
-    """The chat model that was handed over under this name.
-
-    Raises
-    ------
-    UsageError
-        If none was in this process.
-    """
-    if name not in _GIVEN:
-        raise UsageError(
-            f"model '{GIVEN}:{name}' is an object of another program: hand it over again (labmates.run(model=…))"
-        )
-    return _GIVEN[name]
 
 
 def prepared(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
