@@ -81,6 +81,10 @@ class Links:
         """The address of the page on which a person scores the runs of a study."""
         return _with_query("/judging", query)
 
+    def match(self, run_id: str, **query: Any) -> str:
+        """The address of the page of one match."""
+        return _with_query(f"{self.run(run_id)}/match", query)
+
     def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
         """The address of a page of the transcript of agents."""
         return _with_query(f"{self.run(run_id)}/transcript", {"page": page if page > 1 else "", **query})
@@ -183,6 +187,10 @@ class FileLinks(Links):
 
     def replies(self, run_id: str) -> str:
         """Nothing: an exported run does not execute."""
+        return ""
+
+    def match(self, run_id: str, **query: Any) -> str:
+        """Nothing: a match is played again when its page is asked for."""
         return ""
 
     def compare(self, *runs: str) -> str:

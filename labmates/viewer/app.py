@@ -1,8 +1,8 @@
 """The viewer as a web application: addresses, their responses, and errors as pages.
 
-It reads the store; notes, scores by hand and the index of full-text search are all that it writes. What a run has not
-recorded yet, the text of replies and questions to a person, comes from the run itself (`labmates.workflows.live`), and
-so answers go to the run.
+It reads the store; notes, scores by hand and the index of full-text search are all that it writes. For the page of a
+match, its experiment plays strategies again, in confined processes. What a run has not recorded yet, the text of
+replies and questions to a person, comes from the run itself (`labmates.workflows.live`), and so answers go to the run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,15 @@ from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
 from labmates.viewer.pages.compare import MOST_COLUMNS, Compared, compare_page
 from labmates.viewer.pages.judging import judging_page, take_scores
-from labmates.viewer.pages.run import approval_page, event_page, overview, story, story_since, turn_page
+from labmates.viewer.pages.run import (
+    approval_page,
+    event_page,
+    match_page,
+    overview,
+    story,
+    story_since,
+    turn_page,
+)
 from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
@@ -113,6 +121,7 @@ class _Viewer:
             "/runs/{run}": self._run,
             "/runs/{run}/story": self._story,
             "/runs/{run}/transcript": self._transcript,
+            "/runs/{run}/match": self._match,
             "/runs/{run}/live": self._live,
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
@@ -219,6 +228,9 @@ class _Viewer:
             of_study = list(self._store.runs(study=run.study, keys=[run.key])) if by_condition else []
             columns[(run.study, run.key) if by_condition else place] = Compared(reader, of_study or [run])
         return HTMLResponse(compare_page(list(columns.values()), _LINKS, by_condition=by_condition))
+
+    def _match(self, request: Request) -> Response:
+        return HTMLResponse(match_page(self._reader(request), request.query_params, _LINKS))
 
     def _live(self, request: Request) -> Response:
         """Answer with a run's news since an event."""

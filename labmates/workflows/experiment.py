@@ -237,6 +237,9 @@ class Experiment(Generic[C]):
         Names of analyses (`labmates.workflows.analysis`) that a report and the viewer show of its runs.
     page
         Yields the sections of a run's page in the viewer; without it the page is made from the events alone.
+    match
+        Yields the sections of the page of one match, which the query of its address names; None if there are no such
+        pages.
     estimate
         What a run of a condition is expected to take, before any was measured.
     needs_sandbox
@@ -265,6 +268,7 @@ class Experiment(Generic[C]):
     example: str = ""
     analyses: tuple[str, ...] = ()
     page: Callable[[RunReader, Links], Iterable[Section]] | None = None
+    match: Callable[[RunReader, Links, Mapping[str, str]], Iterable[Section]] | None = None
     estimate: Callable[[Any], Estimate] | None = None
     needs_sandbox: bool = False
     shared: Callable[[SessionSettings], AbstractContextManager[Any]] | None = None

@@ -230,3 +230,22 @@ def test_what_can_not_be_run_or_analysed_is_said(labmates: Labmates, arguments: 
     assert done.code == 2
     assert said in done.err
     assert done.out == ""
+
+
+def test_matches_of_a_run_are_exported_as_csv_and_json(labmates: Labmates, tmp_path: Path) -> None:
+    library(tmp_path, "public-goods", one=KNOWN)
+    words = ["--game", "public-goods", "--strategies", str(tmp_path), "--rounds", "2", "--generations", "2"]
+    assert labmates("run", "evolution", *words, "--population", "8", "--elite", "2", "--games", "1").code == 0
+    done = labmates("strategies", "match", "last", "--group", "1", "--out", "match.csv", "--json")
+    [told] = done.records
+    assert (done.code, told["step"], told["group"], len(told["players"])) == (0, 0, 1, 4)
+    rows = list(csv.DictReader((labmates.folder / "match.csv").read_text().splitlines()))
+    assert [row["move"] for row in rows] == [move for actions in told["actions"] for move in actions]
+    assert [float(row["payoff"]) for row in rows] == [payoff for payoffs in told["payoffs"] for payoff in payoffs]
+    assert [float(row["total"]) for row in rows[-4:]] == told["total_payoffs"]
+    shown = labmates("strategies", "match", "last", "--step", "1")
+    assert "generation 1, group 0" in shown.out
+    assert "generation 1, group 1" in shown.out
+    refused = labmates("strategies", "match", "last", "--step", "9")
+    assert refused.code == 2
+    assert "has no generation 9; it has 0 to 1" in refused.err

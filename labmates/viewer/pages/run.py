@@ -122,6 +122,21 @@ def _approvals(run: RunRecord) -> tuple[str, ...]:
     return ()
 
 
+def match_page(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
+    """The page of one match of a run.
+
+    Raises
+    ------
+    UsageError
+        If the run's experiment has no such pages, or the run has no such match.
+    """
+    kind = reader.run.kind
+    sections_of = EXPERIMENTS.get(kind).match if kind in EXPERIMENTS else None
+    if sections_of is None:
+        raise UsageError(f"runs of the kind {kind} have no pages of matches")
+    return render("match.html", sections=list(sections_of(reader, links, query)), **head(reader, links, "match"))
+
+
 def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     """A page of the story of a run's events.
 

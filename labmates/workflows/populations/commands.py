@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from labmates.workflows.populations.engine.workers import Workers
 
 _GAME = Field(None, description="The game, where the folder's name does not tell it.")
+_SHOWN_ROWS = 8
 _PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
 
 
@@ -75,15 +76,44 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
     with params.workers(lab, 1) as workers:
         match = play_match(workers, game, params.players, seed=params.seed)
-    totals = match.payoffs.sum(axis=0)
-    lines = []
-    for seat, player in enumerate(params.players):
-        moves = "".join("C" if cooperates else "D" for cooperates in match.actions[:, seat])
-        lines.append(f"{moves}  {totals[seat]:8.2f}  {player}")
-    for player, error in match.errors.items():
-        where = "before the first round" if error["round"] < 0 else f"in round {error['round']}"
-        lines.append(f"{player}: {error['count']} errors, first {where}: {error['what']}")
-    yield Result((), verdict=lines, objects=[match.as_json()])
+    yield Result((), verdict=list(match.lines()), objects=[match.as_json()])
+
+
+class MatchParams(SandboxParams):
+    """The parameters of playing matches of a run again."""
+
+    run: str = Field(description="A run of an evolution or a self-play.", json_schema_extra={"argument": True})
+    step: int | None = Field(
+        None,
+        ge=0,
+        description="Generation of an evolution, or number of selfish players of a self-play; by default the last one "
+        "that is recorded in full.",
+    )
+    group: int | None = Field(None, ge=0, description="Number of the group, from 0; by default all groups.")
+
+
+def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
+    """Play matches of an evolution or a self-play again, from the run's seed, and export all moves and payoffs.
+
+    The moves are those of the run. In an evolution every tenth generation is recorded with its agents; for another one,
+    those in between are played again.
+    """
+    from contextlib import closing
+
+    from labmates.stats.tables import Table
+    from labmates.workflows.populations.engine.crew import Crew
+    from labmates.workflows.populations.matches import STEPS, replay_matches
+    from labmates.workflows.populations.outcomes import payoff_events
+
+    store = lab.runs.store
+    run = store.run(params.run)
+    rows: list[Mapping[str, object]] = []
+    with closing(Crew(unsafe=params.sandbox == "unsafe-local")) as crew:
+        for replayed in replay_matches(run, payoff_events(store, run.id), crew, params.step, params.group):
+            heading = f"{STEPS[run.kind]} {replayed.step}, group {replayed.group}"
+            yield Result((), verdict=[heading, *replayed.match.lines()], objects=[replayed.as_json()])
+            rows += replayed.rows()
+    yield Result([Table("match", "Moves and payoffs", None, rows, shown=_SHOWN_ROWS)], objects=[])
 
 
 class EstimateParams(SandboxParams):
@@ -316,6 +346,14 @@ STRATEGIES = Command(
             example="labmates strategies play --game public-goods --k 1.5 --players mine.py:Strategy_SELFISH_1 "
             "reference:cooperate reference:random-0.5",
             objects="",
+        ),
+        "match": Command(
+            match,
+            MatchParams,
+            example="labmates strategies match last --step 10 --group 3 --out match.csv",
+            has_store=True,
+            has_tables=True,
+            objects="per match",
         ),
         "check": Command(
             check,

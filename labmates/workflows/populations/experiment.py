@@ -31,6 +31,7 @@ SELFPLAY = Experiment(
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
     analyses=("selfplay",),
     page=lazy("labmates.workflows.populations.page:selfplay_sections"),
+    match=lazy("labmates.workflows.populations.page:match_sections"),
 )
 
 EVOLUTION_METRICS = (
@@ -56,6 +57,7 @@ EVOLUTION = Experiment(
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
     analyses=("evolution",),
     page=lazy("labmates.workflows.populations.page:evolution_sections"),
+    match=lazy("labmates.workflows.populations.page:match_sections"),
 )
 
 STRATEGIES_METRICS = (

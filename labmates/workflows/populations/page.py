@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Final
 
+from labmates.errors import UsageError
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
+from labmates.stats.tables import Column, Table
+from labmates.workflows.populations.engine.crew import Crew
+from labmates.workflows.populations.matches import STEPS, Replayed, recorded_steps, replay_matches
 from labmates.workflows.populations.outcomes import mixed, payoff_events, winner
 
 render = templates_of(__package__)
 
 _MOST_ROWS: Final = 60
+_MOST_STEPS: Final = 200
+_MOST_LINES: Final = 12
+"""Players of a match whose payoffs are drawn and listed."""
 _MOST_STRATEGIES: Final = 40
 
 
-def selfplay_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
+def selfplay_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     """What groups of every mixture of two attitudes earn."""
     if not reader.events("payoff"):
         return
@@ -31,9 +39,10 @@ def selfplay_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     axes = plot.axes("share of selfish players", "welfare", x_format="{:.0%}")
     body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line), points=points)
     yield Section("mixtures", "Mixtures", body)
+    yield from _matches_section(reader, links)
 
 
-def evolution_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
+def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     """The shares of genes, welfare and cooperation, generation by generation."""
     events = payoff_events(reader.store, reader.run.id)
     if not events:
@@ -55,6 +64,64 @@ def evolution_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
     body = render("generations.html", events=rows, genes=genes, winner=best)
     left = len(events) - len(rows)
     yield Section("table", "In numbers", body, f"{left} more generations stand in the story" if left else "")
+    yield from _matches_section(reader, links)
+
+
+def _matches_section(reader: RunReader, links: Links, chosen: Replayed | None = None) -> Iterator[Section]:
+    """The choice of a match to be played again; an export has none."""
+    steps = recorded_steps(reader.run, payoff_events(reader.store, reader.run.id))
+    if links.match(reader.run.id):
+        shown = [steps[place] for place in thinned(steps, _MOST_STEPS)]
+        step, group = (chosen.step, chosen.group) if chosen else (steps[-1], 0)
+        facts = {"steps": sorted({*shown, step}), "step": step, "group": group, "step_name": STEPS[reader.run.kind]}
+        body = render("matches.html", run=reader.run, links=links, **facts)
+        yield Section("matches", "Matches", body)
+
+
+def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
+    """One match, played again: moves, payoffs, and the code of its strategies.
+
+    Raises
+    ------
+    UsageError
+        If there is no such match, or its generation takes the games of others before it.
+    """
+    run, events = reader.run, payoff_events(reader.store, reader.run.id)
+    step, group = _whole(query, "step"), _whole(query, "group") or 0
+    if step is not None and events and step not in recorded_steps(run, events):
+        raise UsageError(
+            f"the agents of {STEPS.get(run.kind, 'step')} {step} are not recorded; play its matches again with: "
+            f"labmates strategies match {run.id} --step {step} --group {group}"
+        )
+    with closing(Crew(processes=1)) as crew:
+        [replayed] = replay_matches(run, events, crew, step, group)
+    match, most = replayed.match, _MOST_ROWS
+    body = render("match.html", replayed=replayed, match=match, links=links, run=run, most=most)
+    title = f"{STEPS[run.kind].capitalize()} {replayed.step}, group {replayed.group}"
+    more = len(match.players) - most
+    yield Section("moves", title, body, f"{more} more players are in the export" if more > 0 else "")
+    names = [f"{seat} {player}" for seat, player in enumerate(match.players)][:_MOST_LINES]
+    lines = {
+        name: [(t + 1.0, float(total)) for t, total in enumerate(match.totals[:, seat])]
+        for seat, name in enumerate(names)
+    }
+    drawn = line_plot(lines, "Payoffs added up, by round", x_label="round")
+    yield Section("payoffs", "Payoffs added up", render("plot.html", drawing=drawn, names=names))
+    rows = [row for row in match.rows() if row["seat"] < _MOST_LINES]
+    columns = [Column("round", once=True), Column("seat"), Column("strategy"), Column("move")]
+    table = Table("rounds", "Rounds", [*columns, Column("payoff"), Column("total")], rows)
+    note = f"All players, as CSV or JSON: labmates strategies match {run.id} --step {replayed.step} --group {group}"
+    yield Section("rounds", "Rounds", table, note)
+    yield Section("strategies", "Strategies", render("sources.html", sources=replayed.sources))
+    yield from _matches_section(reader, links, replayed)
+
+
+def _whole(query: Mapping[str, str], name: str) -> int | None:
+    """A whole number of a query; None if it is left out."""
+    value = query.get(name, "")
+    if value and not (value.isdecimal() and len(value) < 10):
+        raise UsageError(f"{name}: '{value[:40]}' is not a whole number")
+    return int(value) if value else None
 
 
 def strategies_sections(reader: RunReader, links: Links) -> Iterator[Section]:

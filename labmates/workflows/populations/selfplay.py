@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
@@ -17,7 +17,15 @@ from labmates.stats.domains import Domain
 from labmates.stats.intervals import mean
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import SelfplayCondition
-from labmates.workflows.populations.engine.selfplay import Mixture, mixtures, play_mixture, select_genes
+from labmates.workflows.populations.engine.library import Population
+from labmates.workflows.populations.engine.selfplay import (
+    Mixture,
+    mixture_games,
+    mixtures,
+    play_mixture,
+    select_genes,
+)
+from labmates.workflows.populations.engine.workers import Batch
 from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
 
 MOST_STEPS = 10_000
@@ -61,12 +69,9 @@ async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, An
     recorder = arena.services.recorder
     event = recorder.done("payoff", f"mixture/{selfish}")
     if event is None:
-        genes = select_genes(arena.population, arena.condition.chosen[1])
-        playing = partial(play_mixture, arena.condition.make_game(), arena.population, arena.play, genes, selfish)
-        samples, seed = arena.condition.samples, arena.services.seed
-        mixture = await asyncio.to_thread(playing, samples=samples, seed=seed, broken=_stopped(state["played"]))
+        mixture = await asyncio.to_thread(_played, arena, selfish, state["played"])
         arena.warn_of_errors(mixture.errors)
-        event = _event(arena, mixture, genes[0].model)
+        event = _event(arena, mixture, select_genes(arena.population, arena.condition.chosen[1])[0].model)
         recorder.emit(event)
         await recorder.flush()
     return {"left": left, "played": [event]}
@@ -92,9 +97,25 @@ def _graph() -> SelfplayGraph:
     return builder.compile(name="self-play", checkpointer=False).with_config(recursion_limit=MOST_STEPS)
 
 
-def _stopped(played: Sequence[PayoffEvent]) -> frozenset[int]:
-    """The strategies that took too long or too much memory in a mixture: later mixtures do not run them."""
-    return frozenset(number for event in played for number in event.details.get("stopped", ()))
+def _played(arena: SelfplayArena, selfish: int, earlier: Sequence[PayoffEvent]) -> Mixture:
+    batch = games_of(arena.condition, arena.population, arena.services.seed, selfish, earlier)
+    return play_mixture(batch, arena.play, selfish)
+
+
+def games_of(
+    condition: SelfplayCondition, population: Population, seed: int, selfish: int, earlier: Sequence[PayoffEvent]
+) -> Batch:
+    """The games of one mixture; strategies that `earlier` mixtures stopped are not run."""
+    stopped = frozenset(number for event in earlier for number in event.details.get("stopped", ()))
+    return mixture_games(
+        condition.make_game(),
+        population,
+        select_genes(population, condition.chosen[1]),
+        selfish,
+        samples=condition.samples,
+        seed=seed,
+        broken=stopped,
+    )
 
 
 def _event(arena: SelfplayArena, mixture: Mixture, model: str) -> PayoffEvent:

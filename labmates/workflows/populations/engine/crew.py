@@ -110,3 +110,7 @@ class Strategies:
     def play(self, batches: Sequence[Batch], stop: Callable[[], bool] | None = None) -> list[Result]:
         """Play batches; see `labmates.workflows.populations.engine.workers.Workers.play`."""
         return self._workers.play(batches, stop=stop)
+
+    def text(self, strategy: int) -> str:
+        """The code of a strategy's class, as it stands in its file."""
+        return self._workers.text(strategy)

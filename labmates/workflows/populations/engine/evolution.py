@@ -134,16 +134,20 @@ class Evolution:
     def played(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> Generation:
         """Let the agents play a generation's games, in groups that are drawn anew for each."""
         rules = self.rules
-        seats = self._groups(len(agents), self._chance("groups", number))
-        seed = derive(self._seed, "play", number)
-        cooperate = self._population.cooperate & {*np.unique(agents).tolist()}
-        batch = Batch(rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
+        seats, batch = self.games(number, agents, broken)
         results = self._play(list(chunks(batch)))
         earned = np.concatenate([rules.game.counted(result.actions).mean(axis=1) for result in results])
         games = np.bincount(seats.reshape(-1))
         payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1)) / games
         cooperated = sum(int(result.actions.sum()) for result in results)
         return Generation(number, agents, payoffs, cooperated / (seats.size * rules.game.n_rounds), merged(results))
+
+    def games(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> tuple[NDArray[np.int64], Batch]:
+        """The games of a generation: the agent on each seat, ``(groups, players)``, and the batch."""
+        seats = self._groups(len(agents), self._chance("groups", number))
+        seed = derive(self._seed, "play", number)
+        cooperate = self._population.cooperate & {*np.unique(agents).tolist()}
+        return seats, Batch(self.rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
 
     def _groups(self, agents: int, chance: np.random.Generator) -> NDArray[np.int64]:
         """Who sits in each group of a generation, ``(groups, players)``."""

@@ -40,18 +40,17 @@ def mixtures(players: int, step: int | None = None) -> list[int]:
     return sorted({*range(0, players + 1, by), players})
 
 
-def play_mixture(
+def mixture_games(
     game: RepeatedGame,
     population: Population,
-    play: PlayBatches,
     genes: tuple[Gene, Gene],
     selfish: int,
     *,
     samples: int,
     seed: int,
     broken: frozenset[int] = frozenset(),
-) -> Mixture:
-    """Play groups of one mixture, each drawn without replacement.
+) -> Batch:
+    """The games of one mixture; each group is drawn without replacement.
 
     Parameters
     ----------
@@ -80,10 +79,14 @@ def play_mixture(
             for _ in range(samples)
         ]
     )
-    batch = Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate, broken=broken)
+    return Batch(game, groups, derive(seed, "play", selfish), cooperate=population.cooperate, broken=broken)
+
+
+def play_mixture(batch: Batch, play: PlayBatches, selfish: int) -> Mixture:
+    """Play the games of one mixture."""
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
-    welfare = game.counted(actions).mean(axis=(1, 2))
+    welfare = batch.game.counted(actions).mean(axis=(1, 2))
     return Mixture(selfish, tuple(map(float, welfare)), float(actions.mean()), merged(results))
 
 

@@ -23,7 +23,13 @@ from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.workflows.populations.engine.errors import WorkersError
 from labmates.workflows.populations.engine.kernel.engine import Batch, Errors, Result
 from labmates.workflows.populations.engine.kernel.forking import fork
-from labmates.workflows.populations.engine.kernel.source import Found, Source, UnreadableError, received_sources
+from labmates.workflows.populations.engine.kernel.source import (
+    Found,
+    Source,
+    UnreadableError,
+    lines_of,
+    received_sources,
+)
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
@@ -87,6 +93,7 @@ class Workers:
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._engines: list[_Engine] = []
         self._sources: list[Source] = []
+        self._texts: list[str] = []
 
     def __enter__(self) -> Workers:
         return self
@@ -98,6 +105,7 @@ class Workers:
         """Other processes that play the same strategies."""
         other = Workers(processes=self.processes)
         other._settings, other._sources, other.loaded = self._settings, [*self._sources], [*self.loaded]
+        other._texts = [*self._texts]
         return other
 
     def load(self, name: str, text: str, *, lowered: bool = True) -> list[Loaded]:
@@ -133,7 +141,13 @@ class Workers:
             self._sources += sources
             found = [Loaded(**vars(one.found), index=index) for index, one in enumerate(sources, start=first)]
             self.loaded += found
+            lines = lines_of(text)
+            self._texts += ["".join(lines[one.line - 1 : one.end]) for one in found]
             return found
+
+    def text(self, strategy: int) -> str:
+        """The code of a strategy's class, as it stands in its file."""
+        return self._texts[strategy]
 
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
         """Play batches, side by side; the results depend on nothing but the batches.

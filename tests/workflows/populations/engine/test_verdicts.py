@@ -10,7 +10,7 @@ from labmates.workflows.populations.engine import verdicts
 from labmates.workflows.populations.engine.checks import Checked
 from labmates.workflows.populations.engine.kernel.source import Found
 
-FOUND = Found("Strategy_SELFISH_1", 3, "selfish", 1, False, True, 2, ())
+FOUND = Found("Strategy_SELFISH_1", 3, 9, "selfish", 1, False, True, 2, ())
 KEPT = [Checked(FOUND, ("took too long",), False, 1.5)]
 
 

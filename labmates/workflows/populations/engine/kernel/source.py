@@ -10,6 +10,7 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from io import StringIO
 from types import CodeType
 from typing import Any
 
@@ -33,8 +34,8 @@ class Found:
     ----------
     name
         The name of the class.
-    line
-        Where it begins.
+    line, end
+        Its first and last lines.
     attitude, number
         As its name says; empty and 0 for a class of another name.
     paper
@@ -49,6 +50,7 @@ class Found:
 
     name: str
     line: int
+    end: int
     attitude: str
     number: int
     paper: bool
@@ -158,9 +160,14 @@ def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Sourc
     if len(strategies) > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {len(strategies)} strategies; at most {_MOST_CLASSES} are allowed")
     try:
-        yield from _read(_File(text.splitlines(keepends=True), _without(tree, strategies), name), strategies, lowered)
+        yield from _read(_File(lines_of(text), _without(tree, strategies), name), strategies, lowered)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as Python counts them: a form feed, for instance, ends none."""
+    return list(StringIO(text, newline=""))
 
 
 class _File:
@@ -233,6 +240,7 @@ def _found(node: ast.ClassDef, before: list[str]) -> Found:
     return Found(
         name=node.name,
         line=node.lineno,
+        end=node.end_lineno or node.lineno,
         attitude=named["attitude"].lower() if named else "",
         number=int(named["number"]) if named else 0,
         paper=call is not None and _is_paper(call, names),
