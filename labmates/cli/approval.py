@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from labmates.workflows.approval import Question
 
 _ASKED = {"plan": "plans for the team", "request": "asks the team", "write": "writes"}
-_HOW = "Approve? Answer yes, or no and the reason, for instance: no, use the median"
-_ANSWER = re.compile(r"(y|yes|n|no)\b[\s:,;.-]*(.*)", re.IGNORECASE)
 
 
 def can_ask(runs: Sequence[RunRecord]) -> bool:
@@ -33,28 +30,13 @@ async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> 
     LabmatesError
         If standard input ends before the answer.
     """
+    from labmates.workflows.approval import HOW_TO_ANSWER, read_answer
+
     notify(f"\n{question.agent} ({question.team}) {_ASKED[question.what]} {question.name}:\n\n{question.text}\n")
     while True:
-        notify(_HOW)
+        notify(HOW_TO_ANSWER)
         if (answer := read_answer(await _line())) is not None:
             return answer
-
-
-def read_answer(line: str) -> bool | str | None:
-    """The answer in a line: True for yes, the reason for no; None if it is neither.
-
-    Examples
-    --------
-    >>> read_answer("no: use the median")
-    'use the median'
-    """
-    match = _ANSWER.fullmatch(line.strip())
-    if match is None:
-        return None
-    is_yes, more = match[1].lower().startswith("y"), match[2]
-    if is_yes:
-        return None if more else True
-    return more
 
 
 async def _line() -> str:

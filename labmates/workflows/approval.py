@@ -1,12 +1,19 @@
-"""Approval by a person: the questions that a run asks before it goes on, and its record of the answers."""
+"""Approval by a person: questions of a run as interrupts of its graph, and its record of the answers.
+
+A node that interrupts its graph runs again from its start once the answer is there. This repeats no call: the record
+holds what the node did before, and the answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
 from inspect import isawaitable
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from langgraph.types import Command, interrupt
 
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
@@ -14,6 +21,10 @@ from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls import Speaker
 from labmates.workflows.stop_signal import Steps
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.graph.state import CompiledStateGraph
 
 What = Literal["plan", "request", "write"]
 
@@ -56,6 +67,9 @@ class Answer:
     automatic: bool = False
 
 
+HOW_TO_ANSWER = "Approve? Answer yes, or no and the reason, for instance: no, use the median"
+_ANSWER = re.compile(r"(y|yes|n|no)\b[\s:,;.-]*(.*)", re.IGNORECASE | re.DOTALL)
+
 Approver = Callable[[Question], Awaitable[Answer]]
 """Answers the questions of runs."""
 Ask = Callable[[Question], bool | str | Awaitable[bool | str]]
@@ -79,9 +93,33 @@ def approver_of(ask: Ask) -> Approver:
             raise UsageError(
                 f"approve returned {response!r}; allowed: True for yes, False or the reason as a text for no"
             )
-        return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
+        return answer_of(response)
 
     return answer
+
+
+def answer_of(response: bool | str) -> Answer:
+    """The answer of a person: True is yes, False is no, and a text is no with that reason."""
+    return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
+
+
+def read_answer(typed: object) -> bool | str | None:
+    """The answer in what a person typed: True for yes, False or the reason for no; None if it is neither.
+
+    Examples
+    --------
+    >>> read_answer("no: use the median")
+    'use the median'
+    """
+    if isinstance(typed, bool):
+        return typed
+    match = _ANSWER.fullmatch(typed.strip()) if isinstance(typed, str) else None
+    if match is None:
+        return None
+    is_yes, more = match[1].lower().startswith("y"), match[2]
+    if is_yes:
+        return None if more else True
+    return more
 
 
 class Approvals:
@@ -92,7 +130,7 @@ class Approvals:
     points
         What has to be approved.
     approver
-        Gives the answers; needed where anything has to be approved.
+        Gives the answers; None where whoever invokes the graph answers its interrupts.
     past
         The record that a rerun follows, which answers instead of a person; None for a run that asks.
     repair_turns
@@ -119,44 +157,57 @@ class Approvals:
         self._repair_turns = repair_turns
         self._timeout = timeout
         self._asking = asyncio.Lock()
+        self._interrupted: set[str] = set()
 
     def cover(self, what: What) -> bool:
         """Whether this has to be approved."""
         return what in self._points
 
-    async def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
+    def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
         """The message about a refusal to the agent; empty if its proposal is approved, or needs no approval.
 
         Raises
         ------
-        StoppedError
-            If the run is to stop before the answer.
+        GraphInterrupt
+            If the question has no answer yet.
         NewStepError
             If the record that a rerun follows holds no answer.
         """
         if not self.cover(what):
             return ""
-        event = cast(ApprovalEvent | None, self._recorder.done("approval", step))
-        if event is None:
-            if self._refusals(what, step, speaker.agent) > self._repair_turns:
-                return render("refused_for_good", what=what)
-            question = Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)
-            event = await self._answered(question)
-            self._recorder.emit(event)
-            await self._recorder.flush()
-        return "" if event.approved else render("refused", what=what, reason=event.reason or "none was given")
-
-    async def _answered(self, question: Question) -> ApprovalEvent:
+        is_answered = self._recorder.done("approval", step) is not None
+        if not is_answered and self._refusals(what, step, speaker.agent) > self._repair_turns:
+            return render("refused_for_good", what=what)
         if self._past is not None:
-            return cast(ApprovalEvent, self._past.recorded("approval", question.step))
+            self._recorder.once(self._past.recorded("approval", step))
+        elif not is_answered or step in self._interrupted:
+            # LangGraph counts the interrupts of a node: one that runs again has to repeat those with an answer.
+            self._interrupted.add(step)
+            interrupt(asdict(Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)))
+        answer = cast(ApprovalEvent, self._recorder.recorded("approval", step))
+        return "" if answer.approved else render("refused", what=what, reason=answer.reason or "none was given")
+
+    async def answer(self, asked: Mapping[str, Any]) -> bool:
+        """Have a question answered, and record the answer.
+
+        Parameters
+        ----------
+        asked
+            The value of an interrupt.
+
+        Raises
+        ------
+        StoppedError
+            If the run is to stop before the answer.
+        """
+        question = Question(**asked)
         if (approver := self._approver) is None:
             raise UsageError(f"nobody can be asked to approve the {question.what} of {question.agent}")
         async with self._asking:
             answer = await self._steps.waiting(lambda: self._in_time(approver(question)))
-        where = {"step": question.step, "team": question.team, "agent": question.agent}
-        return ApprovalEvent(
-            **where, what=question.what, approved=answer.approved, reason=answer.reason, automatic=answer.automatic
-        )
+        self._recorder.emit(approval_event(question, answer))
+        await self._recorder.flush()
+        return answer.approved
 
     async def _in_time(self, asking: Awaitable[Answer]) -> Answer:
         try:
@@ -173,3 +224,53 @@ class Approvals:
             and event.step.startswith(same_step)
             for event in self._recorder.events
         )
+
+
+def approval_event(question: Question, answer: Answer) -> ApprovalEvent:
+    """The event that records an answer."""
+    where = {"step": question.step, "team": question.team, "agent": question.agent}
+    return ApprovalEvent(**where, what=question.what, **asdict(answer))
+
+
+async def invoke_answered(
+    graph: CompiledStateGraph[Any, Any],
+    state: Any,
+    config: RunnableConfig,
+    context: Any,
+    answer: Callable[[Mapping[str, Any]], Awaitable[bool]],
+) -> Any:
+    """The last state of a graph whose interrupts are answered.
+
+    A question is asked at once, while the nodes beside the interrupted one work on; all of them go on together.
+
+    Parameters
+    ----------
+    answer
+        Answers the value of an interrupt.
+    """
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    graph = graph.copy({"checkpointer": InMemorySaver()})  # A process that ends loses nothing: the run has its record.
+    config = {**config, "configurable": {"thread_id": "run"}}
+    order: Any = state
+    while True:
+        asked: dict[str, asyncio.Future[bool]] = {}
+        parts: AsyncIterator[Any] = graph.astream(
+            order, config, context=context, stream_mode=["updates", "values"], subgraphs=True
+        )
+        try:
+            async for namespace, mode, part in parts:
+                if mode == "updates":
+                    for question in part.get("__interrupt__", ()):
+                        if question.id not in asked:
+                            asked[question.id] = asyncio.ensure_future(answer(question.value))
+                elif not namespace:
+                    state = part
+            if not asked:
+                return state
+            order = Command(resume={name: await task for name, task in asked.items()})
+        finally:
+            for task in asked.values():
+                task.cancel()
+            await asyncio.gather(*asked.values(), return_exceptions=True)
+        config.pop("run_id", None)  # Each invocation is a trace of its own.

@@ -314,11 +314,17 @@ class Experiment(Generic[C]):
         EndpointError
             If a model can't be reached; the run can be resumed.
         """
+        from labmates.workflows.approval import invoke_answered
+
         state = self.start(condition, services.seed)
         try:
             async with _entered(self.context(condition, services)) as context:
                 config = self._config(condition, services)
-                state = await (graph or self.graph(condition)).ainvoke(state, config, context=context)
+                graph = graph or self.graph(condition)
+                if condition.approvals and services.approver is not None:
+                    state = await invoke_answered(graph, state, config, context, context.approvals.answer)
+                else:
+                    state = await graph.ainvoke(state, config, context=context)
                 outcome = self.outcome(state, context)
                 return await outcome if isinstance(outcome, Awaitable) else outcome
         except InsufficientFundsError:

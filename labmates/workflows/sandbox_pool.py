@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from langgraph.errors import GraphInterrupt
+
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 
 _log = logging.getLogger(__name__)
@@ -130,6 +132,7 @@ class RunSandboxes:
         self._data: dict[str, asyncio.Task[Path]] = {}
         self._warm: dict[str, _Warm] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._paused: dict[str, Session] = {}
 
     def warm_up(self, agents: Sequence[str], model: str) -> None:
         """Start sandboxes ahead of the agents' first code, if there is a place and their model tends to run code.
@@ -145,11 +148,19 @@ class RunSandboxes:
                 warm.opening = asyncio.create_task(self._open_after(earlier, agent, warm))
 
     def make_way(self) -> bool:
-        """Give up the sandbox that was warmed up last, whose place somebody needs now; tell whether there was one."""
+        """Give up a sandbox that waits, whose place somebody needs now; tell whether there was one.
+
+        First goes the one that was warmed up last, then that of an interrupted step.
+        """
         for agent, warm in reversed(self._warm.items()):
             if warm.has_place:
                 del self._warm[agent]
                 self._closing.add(asyncio.create_task(self._discard(warm)))
+                return True
+        for agent, session in self._paused.items():
+            if session.used:
+                del self._paused[agent]
+                self._closing.add(asyncio.create_task(session.close()))
                 return True
         return False
 
@@ -180,14 +191,20 @@ class RunSandboxes:
             Time limit of one piece of code, in seconds.
         """
         habit = self._sandbox_pool.habit(model)
-        session = Session(self, agent, earlier, timeout, habit)
+        session = self._paused.pop(agent, None) or Session(self, agent, earlier, timeout, habit)
         try:
             yield session
+        except GraphInterrupt:
+            # The node of this step runs again when a person has answered, but not before its teammates have ended.
+            if self._sandbox_pool.has_place:
+                self._paused[agent] = session
+            raise
         finally:
-            habit.steps += 1
-            habit.with_code += session.used
-            # Nobody waits for it, but the end of the run.
-            self._closing.add(asyncio.create_task(self._end(agent, session)))
+            if agent not in self._paused:
+                habit.steps += 1
+                habit.with_code += session.used
+                # Nobody waits for it, but the end of the run.
+                self._closing.add(asyncio.create_task(self._end(agent, session)))
 
     async def take(self, agent: str) -> Sandbox:
         """The agent's warm sandbox, or open one."""
@@ -205,7 +222,8 @@ class RunSandboxes:
         await self._sandbox_pool.close(sandbox)
 
     async def close(self) -> None:
-        """Close the sandboxes that were warmed up and never taken."""
+        """Close the sandboxes that were warmed up and never taken, and those of interrupted steps."""
+        self._closing |= {asyncio.create_task(session.close()) for session in self._paused.values()}
         for agent in list(self._warm):
             await self._cool_down(agent)
         for closed in await asyncio.gather(*self._closing, return_exceptions=True):

@@ -1,19 +1,23 @@
 """Experiments as graphs for LangGraph Studio (``langgraph.json``): each takes a condition as plain data, and a seed.
 
 The LangGraph server brings its own checkpointer. Runs started there are for looking at: they are not kept in the store.
-The environment says how models are reached (``LABMATES_BASE_URL``).
+What a person has to approve is an interrupt; a run that waits for the answer has its record in the state of the graph,
+and resumes from it. The environment says how models are reached (``LABMATES_BASE_URL``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph.errors import GraphInterrupt
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import interrupt
 from pydantic import ValidationError
 from typing_extensions import TypedDict  # pydantic makes the schemas that Studio asks for of these alone
 
@@ -21,13 +25,14 @@ from labmates.errors import UsageError, explain
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline
 from labmates.models.options import ModelOptions
-from labmates.records.events import ArtifactEvent, DecisionEvent
+from labmates.records.bodies import Body, Media
+from labmates.records.events import ArtifactEvent, DecisionEvent, Event, event_data, make_event
 from labmates.records.recorder import Recorder
 from labmates.records.run import new_run_id
 from labmates.registry import look_up_plugins
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.folders import new_folder, remove_folder
-from labmates.workflows.approval import approve_all
+from labmates.workflows.approval import HOW_TO_ANSWER, Question, answer_of, approval_event, read_answer
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import Services
@@ -49,8 +54,27 @@ class StudioOutput(TypedDict):
     artifacts: dict[str, Any]
 
 
+class Record(TypedDict):
+    """What an interrupted run has done so far.
+
+    Attributes
+    ----------
+    run
+        The condition's key and the seed: other input on the same thread starts another run.
+    events, bodies
+        As plain data; of each body the media type and the stored bytes in base64.
+    """
+
+    run: str
+    events: list[dict[str, Any]]
+    bodies: list[tuple[Media, str]]
+
+
 class StudioState(StudioInput, StudioOutput):
-    """The state of an exported graph."""
+    """The state of an exported graph; a person has to answer the questions before the run goes on."""
+
+    record: Record
+    questions: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -62,21 +86,71 @@ class _Settings:
 
 
 def studio_graph(name: str) -> Any:
-    """The exported graph of an experiment: one node, inside which Studio draws the experiment's own graph."""
+    """The exported graph of an experiment: inside its first node Studio draws the experiment's own graph."""
     experiment = EXPERIMENTS.get(name)
     inner = experiment.graph(None)  # Studio draws what it finds among the variables that the node closes over.
 
-    async def run(state: StudioInput) -> StudioOutput:
+    async def run(state: StudioState) -> dict[str, Any]:
         condition = await asyncio.to_thread(_condition, experiment, state)
-        async with unkept_services(experiment, condition, state.get("seed", 0)) as services:
-            outcome = await experiment.execute(condition, services, experiment.graph(condition) or inner)
-        return _output(outcome.status, outcome.metrics, services.recorder)
+        seed = state.get("seed", 0)
+        empty = Record(run=f"{condition.key} {seed}", events=[], bodies=[])
+        record = state.get("record", empty)
+        record = record if record["run"] == empty["run"] else empty
+        async with unkept_services(experiment, condition, seed, _recorder(record)) as services:
+            try:
+                outcome = await experiment.execute(condition, services, experiment.graph(condition) or inner)
+            except GraphInterrupt as interrupted:
+                if not condition.approvals:
+                    raise  # An organisation as code interrupts its own graph.
+                questions = [question.value for question in interrupted.args[0]]
+                return {"record": _longer(record, services.recorder), "questions": questions}
+        return {**_output(outcome.status, outcome.metrics, services.recorder), "record": empty, "questions": []}
 
     builder = StateGraph(StudioState, input_schema=StudioInput, output_schema=StudioOutput)
     builder.add_node(name, run)
     builder.add_edge(START, name)
-    builder.add_edge(name, END)
+    if experiment.condition.approvals is Condition.approvals:
+        builder.add_edge(name, END)
+    else:
+        builder.add_node("approval", approval)
+        builder.add_conditional_edges(name, _next, ["approval", END])
+        builder.add_edge("approval", name)
     return builder.compile(name=name)
+
+
+async def _next(state: StudioState) -> str:
+    return "approval" if state["questions"] else END
+
+
+async def approval(state: StudioState) -> dict[str, Any]:
+    """Let a person answer the questions of a run, each an interrupt, which is repeated after an unclear answer."""
+    events = []
+    for asked in state["questions"]:
+        response = None
+        while response is None:
+            response = read_answer(interrupt({**asked, "answer": HOW_TO_ANSWER}))
+        events.append(approval_event(Question(**asked), answer_of(response)))
+    record = state["record"]
+    return {"record": {**record, "events": [*record["events"], *map(_event_row, events)]}, "questions": []}
+
+
+def _recorder(record: Record) -> Recorder:
+    """The recorder of a run that goes on from its record."""
+    bodies = (Body(number, media, base64.b64decode(data)) for number, (media, data) in enumerate(record["bodies"], 1))
+    return Recorder(None, None, events=[make_event(**row) for row in record["events"]], bodies=[*bodies])
+
+
+def _longer(record: Record, recorder: Recorder) -> Record:
+    """The record of a run that went on from `record`."""
+    new = ((body.media, base64.b64encode(body.data).decode()) for body in recorder.bodies.take_new())
+    events = [_event_row(event) for event in recorder.events]
+    return Record(run=record["run"], events=events, bodies=[*record["bodies"], *new])
+
+
+def _event_row(event: Event) -> dict[str, Any]:
+    """An event as plain data, as `make_event` takes it."""
+    where = {"step": event.step, "team": event.team, "agent": event.agent}
+    return {"kind": event.type, "at": event.at, **where, "data": event_data(event)}
 
 
 def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
@@ -91,7 +165,9 @@ def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
 
 
 @asynccontextmanager
-async def unkept_services(experiment: Experiment[Any], condition: Condition, seed: int) -> AsyncIterator[Services]:
+async def unkept_services(
+    experiment: Experiment[Any], condition: Condition, seed: int, recorder: Recorder
+) -> AsyncIterator[Services]:
     """The services of a run that is not kept in a store."""
     async with AsyncExitStack() as stack:
         hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
@@ -110,10 +186,9 @@ async def unkept_services(experiment: Experiment[Any], condition: Condition, see
             run_id=new_run_id(),
             key=condition.key,
             seed=seed,
-            recorder=Recorder(None, None),
+            recorder=recorder,
             folder=lambda: folder,
             shared=shared,
-            approver=approve_all,
         )
 
 

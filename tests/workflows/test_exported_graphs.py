@@ -12,10 +12,15 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from labmates.errors import UsageError
+from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.experiment import EXPERIMENTS
+from tests.support.approving import LAB, REASON, improving
 from tests.support.plugins import ROOT
+from tests.support.puppet import puppet
 
 EXPORTED = json.loads((ROOT / "langgraph.json").read_text())["graphs"]
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -77,6 +82,29 @@ async def test_an_exported_graph_has_its_name_draws_its_inner_graph_and_runs(nam
     with blockbuster_ctx("labmates"):  # what LangGraph's server has: whatever blocks its event loop raises
         result = await graph.ainvoke({"condition": CONDITIONS[name], "seed": 1})
     assert HOLDS[name](result), result
+
+
+async def test_interrupts_of_an_exported_graph_survive_a_restart_of_its_server() -> None:
+    calls, asked = list[str](), list[str]()
+    answers = iter(["perhaps", f"no: {REASON}", "yes"])
+
+    def play(heard: Heard) -> Draft:
+        calls.append(repr(heard.messages))
+        return improving(heard)
+
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    with puppet(play) as model:
+        values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": {**LAB, "approve": ["plan"]}}
+        order: Any = {"condition": values, "seed": 1}
+        while questions := (state := await load("science").copy({"checkpointer": saver}).ainvoke(order, config)).get(
+            "__interrupt__"
+        ):
+            asked += [question.value["text"].split(".")[0] for question in questions]
+            order = Command(resume=next(answers))
+    assert state["status"] == "completed"
+    assert "final_paper" in state["artifacts"]
+    assert asked == ["A quick plan", "A quick plan", "A better plan"]
+    assert len(calls) == len(set(calls))  # none was made again
 
 
 @pytest.mark.parametrize("name", CONDITIONS)

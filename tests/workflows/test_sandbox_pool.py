@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langgraph.errors import GraphInterrupt
 
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxError
 from labmates.workflows.sandbox_pool import RunSandboxes, SandboxPool
@@ -48,10 +50,12 @@ class Counted:
 class CountedSandbox:
     def __init__(self, backend: Counted) -> None:
         self._backend = backend
+        self._ran = 0
 
     async def run(self, code: str, timeout: float = 30.0) -> CodeResult:
         await asyncio.sleep(0)
-        return CodeResult("ok", code)
+        self._ran += 1
+        return CodeResult("ok", str(self._ran))
 
     async def close(self) -> None:
         await asyncio.sleep(0)
@@ -118,6 +122,35 @@ async def test_a_warm_sandbox_that_did_not_start_keeps_no_place() -> None:
     with pytest.raises(SandboxError):
         await work(sandboxes, "data_lead", 1)
     await asyncio.wait_for(work(sandboxes, "data_engineer", 1), PATIENCE)
+    await sandboxes.close()
+    await backend.close()
+
+
+async def interrupt(sandboxes: RunSandboxes, agent: str, earlier: Sequence[str] = ()) -> str:
+    """Run code in a step that is interrupted; the number of pieces of code that its sandbox has run."""
+    with suppress(GraphInterrupt):
+        async with sandboxes.session(agent, "model", earlier, 1.0) as session:
+            ran = (await session.run("1")).text
+            raise GraphInterrupt
+    return ran
+
+
+async def test_an_interrupted_step_keeps_its_sandbox_unless_somebody_needs_the_place() -> None:
+    backend = Counted()
+    sandboxes = bench_of(SandboxPool(backend, 2))
+    assert [await interrupt(sandboxes, "ana"), await interrupt(sandboxes, "ana", ["1"])] == ["1", "2"]
+    await asyncio.gather(*(work(sandboxes, agent, 1, thinks=5) for agent in ("ben", "cho")))
+    assert await interrupt(sandboxes, "ana", ["1", "1"]) == "3"  # in a fresh one, where the earlier code ran again
+    await sandboxes.close()
+    await backend.close()
+
+
+async def test_an_interrupted_step_does_not_keep_the_place_that_others_wait_for() -> None:
+    backend = Counted()
+    sandboxes = bench_of(SandboxPool(backend, 1))
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(interrupt(sandboxes, "ana"), work(sandboxes, "ben", 1))
+        assert await interrupt(sandboxes, "ana", ["1"]) == "2"
     await sandboxes.close()
     await backend.close()
 

@@ -41,10 +41,8 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
         seat.id, model, earlier_code(ctx, phase["team"], seat.id), ctx.condition.code_timeout
     ) as code:
         worker = _Worker(ctx, lab, team, seat, purse, code)
-        try:
+        async with ctx.agents.step(seat.id):
             await worker.work()
-        finally:
-            await ctx.agents.leave(seat.id)
     return {"results": {seat.id: worker.result()}, "spent": {team.name: purse.spent}, "spent_by": purse.spent_by}
 
 

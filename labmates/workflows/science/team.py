@@ -175,7 +175,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     step, speaker = f"{team.name}/{phase['number']}/{team.lead.id}/plan", ctx.speaker(team, team.lead)
 
     async def accept(answer: tuple[str, dict[str, str]], number: int) -> None:
-        if refusal := await ctx.approvals.refusal("plan", f"{step}/{number}", speaker, team.name, answer[0]):
+        if refusal := ctx.approvals.refusal("plan", f"{step}/{number}", speaker, team.name, answer[0]):
             raise RefusedError("refused", remark=refusal)
 
     try:

@@ -53,7 +53,7 @@ class ToolUse:
         event = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
         if event is not None:
             return self._tell(step, call, event)
-        refusal = await self._refusal(step, call)
+        refusal = self._refusal(step, call)
         price = self.ctx.condition.prices.tool_call
         async with self.ctx.caller.steps.step():
             with self.purse.reserve(price, step) as hold:
@@ -65,7 +65,7 @@ class ToolUse:
                 await self.ctx.recorder.flush()
         return used.text
 
-    async def _refusal(self, step: str, call: ToolCall) -> str:
+    def _refusal(self, step: str, call: ToolCall) -> str:
         """Note for the agent if a person refuses the call; empty if the call may go ahead."""
         approvals = self.ctx.approvals
         if call.name not in ARGUMENTS or not (approvals.cover("write") or approvals.cover("request")):
@@ -79,10 +79,10 @@ class ToolUse:
             return ""  # Its answer says what is wrong.
         for request in trial.requests[len(self.workspace.requests) :]:
             text = "\n".join(filter(None, (request.request, request.justification)))
-            return await approvals.refusal("request", step, self.speaker, request.team, text)
+            return approvals.refusal("request", step, self.speaker, request.team, text)
         for item in trial.written[len(self.workspace.written) :]:
             if not item.partial:
-                return await approvals.refusal("write", step, self.speaker, item.name, item.content)
+                return approvals.refusal("write", step, self.speaker, item.name, item.content)
         return ""
 
     async def _carry_out(self, step: str, call: ToolCall) -> _Used:

@@ -98,10 +98,8 @@ class Author:
         EndpointError
             As `Caller.call` does.
         """
-        try:
+        async with self._ctx.agents.step(self._seat.id):
             await self._write(messages)
-        finally:
-            await self._ctx.agents.leave(self._seat.id)
 
     async def _write(self, messages: list[BaseMessage]) -> None:
         order, reads, repairs, pieces, most = messages, 0, 0, 0, self._ctx.condition.repair_turns
@@ -128,7 +126,7 @@ class Author:
                 if repairs > most:
                     return
                 continue
-            if refusal := await self._refusal(talk.number - 1):
+            if refusal := self._refusal(talk.number - 1):
                 self._keep()
                 repairs += 1
                 if repairs > most:
@@ -185,7 +183,7 @@ class Author:
             with suppress(ToolError):
                 self.workspace.append(name, text)
 
-    async def _refusal(self, number: int) -> str:
+    def _refusal(self, number: int) -> str:
         """A person's objection to a completed artifact, which is then withdrawn; empty if approved.
 
         What a length limit cut is kept without a question: it becomes whole by a later reply.
@@ -195,7 +193,7 @@ class Author:
             return ""
         step = f"{self._phase['team']}/{self._phase['number']}/{self._seat.id}/write/{number}"
         speaker = self._ctx.speaker(self.team, self._seat)
-        refusal = await self._ctx.approvals.refusal("write", step, speaker, new[-1].name, new[-1].content)
+        refusal = self._ctx.approvals.refusal("write", step, speaker, new[-1].name, new[-1].content)
         if refusal:
             del self.workspace.written[len(self.versions) :]
         return refusal

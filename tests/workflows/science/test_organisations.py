@@ -75,8 +75,9 @@ async def test_a_built_in_organisation_keeps_all_rules(name: str, seats: dict[st
         assert faults(await check_organisation(condition(organisation=name, model=model, **seats))) == {}
 
 
-async def test_an_organisation_whose_seats_run_code_keeps_all_rules() -> None:
-    assert faults(await check_organisation(condition(organisation="decentralised"))) == {}
+async def test_an_organisation_whose_seats_run_code_and_ask_a_person_keeps_all_rules() -> None:
+    asking = find_organisation("decentralised").model_copy(update={"approve": ("write",)})
+    assert faults(await check_organisation(condition(organisation=asking))) == {}
 
 
 async def test_a_model_that_states_nothing_breaks_a_rule() -> None:

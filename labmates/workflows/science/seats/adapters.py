@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
 from inspect import isawaitable
@@ -12,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.errors import GraphInterrupt
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import Seat
@@ -67,10 +69,18 @@ class SeatAgents:
         _, seat = self._seats.get(name, ("", None))
         return Person(self._live, seat.seconds if seat and seat.human else SECONDS, tools_of)
 
-    async def leave(self, seat: str) -> None:
-        """End the step of a seat, if its agent comes from outside."""
-        if seat in self._agents:
-            await self._agents[seat].leave()
+    @asynccontextmanager
+    async def step(self, seat: str) -> AsyncIterator[None]:
+        """A step of a seat, with which its agent from outside ends; one that is interrupted goes on with its agent."""
+        is_interrupted = False
+        try:
+            yield
+        except GraphInterrupt:
+            is_interrupted = True
+            raise
+        finally:
+            if seat in self._agents and not is_interrupted:
+                await self._agents[seat].leave()
 
     async def close(self) -> None:
         """End all agents."""
