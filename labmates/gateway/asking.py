@@ -1,4 +1,4 @@
-"""Models behind another protocol than that of a request: LangChain asks them, and their reply comes in one piece."""
+"""Models behind another protocol than that of a request: LangChain asks them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,30 @@ from labmates.budgets.prices import FREE
 from labmates.budgets.purse import Purse
 from labmates.gateway.calls import Call
 from labmates.models.errors import ContextOverflowError, ModelCallError
-from labmates.models.protocols.base import Prompt
+from labmates.models.protocols.answering import answer
+from labmates.models.protocols.base import Prompt, RefusedRequestError
 from labmates.models.reply import Reply
+
+
+class FailedCallError(RefusedRequestError):
+    """A call that was made, and recorded, and brought no reply."""
 
 
 async def ask(call: Call) -> Response:
     """Ask the model, and write its reply in the protocol of the request."""
     prompt = call.protocol.prompt(call.body)
+
+    async def asking() -> Reply:
+        try:
+            return await _paid_by_pool(call, prompt)
+        except ModelCallError as error:
+            status = 400 if isinstance(error, ContextOverflowError) else error.status or 502
+            raise FailedCallError(call.gateway.redact(str(error)), status) from error
+
     try:
-        reply = await _paid_by_pool(call, prompt)
-    except ModelCallError as error:
-        status = 400 if isinstance(error, ContextOverflowError) else error.status or 502
-        return call.error(status, call.gateway.redact(str(error)))
-    content, media_type = call.protocol.answer(prompt.ended(reply), call.body, call.body["model"])
-    return Response(content, media_type=media_type)
+        return await answer(call.protocol, call.body, prompt, call.body["model"], asking)
+    except FailedCallError as error:
+        return call.error(error.status, str(error))
 
 
 async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
@@ -43,6 +53,7 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
             temperature=prompt.temperature,
             insist=False,
             response_format=prompt.response_format,
+            tool_choice=prompt.tool_choice,
             meter=_watching(lost),
         )
     except BaseException as error:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
 from typing import Any
 
 import anyio
 import httpx2
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Send
+from starlette.responses import Response
 
 from labmates.budgets.usage import read_usage
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import LEFT, Call, Payment
+from labmates.models.protocols.answering import PassedStream
 from labmates.models.protocols.base import Json, parsed
 from labmates.models.protocols.responses import RESPONSES
 
@@ -49,7 +48,7 @@ async def pass_on(call: Call, request: Request) -> Response:
         call.gateway.without_responses.add(upstream.name)
         return await ask(call)
     if reply.status_code == 200 and "text/event-stream" in reply.headers.get("content-type", ""):
-        return _Stream(_stream(call, payment, reply), headers=_passed(reply))
+        return PassedStream(_stream(call, payment, reply), headers=_passed(reply))
     return await _whole(call, payment, reply)
 
 
@@ -116,15 +115,6 @@ def _settle(call: Call, payment: Payment, reported: Json | None, reply: object, 
     )
     estimated = "estimated: the provider reported no usage" if usage.estimated else ""
     payment.settle(usage, reply, "; ".join(doubts) or estimated)
-
-
-class _Stream(StreamingResponse):
-    """A stream that is closed at once when the program leaves."""
-
-    async def stream_response(self, send: Send) -> None:
-        """Send the stream."""
-        async with aclosing(self.body_iterator):  # type: ignore[type-var]
-            await super().stream_response(send)
 
 
 async def _closed(reply: httpx2.Response) -> None:

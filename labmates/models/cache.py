@@ -47,6 +47,8 @@ def call_key(model: str, address: str, request: Request) -> str:
     }
     if request.response_format is not None:
         data["response_format"] = request.response_format
+    if request.tool_choice:
+        data["tool_choice"] = request.tool_choice
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -22,14 +22,17 @@ from labmates.models.provider_quirks import UNASKED, UNSUPPORTED, Dialect, menti
 from labmates.models.redact import Redactor
 from labmates.seeds import derive
 
+ANY_TOOL: Final = "required"
+"""The choice of a tool that leaves open which one."""
+
 
 @dataclass(frozen=True)
 class Request:
     """The contents of a call; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
 
     `insisted` are parameters that must be sent: where the server refuses one, the call fails. `meter` pays for the
-    attempts. `response_format` is as OpenAI's protocol has it. `origin` tells the call apart from others of the same
-    content.
+    attempts. `response_format` is as OpenAI's protocol has it. `tool_choice` is a tool's name, `ANY_TOOL`, or empty
+    where the model may answer without. `origin` tells the call apart from others of the same content.
     """
 
     messages: Sequence[BaseMessage]
@@ -41,6 +44,7 @@ class Request:
     insisted: frozenset[str] = frozenset()
     meter: CallMeter = field(default_factory=free_meter)
     response_format: Mapping[str, Any] | None = None
+    tool_choice: str = ""
     origin: str = ""
 
 

@@ -24,6 +24,7 @@ from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_f
 from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
+from labmates.models.errors import EndpointError
 from labmates.models.given import GIVEN, given_chat
 from labmates.models.limits import Slots
 from labmates.models.names import ModelName, parse_model
@@ -38,6 +39,7 @@ from labmates.models.providers import (
     per_instance,
     provider_chat,
     request_body,
+    takes_tool_choice,
     use_client,
 )
 from labmates.models.redact import Redactor
@@ -69,6 +71,8 @@ class CallParameters(TypedDict, total=False):
     response_format
         What the server holds the reply to, as OpenAI's protocol has it; see `labmates.models.structured`. Scripted
         models take it for granted.
+    tool_choice
+        The tool that the reply has to call, or `ANY_TOOL`; empty (the default) leaves it to the model.
     config
         LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
         run; the number of the attempt is added to its metadata.
@@ -83,6 +87,7 @@ class CallParameters(TypedDict, total=False):
     temperature: float | None
     insist: bool
     response_format: Mapping[str, Any] | None
+    tool_choice: str
     config: RunnableConfig
     meter: CallMeter
 
@@ -182,10 +187,13 @@ class ModelHub:
             config=config,
             meter=parameters.get("meter") or free_meter(),
             response_format=parameters.get("response_format"),
+            tool_choice=parameters.get("tool_choice", ""),
             origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
         if model not in self._scripted and model not in self._connections:
             self._connect(model)
+        if request.tool_choice and not takes_tool_choice(parse_model(model)):
+            raise EndpointError(f"{model} can't be made to call a tool", model=model, status=400)
         if model in self._scripted:
             return await self._reply(model, request)
         return await self._cached_reply(
@@ -311,7 +319,8 @@ class ModelHub:
         # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
         build(1024, None)
         marks = cache_marks(name.provider, name.name)
-        return per_instance(build, marks, is_watched=name.provider == "anthropic"), Dialect(limit)
+        watched, streams = name.provider == "anthropic", not self.options.batch
+        return per_instance(build, marks, is_watched=watched, may_stream=streams), Dialect(limit)
 
     def _http_client(self) -> CallClient:
         from labmates.models.clients import batch_queue, new_client

@@ -10,13 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage, message_chunk_to_message
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
+from labmates.budgets.tokens import text_of
 from labmates.budgets.usage import limited
 from labmates.errors import UsageError
 from labmates.models.attempt import on_the_wire
-from labmates.models.connection import Request, Send
+from labmates.models.connection import ANY_TOOL, Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import one_line
 from labmates.models.given import GIVEN
@@ -25,6 +27,7 @@ from labmates.models.options import ModelOptions
 from labmates.models.prefix import CACHE_FIELD, Marker
 from labmates.models.redact import Redactor
 from labmates.models.settings import NO_SETTINGS
+from labmates.models.watching import LISTENER, Listener, Piece
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,6 +39,8 @@ BATCH_PROVIDERS = ("openai", "anthropic")
 """Providers whose batch API `labmates.models.batches` knows."""
 BEDROCK = ("bedrock", "bedrock_converse")
 
+_FREE_OF_CHOICE = ("ollama",)
+"""Providers whose class in LangChain drops the choice of a tool without a word."""
 LIMIT_FIELDS = {"ollama": "num_predict"}
 """What a provider's class calls the limit on a reply, where it isn't ``max_tokens``."""
 
@@ -49,6 +54,9 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
         if request.tools:
             arguments = {**arguments, "tools": list(request.tools)}
+        if choice := request.tool_choice:
+            named = {"type": "function", "function": {"name": choice}}
+            arguments = {**arguments, "tool_choice": choice if choice == ANY_TOOL else named}
         if request.response_format is not None:
             held = {"response_format": dict(request.response_format)}
             # LangChain's own classes would parse the reply by it, and raise where it doesn't fit.
@@ -61,7 +69,11 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
 
 
 def per_instance(
-    build: Callable[[int, float | None], BaseChatModel], marks: Marker | None = None, *, is_watched: bool = False
+    build: Callable[[int, float | None], BaseChatModel],
+    marks: Marker | None = None,
+    *,
+    is_watched: bool = False,
+    may_stream: bool = False,
 ) -> Send:
     """The sender where limit and temperature belong to the chat model's instance.
 
@@ -74,6 +86,8 @@ def per_instance(
         Marks prompts for the provider's cache, unless its server refused that.
     is_watched
         Whether its HTTP client is ours, which tells when a request is on the wire.
+    may_stream
+        Stream a reply that somebody listens to; see `labmates.models.watching`.
     """
     built = lru_cache(maxsize=16)(build)
 
@@ -81,13 +95,43 @@ def per_instance(
         if not is_watched:
             on_the_wire()
         chat = built(request.max_output_tokens, arguments.get("temperature"))
-        asked = chat.bind_tools(list(request.tools)) if request.tools else chat
+        listener = LISTENER.get() if may_stream else None
+        if listener is not None:
+            chat = chat.model_copy(update={"disable_streaming": False})
+        # LangChain's word for any tool is another one than OpenAI's.
+        choice = {"tool_choice": request.tool_choice.replace(ANY_TOOL, "any")} if request.tool_choice else {}
+        asked = chat.bind_tools(list(request.tools), **choice) if request.tools else chat
         messages = list(request.messages)
         if marks is not None and arguments.get(CACHE_FIELD, True):
             messages = marks(messages)
+        if listener is not None:
+            return await _watched(asked, messages, request.config, listener)
         return await asked.ainvoke(messages, request.config)
 
     return send
+
+
+async def _watched(
+    asked: Runnable[Any, Any], messages: list[BaseMessage], config: RunnableConfig, listener: Listener
+) -> BaseMessage:
+    """The message of a model whose reply comes in parts."""
+    listener(None)
+    whole: AIMessageChunk | None = None
+    calls: dict[Any, int] = {}
+    async for chunk in asked.astream(messages, config):
+        whole = chunk if whole is None else whole + chunk
+        if text := text_of(chunk.content):
+            listener(Piece(text))
+        for call in chunk.tool_call_chunks:
+            number = calls.setdefault(call.get("index"), len(calls))
+            listener(Piece(call["args"] or "", "call", number, call["id"] or "", call["name"] or ""))
+    assert whole is not None
+    return message_chunk_to_message(whole)
+
+
+def takes_tool_choice(model: ModelName) -> bool:
+    """Whether a model can be made to call a tool."""
+    return not model.scripted and model.provider not in _FREE_OF_CHOICE
 
 
 def request_body(model: ModelName) -> dict[str, Any]:

@@ -12,14 +12,15 @@ from typing import Any
 
 from labmates.budgets.usage import read_count
 from labmates.models.failures import BrokenReplyError
+from labmates.models.watching import Piece
 
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers put reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
 
 
-def _nobody(text: str) -> None:
-    """Ignore text that nobody watches."""
+def _nobody(piece: Piece) -> None:
+    """Ignore what nobody watches."""
 
 
 def read_completion(body: bytes) -> Json:
@@ -49,10 +50,10 @@ class StreamedReply:
     Parameters
     ----------
     listener
-        Gets the texts as they come: reasoning, content and arguments of tools.
+        Gets the parts as they come.
     """
 
-    def __init__(self, listener: Callable[[str], None] = _nobody) -> None:
+    def __init__(self, listener: Callable[[Piece], None] = _nobody) -> None:
         self._listener = listener
         self._head: Json = {}
         self._content: list[str] = []
@@ -114,8 +115,10 @@ class StreamedReply:
         reasoning = [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]
         self._content += content
         self._reasoning += reasoning
-        for text in (*reasoning, *content):
-            self._listener(text)
+        for text in reasoning:
+            self._listener(Piece(text, "reasoning"))
+        for text in content:
+            self._listener(Piece(text))
         for call in _dicts(delta.get("tool_calls")):
             self._take_call(call)
 
@@ -132,13 +135,13 @@ class StreamedReply:
         elif known is not None and known["function"]["name"] == name:
             name = ""  # repeated with every piece
         if known is None:
-            known = {"id": "", "function": {"name": "", "arguments": ""}}
+            known = {"id": "", "function": {"name": "", "arguments": ""}, "number": sum(map(len, self._calls.values()))}
             here.append(known)
         known["id"] = known["id"] or id_
         arguments = _arguments(function.get("arguments"))
         known["function"]["name"] += name
         known["function"]["arguments"] += arguments
-        self._listener(f"\n{name}: {arguments}" if name else arguments)
+        self._listener(Piece(arguments, "call", known["number"], id_, name))
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -78,6 +78,8 @@ class CallOptions(TypedDict, total=False):
         Tools that the model may call, as OpenAI's JSON has them.
     response_format
         What the server holds the reply to.
+    tool_choice
+        The tool that the reply has to call; see `labmates.models.hub.CallParameters`.
     state_limit
         State the output limit whatever it is.
     limit
@@ -86,6 +88,7 @@ class CallOptions(TypedDict, total=False):
 
     tools: Sequence[dict[str, Any]]
     response_format: Mapping[str, Any] | None
+    tool_choice: str
     state_limit: bool
     limit: int
 
@@ -112,6 +115,7 @@ class Call:
     seed: int
     tools: Sequence[dict[str, Any]] = ()
     response_format: Mapping[str, Any] | None = None
+    tool_choice: str = ""
     state_limit: bool = False
     inputs: int = 0
     reserved: int = 0
@@ -384,6 +388,7 @@ class Caller:
                 insist=self._insist,
                 meter=meter,
                 response_format=call.response_format,
+                tool_choice=call.tool_choice,
                 config={
                     "run_name": call.name,
                     "tags": [tag for tag in (speaker.team, speaker.agent) if tag],

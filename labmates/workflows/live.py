@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from labmates.errors import UsageError
-from labmates.models.watching import LISTENER
+from labmates.models.watching import Piece, listening
 from labmates.workflows.approval import Answer, Question
 
 _log = logging.getLogger(__name__)
@@ -102,11 +102,10 @@ class Live:
             yield
             return
         reply = self._replies[step] = _Reply(self, step, agent)
-        token = LISTENER.set(reply.add)
         try:
-            yield
+            with listening(reply.add):
+                yield
         finally:
-            LISTENER.reset(token)
             reply.flush()
             del self._replies[step]
             self.tell({"type": "end", "step": step})
@@ -247,11 +246,11 @@ class _Reply:
         self._new: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, text: str | None) -> None:
-        if text is None:
+    def add(self, piece: Piece | None) -> None:
+        if piece is None:
             self._told, self._new = [], []
             self._live.tell(self.whole())
-        elif text:
+        elif text := str(piece):
             self._new.append(text)
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(_PAUSE, self.flush)

@@ -22,6 +22,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.store import Store
 from tests.gateway.conftest import KEY, openai_upstream, served
+from tests.models.test_answering import data_of, passed
 from tests.support.openai_server import Answer, OpenAIServer, fault
 
 USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
@@ -30,13 +31,12 @@ CONDITION = GatewayCondition(budget=1_000_000, seats={"alice": None}, upstreams=
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 @pytest.mark.parametrize("calls", [(), (ToolCall("c1", "look", {"where": "x"}), ToolCall("c2", "look", {}))])
-def test_what_a_model_said_is_read_from_replies_and_streams(protocol: Any, calls: tuple[ToolCall, ...]) -> None:
+async def test_what_a_model_said_is_read_from_replies_and_streams(protocol: Any, calls: tuple[ToolCall, ...]) -> None:
     reply = Reply("Let me\u2028see.", calls, (), AIMessage(""), "stop", Usage(1, 1))
-    body = protocol.reply(reply, "m")
-    events = b"".join(protocol.events(body, {"stream": True})).decode().split("\n")
-    data = [line[6:] for line in events if line.startswith("data: ")]
-    parts = [json.loads(line) for line in data if line != "[DONE]"]
-    for said in (protocol.said([body]), protocol.said(parts)):
+    for said in (
+        protocol.said([protocol.reply(reply, "m")]),
+        protocol.said(data_of(await passed(protocol, [], reply))),
+    ):
         assert said["content"] == "Let me\u2028see."
         named = [call["function"] for call in said.get("tool_calls", ())]
         assert [(each["name"], json.loads(each["arguments"])) for each in named] == [

@@ -26,6 +26,8 @@ from tests.support.openai_server import Answer, Call, OpenAIServer, fault
 SCHEMA: Any = {"type": "object", "properties": {"where": {"type": "string"}}, "required": ["where"]}
 LOOK = {"name": "look", "description": "Look somewhere."}
 USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
+TOOL: Any = {"type": "function", "function": {**LOOK, "parameters": SCHEMA}}
+FORCED: Any = {"type": "function"}
 LOOKS = Answer(text="Let me look.", calls=(Call("look", {"where": "here"}, "call_1"),), usage=USAGE)
 ENDS = Answer(text="It is here.", usage=USAGE)
 
@@ -198,7 +200,11 @@ def test_a_translated_call_that_is_lost_is_charged_in_full(answer: Answer) -> No
     ("protocol", "body", "message"),
     [
         (CHAT, {"messages": [{"role": "user", "content": "x"}], "n": 2}, "gives one reply"),
-        (CHAT, {"messages": [{"role": "user", "content": "x"}], "tool_choice": "required"}, "can't force a tool"),
+        (CHAT, {"messages": [], "tool_choice": "required"}, "'tool_choice' wants 'required', and the tools are: none"),
+        (CHAT, {"messages": [], "tools": [TOOL], "tool_choice": FORCED | {"name": "y"}}, "wants 'y', and the tools"),
+        (RESPONSES, {"input": "x", "tool_choice": {"type": "allowed_tools"}}, "of type 'allowed_tools' is not supp"),
+        (CHAT, {"messages": [], "logprobs": True}, "not supported by this model.*: logprobs"),
+        (MESSAGES, {"messages": [], "top_k": 5}, "not supported by this model.*: top_k"),
         (CHAT, {"messages": [{"role": "king", "content": "x"}]}, "the request is malformed: Unexpected message type"),
         (CHAT, {"messages": "x"}, "'messages' must be a list"),
         (RESPONSES, {"model": "m"}, "the request is malformed: no 'input'"),
@@ -215,6 +221,73 @@ def test_requests_that_another_protocol_can_not_express_are_refused(
 ) -> None:
     with pytest.raises(RefusedRequestError, match=message):
         protocol.prompt(body)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "choice", "meant"),
+    [
+        (CHAT, "required", "required"),
+        (CHAT, {"type": "function", "function": {"name": "look"}}, "look"),
+        (CHAT, "auto", ""),
+        (RESPONSES, {"type": "function", "name": "look"}, "look"),
+        (MESSAGES, {"type": "any"}, "required"),
+        (MESSAGES, {"type": "tool", "name": "look", "disable_parallel_tool_use": True}, "look"),
+    ],
+)
+def test_every_protocol_forces_a_tool(protocol: Protocol, choice: Any, meant: str) -> None:
+    tools = {CHAT: TOOL, RESPONSES: {"type": "function", **LOOK, "parameters": SCHEMA}}
+    tool = tools.get(protocol, {**LOOK, "input_schema": SCHEMA})
+    prompt = protocol.prompt({"messages": [], "input": "x", "tools": [tool], "tool_choice": choice, "top_p": 1})
+    assert prompt.tool_choice == meant
+    assert prompt.one_call == ("disable_parallel_tool_use" in choice)
+
+
+@pytest.mark.parametrize(("provider", "name"), [("anthropic", "look"), ("openai", "look"), ("openai", "required")])
+def test_a_forced_tool_reaches_the_model_as_its_protocol_has_it(
+    provider: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_KEY", KEY)
+    with (AnthropicServer if provider == "anthropic" else OpenAIServer)(LOOKS) as server:
+        named = f"{provider}:m?base_url={server.base_url}&api_key_env=SERVER_KEY"
+        with served(*read_upstreams([named], PriceList(default=PRICE), os.environ)) as gateway:
+            if provider == "anthropic":
+                choice: Any = {"type": "function", "function": {"name": name}}
+                asked: Any = {"messages": [{"role": "user", "content": "x"}], "tools": [TOOL]}
+                path = "/v1/chat/completions"
+            else:
+                choice = {"type": "any"} if name == "required" else {"type": "tool", "name": name}
+                asked = {"messages": [{"role": "user", "content": "x"}], "tools": [{**LOOK, "input_schema": SCHEMA}]}
+                path = "/v1/messages"
+            status, _ = gateway.ask(path, {**asked, "model": "m", "max_tokens": 300, "tool_choice": choice})
+    sent = server.requests[0].body["tool_choice"]
+    forced = {"type": "function", "function": {"name": name}}
+    assert status == 200
+    assert sent == (
+        {"type": "tool", "name": name} if provider == "anthropic" else name if name == "required" else forced
+    )
+
+
+def test_a_model_that_can_not_be_forced_says_so() -> None:
+    with served(*read_upstreams(["scripted:diligent"], PriceList(default=PRICE), os.environ)) as gateway:
+        asked = {"model": "diligent", "max_tokens": 300, "messages": [{"role": "user", "content": "x"}]}
+        asked |= {"tools": [TOOL], "tool_choice": "required"}
+        status, body = gateway.ask("/v1/chat/completions", asked)
+        [exchange] = gateway.settled()
+    assert (status, exchange.cost) == (400, 0)
+    assert "can't be made to call a tool" in body["error"]["message"]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_translated_stream_comes_in_parts(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with translating(provider, monkeypatch) as (gateway, _):
+        program = (ChatProgram if provider == "anthropic" else MessagesProgram)(gateway, "m", True)
+        asked: Any = {"model": "m", "max_tokens": 300, "messages": [{"role": "user", "content": "x"}], "stream": True}
+        path = "/v1/chat/completions" if provider == "anthropic" else "/v1/messages"
+        status, content = gateway.ask_raw(path, asked | {"tools": program.tools})
+        [exchange] = gateway.settled()
+    assert (status, exchange.cost) == (200, 130)
+    assert content.count(b'"content": "' if provider == "anthropic" else b'"text_delta"') > 2
+    assert content.count(b'"arguments": "' if provider == "anthropic" else b'"input_json_delta"') > 2
 
 
 def test_results_of_tools_come_before_the_words_beside_them() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 
-from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _send, _usage, fault
+from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _pieces, _send, _usage, fault
 
 
 class AnthropicServer(OpenAIServer):
@@ -27,7 +28,11 @@ class AnthropicServer(OpenAIServer):
         answer = await self._answer(asked, number)
         if answer.body is not None or answer.status != 200:
             return await _send(writer, answer)
-        return await _send(writer, Answer(body=as_anthropic(answer, asked), headers=answer.headers))
+        whole = as_anthropic(answer, asked)
+        if recorded.body.get("stream"):
+            headers = {"content-type": "text/event-stream", **answer.headers}
+            return await _send(writer, Answer(body=b"".join(_events(whole)), headers=headers))
+        return await _send(writer, Answer(body=whole, headers=answer.headers))
 
 
 def as_openai(body: Json) -> Json:
@@ -86,6 +91,31 @@ def as_anthropic(answer: Answer, asked: Json) -> Json:
         "stop_sequence": None,
         "usage": counts,
     }
+
+
+def _events(whole: Json) -> Iterator[bytes]:
+    """Yield the events of a message that is streamed: text and arguments come in pieces."""
+
+    def event(kind: str, **data: object) -> bytes:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
+
+    begun = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
+    yield event("message_start", message=begun)
+    for index, block in enumerate(whole["content"]):
+        is_text = block["type"] == "text"
+        empty = {**block, **({"text": ""} if is_text else {"input": {}})}
+        yield event("content_block_start", index=index, content_block=empty)
+        for piece in _pieces(block["text"] if is_text else json.dumps(block["input"])):
+            delta = {"type": "text_delta", "text": piece} if is_text else _json_delta(piece)
+            yield event("content_block_delta", index=index, delta=delta)
+        yield event("content_block_stop", index=index)
+    ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+    yield event("message_delta", delta=ended, usage=whole["usage"])  # cumulative, the prompt included
+    yield event("message_stop")
+
+
+def _json_delta(piece: str) -> Json:
+    return {"type": "input_json_delta", "partial_json": piece}
 
 
 def _text(content: str | list[Json]) -> str:

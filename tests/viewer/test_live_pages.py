@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from labmates.models.watching import LISTENER
+from labmates.models.watching import LISTENER, Piece
 from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
@@ -64,7 +64,7 @@ class RunningRun:
                 listener = LISTENER.get()
                 assert listener is not None
                 listener(None)
-                listener(text)
+                listener(Piece(text))
                 await asyncio.to_thread(until.wait)
 
         return asyncio.run_coroutine_threadsafe(replying(), self.loop)

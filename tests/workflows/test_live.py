@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from labmates.models.watching import LISTENER
+from labmates.models.watching import LISTENER, Piece
 from labmates.workflows.approval import Answer, Question
 from labmates.workflows.live import ask_run, follow_run, live_run, socket_of
 
@@ -56,11 +56,11 @@ async def test_a_reply_is_listened_to_only_while_somebody_follows() -> None:
             listener = LISTENER.get()
             assert listener is not None
             listener(None)
-            listener("Hel")
-            listener("lo")
+            listener(Piece("Hel"))
+            listener(Piece("lo"))
             listener(None)
-            listener("Good")
-            listener("bye")
+            listener(Piece("Good"))
+            listener(Piece("bye"))
         messages = [await anext(following) for _ in range(4)]
         texts = [(message.get("text"), message.get("begins")) for message in messages]
         assert texts == [("", True), ("", True), ("Goodbye", False), (None, None)]
@@ -76,7 +76,7 @@ async def test_a_client_that_comes_late_gets_the_text_so_far() -> None:
         with live.reply("a/0", "ana"):
             listener = LISTENER.get()
             assert listener is not None
-            listener("so far")
+            listener(Piece("so far"))
             assert (await anext(first))["text"] == "so far"
             await anext(second)
             assert await anext(second) == {

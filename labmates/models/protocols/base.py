@@ -16,6 +16,7 @@ from langchain_core.messages import BaseMessage, convert_to_messages
 
 from labmates.budgets.usage import Usage
 from labmates.errors import LabmatesError
+from labmates.models.connection import ANY_TOOL
 from labmates.models.reply import Reply
 
 Json = dict[str, Any]
@@ -29,6 +30,20 @@ _UNBOUNDED = (
     *("previous_response_id", "conversation", "background", "prompt", "container", "mcp_servers"),  # kept or run there
     *("audio", "prediction"),  # billed apart from the tokens of the reply
 )
+
+_UNTRANSLATED: Mapping[str, Sequence[Any]] = {
+    "top_p": (None, 1),
+    "top_k": (None,),
+    "frequency_penalty": (None, 0),
+    "presence_penalty": (None, 0),
+    "logit_bias": (None, {}),
+    "logprobs": (None, False),
+    "top_logprobs": (None, 0),
+    "functions": (None, []),
+    "function_call": (None, "auto", "none"),
+    "modalities": (None, ["text"]),
+}
+"""Settings that change a reply and have no translation, with the values that change nothing."""
 
 
 class RefusedRequestError(LabmatesError):
@@ -53,21 +68,68 @@ class Prompt:
     ----------
     tools
         As chat completions have them.
+    tool_choice
+        The tool that the reply has to call, or `ANY_TOOL`; empty where it may do without.
     stop
         Texts that end the reply.
+    one_call
+        At most one tool may be called at once.
     """
 
     messages: list[BaseMessage]
     tools: list[Json]
+    tool_choice: str
     temperature: float | None
     seed: int
     response_format: Json | None
     stop: tuple[str, ...]
+    one_call: bool
 
     def ended(self, reply: Reply) -> Reply:
-        """The reply up to the first text that ends it."""
-        ends = [place for text in self.stop if text and (place := reply.text.find(text)) >= 0]
-        return replace(reply, text=reply.text[: min(ends)], tool_calls=(), finish="stop") if ends else reply
+        """The reply up to the first text that ends it, with as many calls as the request allows."""
+        ends = [place for text in self.stop if (place := reply.text.find(text)) >= 0]
+        if ends:
+            return replace(reply, text=reply.text[: min(ends)], tool_calls=(), finish="stop")
+        return replace(reply, tool_calls=reply.tool_calls[:1]) if self.one_call else reply
+
+
+class Writer(ABC):
+    """Writes a reply as a stream of events; each method gives the bytes to send.
+
+    Parameters
+    ----------
+    model
+        Its name in the reply.
+    hides_usage
+        Leave out the usage at the end, where the protocol lets programs choose.
+    """
+
+    def __init__(self, model: str, *, hides_usage: bool) -> None:
+        self.model, self.hides_usage = model, hides_usage
+
+    @abstractmethod
+    def begin(self) -> bytes:
+        """The beginning."""
+
+    @abstractmethod
+    def text(self, piece: str) -> bytes:
+        """The next part of the text."""
+
+    @abstractmethod
+    def call(self, call_id: str, name: str) -> bytes:
+        """The beginning of a call of a tool."""
+
+    @abstractmethod
+    def arguments(self, piece: str) -> bytes:
+        """The next part of its arguments, which are JSON."""
+
+    @abstractmethod
+    def end(self, reply: Json) -> bytes:
+        """The end, by the body of the whole reply."""
+
+    def failed(self, error: Json) -> bytes:
+        """The end of a reply that breaks off."""
+        return event(error)
 
 
 @dataclass(frozen=True)
@@ -160,19 +222,22 @@ class Protocol(ABC):
         """
         if self.choices(body) > 1:
             raise RefusedRequestError("this model, which another protocol serves, gives one reply: leave out 'n'")
+        if unsupported := [name for name, value in body.items() if value not in _UNTRANSLATED.get(name, (value,))]:
+            raise RefusedRequestError(f"not supported by this model, which another protocol serves: {unsupported[0]}")
         choice = body.get("tool_choice")
-        kind = choice.get("type") if isinstance(choice, Mapping) else choice
-        if kind not in (None, "auto", "none"):
-            raise RefusedRequestError("'tool_choice' can't force a tool on this model, which another protocol serves")
+        choice = choice if isinstance(choice, Mapping) else {"type": choice or "auto"}
         stop = body.get(self.stop) or []
         try:
+            tools = [] if choice["type"] == "none" else list(self._functions(body))
             return Prompt(
                 messages=convert_to_messages(list(self.messages(body))),
-                tools=[] if kind == "none" else list(self._functions(body)),
+                tools=tools,
+                tool_choice=_forced(choice, [tool["function"]["name"] for tool in tools]),
                 temperature=body.get("temperature"),
                 seed=int(body.get("seed") or 0),
                 response_format=self.response_format(body),
-                stop=(stop,) if isinstance(stop, str) else tuple(map(str, stop)),
+                stop=tuple(filter(None, [stop] if isinstance(stop, str) else map(str, stop))),
+                one_call=body.get("parallel_tool_calls") is False or bool(choice.get("disable_parallel_tool_use")),
             )
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
@@ -186,13 +251,6 @@ class Protocol(ABC):
                 raise ValueError(f"this model, which another protocol serves, has no tools of type '{kind}'")
             if kind != "namespace":
                 yield self.tool(tool)
-
-    def answer(self, reply: Reply, body: Json, model: str) -> tuple[bytes, str]:
-        """The answer to a request, and its media type; a stream holds the reply in one piece."""
-        whole = self.reply(reply, model)
-        if body.get("stream"):
-            return b"".join(self.events(whole, body)), "text/event-stream"
-        return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"), "application/json"
 
     @abstractmethod
     def messages(self, body: Json) -> Iterator[Json]:
@@ -211,8 +269,8 @@ class Protocol(ABC):
         """The body of a reply that came from a model behind another protocol."""
 
     @abstractmethod
-    def events(self, reply: Json, body: Json) -> Iterator[bytes]:
-        """The stream of a whole reply."""
+    def writer(self, model: str, body: Json) -> Writer:
+        """The writer of a streamed reply to a request."""
 
     @abstractmethod
     def said(self, parts: Sequence[Json]) -> Json:
@@ -226,6 +284,21 @@ class Protocol(ABC):
         """The body of an error."""
         kind = {402: "insufficient_quota", 429: "rate_limit_exceeded"}.get(status, "invalid_request_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+
+
+def _forced(choice: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The tool that a reply has to call, or `ANY_TOOL`; empty where it may do without."""
+    kind = choice["type"]
+    if kind in ("auto", "none"):
+        return ""
+    if kind not in ("any", ANY_TOOL, "tool", "function"):
+        raise ValueError(
+            f"'tool_choice' of type '{kind}' is not supported by this model, which another protocol serves"
+        )
+    name: str = ANY_TOOL if kind in ("any", ANY_TOOL) else choice.get("name") or choice["function"]["name"]
+    if not names or name not in (*names, ANY_TOOL):
+        raise ValueError(f"'tool_choice' wants '{name}', and the tools are: {', '.join(names) or 'none'}")
+    return name
 
 
 def referred_images(body: Json) -> int:

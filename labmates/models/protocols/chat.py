@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from uuid import uuid4
 
-from labmates.models.protocols.base import Json, Protocol, event, function_call, list_of, openai_usage, report
+from labmates.models.protocols.base import Json, Protocol, Writer, event, function_call, list_of, openai_usage, report
 from labmates.models.reply import Reply
 
 
@@ -47,27 +47,46 @@ class Chat(Protocol):
             message["tool_calls"] = calls
         finish = "stop" if reply.finish == "unknown" else reply.finish
         return {
-            "id": f"chatcmpl-{uuid4().hex}",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": model,
+            **_head("chat.completion", model),
             "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
             "usage": report(reply.usage, "prompt_tokens", "completion_tokens"),
         }
 
-    def events(self, reply: Json, body: Json) -> Iterator[bytes]:
-        """A chunk with the whole message, one with its end, and one with the usage if that is asked for."""
-        head = {**reply, "object": "chat.completion.chunk"}
-        usage = head.pop("usage")
-        [choice] = head.pop("choices")
-        delta = dict(choice["message"])
-        if calls := delta.get("tool_calls"):
-            delta["tool_calls"] = [{"index": index, **call} for index, call in enumerate(calls)]
-        yield event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
-        yield event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
-        if not self.hides_usage(body):
-            yield event({**head, "choices": [], "usage": usage})
-        yield b"data: [DONE]\n\n"
+    def writer(self, model: str, body: Json) -> Writer:
+        """Chunks with a part each, one with the end, and one with the usage if that is asked for."""
+        return _Chunks(model, hides_usage=self.hides_usage(body))
+
+
+class _Chunks(Writer):
+    def __init__(self, model: str, *, hides_usage: bool) -> None:
+        super().__init__(model, hides_usage=hides_usage)
+        self._head = _head("chat.completion.chunk", model)
+        self._calls = 0
+
+    def begin(self) -> bytes:
+        return self._chunk({"role": "assistant"})
+
+    def text(self, piece: str) -> bytes:
+        return self._chunk({"content": piece})
+
+    def call(self, call_id: str, name: str) -> bytes:
+        self._calls += 1
+        return self._chunk({"tool_calls": [{"index": self._calls - 1, **function_call(call_id, name, "")}]})
+
+    def arguments(self, piece: str) -> bytes:
+        return self._chunk({"tool_calls": [{"index": self._calls - 1, "function": {"arguments": piece}}]})
+
+    def end(self, reply: Json) -> bytes:
+        ended = self._chunk({}, reply["choices"][0]["finish_reason"])
+        usage = b"" if self.hides_usage else event({**self._head, "choices": [], "usage": reply["usage"]})
+        return ended + usage + b"data: [DONE]\n\n"
+
+    def _chunk(self, delta: Json, finish: str | None = None) -> bytes:
+        return event({**self._head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+def _head(kind: str, model: str) -> Json:
+    return {"id": f"chatcmpl-{uuid4().hex}", "object": kind, "created": int(time.time()), "model": model}
 
 
 def _take(message: Json, delta: Json) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from labmates.models.protocols.base import Json, Protocol, event, function_call, list_of
+from labmates.models.protocols.base import Json, Protocol, Writer, event, function_call, list_of
 from labmates.models.reply import Reply
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -80,40 +80,69 @@ class Messages(Protocol):
         content += [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.tool_calls
         ]
-        usage = reply.usage
-        return {
-            "id": f"msg_{uuid4().hex}",
-            "type": "message",
-            "role": "assistant",
-            "model": model,
-            "content": content,
-            "stop_reason": _STOPS.get(reply.finish, "end_turn"),
-            "stop_sequence": None,
-            "usage": {
-                "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
-                "output_tokens": usage.output_tokens,
-                "cache_read_input_tokens": usage.cached_tokens,
-                "cache_creation_input_tokens": usage.cache_write_tokens,
-            },
+        tokens = reply.usage
+        usage = {
+            "input_tokens": tokens.input_tokens - tokens.cached_tokens - tokens.cache_write_tokens,
+            "output_tokens": tokens.output_tokens,
+            "cache_read_input_tokens": tokens.cached_tokens,
+            "cache_creation_input_tokens": tokens.cache_write_tokens,
         }
+        return _message(model, content, _STOPS.get(reply.finish, "end_turn"), usage)
 
-    def events(self, reply: Json, body: Json) -> Iterator[bytes]:
-        """The stream of the whole message, each block in one piece."""
-        del body
-        empty = {**reply, "content": [], "stop_reason": None, "usage": {**reply["usage"], "output_tokens": 0}}
-        yield _event("message_start", message=empty)
-        for index, block in enumerate(reply["content"]):
-            if block["type"] == "text":
-                begun, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
-            else:
-                begun = {**block, "input": {}}
-                delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-            yield _event("content_block_start", index=index, content_block=begun)
-            yield _event("content_block_delta", index=index, delta=delta)
-            yield _event("content_block_stop", index=index)
+    def writer(self, model: str, body: Json) -> Writer:
+        """A block for each text and call; the usage comes at the end."""
+        return _Blocks(model, hides_usage=self.hides_usage(body))
+
+
+class _Blocks(Writer):
+    def __init__(self, model: str, *, hides_usage: bool) -> None:
+        super().__init__(model, hides_usage=hides_usage)
+        self._index, self._kind = -1, ""
+
+    def begin(self) -> bytes:
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        return _event("message_start", message=_message(self.model, [], None, usage))
+
+    def text(self, piece: str) -> bytes:
+        begun = b"" if self._kind == "text" else self._block({"type": "text", "text": ""})
+        return begun + self._delta({"type": "text_delta", "text": piece})
+
+    def call(self, call_id: str, name: str) -> bytes:
+        return self._block({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+
+    def arguments(self, piece: str) -> bytes:
+        return self._delta({"type": "input_json_delta", "partial_json": piece})
+
+    def end(self, reply: Json) -> bytes:
         end = {"stop_reason": reply["stop_reason"], "stop_sequence": None}
-        yield _event("message_delta", delta=end, usage=reply["usage"])
-        yield _event("message_stop")
+        return self._closed() + _event("message_delta", delta=end, usage=reply["usage"]) + _event("message_stop")
+
+    def failed(self, error: Json) -> bytes:
+        return event(error, "error")
+
+    def _block(self, block: Json) -> bytes:
+        closed = self._closed()
+        self._index, self._kind = self._index + 1, block["type"]
+        return closed + _event("content_block_start", index=self._index, content_block=block)
+
+    def _delta(self, delta: Json) -> bytes:
+        return _event("content_block_delta", index=self._index, delta=delta)
+
+    def _closed(self) -> bytes:
+        return _event("content_block_stop", index=self._index) if self._kind else b""
+
+
+def _message(model: str, content: list[Json], stop: str | None, usage: Json) -> Json:
+    return {
+        "id": f"msg_{uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": usage,
+    }
 
 
 def _said(role: str, blocks: list[Json]) -> Iterator[Json]:

@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any
 from uuid import uuid4
 
-from labmates.models.protocols.base import Json, Protocol, event, function_call, openai_usage, report
-from labmates.models.reply import Reply, ToolCall
+from labmates.models.protocols.base import Json, Protocol, Writer, event, function_call, openai_usage, report
+from labmates.models.reply import Reply
 
 
 class Responses(Protocol):
@@ -64,49 +64,98 @@ class Responses(Protocol):
     def reply(self, reply: Reply, model: str) -> Json:
         """A response."""
         output = [_text_item(reply.text)] if reply.text else []
-        output += [_call_item(call) for call in reply.tool_calls]
+        output += [_call_item(call.id, call.name, json.dumps(call.arguments)) for call in reply.tool_calls]
         return {
-            "id": f"resp_{uuid4().hex}",
-            "object": "response",
-            "created_at": int(time.time()),
-            "model": model,
+            **_frame(model),
             "output": output,
-            "parallel_tool_calls": True,
-            "tool_choice": "auto",
-            "tools": [],
-            "error": None,
             "status": "incomplete" if reply.finish == "length" else "completed",
             "incomplete_details": {"reason": "max_output_tokens"} if reply.finish == "length" else None,
             "usage": report(reply.usage, "input_tokens", "output_tokens"),
         }
 
-    def events(self, reply: Json, body: Json) -> Iterator[bytes]:
-        """The stream of the whole response, each item in one piece."""
-        del body
-        number = count()
+    def writer(self, model: str, body: Json) -> Writer:
+        """An item for each text and call."""
+        return _Items(model, hides_usage=self.hides_usage(body))
 
-        def made(kind: str, **data: Any) -> bytes:
-            return event({"type": f"response.{kind}", "sequence_number": next(number), **data}, f"response.{kind}")
 
-        begun = {**reply, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-        yield made("created", response=begun)
-        for index, item in enumerate(reply["output"]):
-            at = {"item_id": item["id"], "output_index": index}
-            empty: Json = {"content": []} if item["type"] == "message" else {"arguments": ""}
-            added = {**item, "status": "in_progress", **empty}
-            yield made("output_item.added", output_index=index, item=added)
-            if item["type"] == "message":
-                [part] = item["content"]
-                at["content_index"] = 0
-                yield made("content_part.added", part={**part, "text": ""}, **at)
-                yield made("output_text.delta", delta=part["text"], logprobs=[], **at)
-                yield made("output_text.done", text=part["text"], logprobs=[], **at)
-                yield made("content_part.done", part=part, **at)
-            else:
-                yield made("function_call_arguments.delta", delta=item["arguments"], **at)
-                yield made("function_call_arguments.done", name=item["name"], arguments=item["arguments"], **at)
-            yield made("output_item.done", output_index=index, item=item)
-        yield made(reply["status"], response=reply)
+class _Items(Writer):
+    def __init__(self, model: str, *, hides_usage: bool) -> None:
+        super().__init__(model, hides_usage=hides_usage)
+        self._numbers = count()
+        self._frame = _frame(model)
+        self._items: list[Json] = []
+        self._is_open = False
+
+    def begin(self) -> bytes:
+        return self._event("created", response={**self._frame, "status": "in_progress", "output": []})
+
+    def text(self, piece: str) -> bytes:
+        begun = b""
+        if not self._is_open or self._items[-1]["type"] != "message":
+            item = _text_item("")
+            begun = self._begun({**item, "content": []}, item)
+            begun += self._event("content_part.added", part=item["content"][0], **self._at())
+        self._items[-1]["content"][0]["text"] += piece
+        return begun + self._event("output_text.delta", delta=piece, logprobs=[], **self._at())
+
+    def call(self, call_id: str, name: str) -> bytes:
+        item = _call_item(call_id, name, "")
+        return self._begun(item, item)
+
+    def arguments(self, piece: str) -> bytes:
+        self._items[-1]["arguments"] += piece
+        return self._event("function_call_arguments.delta", delta=piece, **self._at())
+
+    def end(self, reply: Json) -> bytes:
+        closed = self._closed()
+        return closed + self._event(reply["status"], response={**reply, **self._frame, "output": self._items})
+
+    def failed(self, error: Json) -> bytes:
+        return event({**error["error"], "type": "error", "sequence_number": next(self._numbers)}, "error")
+
+    def _begun(self, shown: Json, item: Json) -> bytes:
+        closed = self._closed()
+        self._items.append(item)
+        self._is_open = True
+        added = {**shown, "status": "in_progress"}
+        return closed + self._event("output_item.added", output_index=len(self._items) - 1, item=added)
+
+    def _closed(self) -> bytes:
+        if not self._is_open:
+            return b""
+        self._is_open = False
+        item = self._items[-1]
+        if item["type"] == "message":
+            [part] = item["content"]
+            done = self._event("output_text.done", text=part["text"], logprobs=[], **self._at())
+            done += self._event("content_part.done", part=part, **self._at())
+        else:
+            whole = {"name": item["name"], "arguments": item["arguments"]}
+            done = self._event("function_call_arguments.done", **whole, **self._at())
+        return done + self._event("output_item.done", output_index=len(self._items) - 1, item=item)
+
+    def _at(self) -> Json:
+        """The place of the item that is being written."""
+        item = self._items[-1]
+        part = {"content_index": 0} if item["type"] == "message" else {}
+        return {"item_id": item["id"], "output_index": len(self._items) - 1, **part}
+
+    def _event(self, kind: str, **data: Any) -> bytes:
+        return event({"type": f"response.{kind}", "sequence_number": next(self._numbers), **data}, f"response.{kind}")
+
+
+def _frame(model: str) -> Json:
+    """A response without its content."""
+    return {
+        "id": f"resp_{uuid4().hex}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": model,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+    }
 
 
 def _message(item: Json) -> Json:
@@ -146,9 +195,9 @@ def _text_item(text: str) -> Json:
     }
 
 
-def _call_item(call: ToolCall) -> Json:
-    named = {"call_id": call.id, "name": call.name, "arguments": json.dumps(call.arguments)}
-    return {"id": f"fc_{call.id}", "type": "function_call", "status": "completed", **named}
+def _call_item(call_id: str, name: str, arguments: str) -> Json:
+    named = {"call_id": call_id, "name": name, "arguments": arguments}
+    return {"id": f"fc_{call_id}", "type": "function_call", "status": "completed", **named}
 
 
 RESPONSES = Responses("responses", "/v1/responses", "openai", ("max_output_tokens",))

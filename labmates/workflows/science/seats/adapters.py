@@ -160,7 +160,7 @@ class PythonSeat:
         return self._session.budget()
 
     async def _ask(self, messages: list[BaseMessage], tools: Any) -> AIMessage:
-        return message_of(await self._session.ask(messages, tools))
+        return message_of(await self._session.ask(messages, tools=tools))
 
     def _tool(self, function: Mapping[str, Any]) -> BaseTool:
         name = function["name"]

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from labmates.agents.tools import ToolError
 from labmates.loopback import address_of, open_socket
 from labmates.models.protocols import PROTOCOLS
+from labmates.models.protocols.answering import answer as answered
 from labmates.models.protocols.base import (
     TOO_LONG,
     Protocol,
@@ -30,6 +31,8 @@ from labmates.models.protocols.base import (
     read_body,
     shown_key,
 )
+from labmates.models.reply import Reply
+from labmates.workflows.calls import CallOptions
 from labmates.workflows.science.seats.session import BUDGET, SeatSession
 
 MOST_BYTES = 8_000_000
@@ -180,13 +183,21 @@ def _asking(session: SeatSession, protocol: Protocol) -> Callable[[Request], Awa
             prompt = protocol.prompt(body)
             if not prompt.messages:
                 raise RefusedRequestError("the request has no messages")
-            reply = await session.ask(prompt.messages, prompt.tools, protocol.wanted(body), prompt.response_format)
+            options = CallOptions(
+                tools=prompt.tools,
+                tool_choice=prompt.tool_choice,
+                response_format=prompt.response_format,
+                limit=protocol.wanted(body) or 0,
+            )
+
+            async def asking() -> Reply:
+                return await session.ask(prompt.messages, **options)
+
+            return await answered(protocol, body, prompt, session.speaker.model, asking)
         except RefusedRequestError as error:
             if error.status == TOO_LONG:
                 session.note(f"a model call of the agent was refused: {error}")
             return JSONResponse(protocol.error(error.status, str(error)), error.status)
-        content, media_type = protocol.answer(prompt.ended(reply), body, session.speaker.model)
-        return Response(content, media_type=media_type)
 
     return answer
 

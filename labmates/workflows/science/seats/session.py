@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -180,21 +180,8 @@ class SeatSession:
         self._asked.put_nowait(asked)
         return await asked.answer
 
-    async def ask(
-        self,
-        messages: Sequence[BaseMessage],
-        tools: Sequence[dict[str, Any]],
-        limit: int | None = None,
-        response_format: Mapping[str, Any] | None = None,
-    ) -> Reply:
+    async def ask(self, messages: Sequence[BaseMessage], **options: Unpack[CallOptions]) -> Reply:
         """Call the seat's model, from the purse of the call that the lab waits for.
-
-        Parameters
-        ----------
-        tools, response_format
-            As chat completions have them.
-        limit
-            The most tokens of the reply; None for the model's own limit.
 
         Raises
         ------
@@ -210,7 +197,7 @@ class SeatSession:
         if call is None:
             raise RefusedRequestError(_OVER, 409)
         most = self._caller.whole_output(self.speaker.model)
-        options: CallOptions = {"tools": tools, "limit": min(limit or most, most), "response_format": response_format}
+        options["limit"] = min(options.get("limit") or most, most)
         # A program that leaves does not take back a call that a provider bills.
         task = asyncio.create_task(self._paid(call, with_orders(list(messages), self.opening), options))
         self._models.add(task)

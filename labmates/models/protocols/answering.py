@@ -1,0 +1,164 @@
+"""Answers from models behind another protocol: a reply in one piece, or a stream that passes it on as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Final
+from uuid import uuid4
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
+
+from labmates.models.normalise import CLOSE, OPEN
+from labmates.models.protocols.base import Json, Prompt, Protocol, RefusedRequestError, Writer
+from labmates.models.reply import Reply
+from labmates.models.watching import Piece, listening
+
+_MARKS: Final = ("<think>", "<thinking>", "</think>", "</thinking>", "[THINK]", "[/THINK]")
+_BROKEN: Final = "the reply broke off, and the provider was asked again; ask again"
+
+
+class PassedStream(StreamingResponse):
+    """A stream that is closed at once when the program leaves."""
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the stream."""
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]
+            await super().stream_response(send)
+
+
+async def answer(
+    protocol: Protocol, body: Json, prompt: Prompt, model: str, asking: Callable[[], Awaitable[Reply]]
+) -> Response:
+    """The answer to a request.
+
+    Parameters
+    ----------
+    model
+        Its name in the answer.
+    asking
+        Asks the model; what it raises before the first part of a stream is raised here.
+    """
+    if not body.get("stream"):
+        whole = protocol.reply(prompt.ended(await asking()), model)
+        content = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+        return Response(content, media_type="application/json")
+    passage = Passage(protocol, body, prompt, model)
+    parts = passage.parts(asking)
+    first = await anext(parts)
+
+    async def stream() -> AsyncGenerator[bytes]:
+        async with aclosing(parts):
+            yield first
+            async for part in parts:
+                yield part
+
+    return PassedStream(stream(), media_type="text/event-stream")
+
+
+class Passage:
+    """A streamed reply on its way to a program: its parts are passed on as soon as nothing can change them any more.
+
+    Reasoning between marks stays out, and so does what follows a text that ends the reply. When the reply is whole,
+    the rest of it is sent.
+    """
+
+    def __init__(self, protocol: Protocol, body: Json, prompt: Prompt, model: str) -> None:
+        self._protocol, self._prompt, self._model = protocol, prompt, model
+        self._writer: Writer = protocol.writer(model, body)
+        self._has_begun = False
+        self._text = ""  # what has come and not been sent
+        self._sent: list[str] = []
+        self._calls = 0
+        self._is_held = False  # no more text before the end
+        self._is_broken = False
+
+    async def parts(self, asking: Callable[[], Awaitable[Reply]]) -> AsyncGenerator[bytes]:
+        """The parts of the stream; an error after the first of them is its end."""
+        pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
+        with listening(pieces.put_nowait):
+            task = asyncio.ensure_future(asking())
+        task.add_done_callback(lambda _: pieces.put_nowait(_END))
+        try:
+            while (piece := await pieces.get()) is not _END:
+                if part := self._passed(piece):
+                    yield part
+            yield self._ended(await task)
+        except RefusedRequestError as error:
+            if not self._has_begun:
+                raise
+            yield self._writer.failed(self._protocol.error(error.status, str(error)))
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _passed(self, piece: Piece | None) -> bytes:
+        if piece is None:
+            self._is_broken = self._has_begun
+            self._text = ""
+        if piece is None or self._is_broken or piece.kind == "reasoning":
+            return b""
+        if piece.kind == "call":
+            return self._call(piece)
+        self._text += piece.text
+        return b"" if self._is_held else self._settled_text()
+
+    def _settled_text(self) -> bytes:
+        """Send the text that is sure; white space around the whole of it is not part of the reply."""
+        text = self._text if self._sent else self._text.lstrip()
+        ends = [match.start() for mark in (OPEN, CLOSE) if (match := mark.search(text))]
+        ends += [place for stop in self._prompt.stop if (place := text.find(stop)) >= 0]
+        self._is_held = bool(ends)
+        settled = text[: min(ends, default=len(text) - _begun_word(text, (*_MARKS, *self._prompt.stop)))].rstrip()
+        self._text = text[len(settled) :]
+        return self._write_text(settled)
+
+    def _write_text(self, text: str) -> bytes:
+        if not text:
+            return b""
+        self._sent.append(text)
+        return self._begun() + self._writer.text(text)
+
+    def _call(self, piece: Piece) -> bytes:
+        if self._is_held or (self._prompt.one_call and piece.number > 0):
+            return b""
+        if piece.number == self._calls and piece.name:
+            self._calls += 1
+            begun = self._begun() + self._writer.call(piece.id or f"call_{uuid4().hex}", piece.name)
+            return begun + (self._writer.arguments(piece.text) if piece.text else b"")
+        if piece.number != self._calls - 1:
+            self._is_broken = self._has_begun
+            return b""
+        return self._writer.arguments(piece.text) if piece.text else b""
+
+    def _begun(self) -> bytes:
+        if self._has_begun:
+            return b""
+        self._has_begun = True
+        return self._writer.begin()
+
+    def _ended(self, whole: Reply) -> bytes:
+        """The rest of the reply, and the end."""
+        reply, sent = self._prompt.ended(whole), "".join(self._sent)
+        if self._is_broken:
+            return self._writer.failed(self._protocol.error(502, _BROKEN))
+        parts = [self._begun()]
+        if not sent.startswith(reply.text):
+            # Where only the end told that the beginning was reasoning, the reply follows it.
+            rest = reply.text[len(sent) :] if reply.text.startswith(sent) else f"\n\n{reply.text}"
+            parts.append(self._write_text(rest))
+        for call in reply.tool_calls[self._calls :]:
+            parts += [self._writer.call(call.id, call.name), self._writer.arguments(json.dumps(call.arguments))]
+        return b"".join([*parts, self._writer.end(self._protocol.reply(reply, self._model))])
+
+
+_END: Final = Piece("")
+
+
+def _begun_word(text: str, words: tuple[str, ...]) -> int:
+    """The length of the longest beginning of a word with which a text ends."""
+    end = text.lower()
+    return max((n for word in words for n in range(1, len(word)) if end.endswith(word[:n].lower())), default=0)
