@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from labmates.registry import Registry
+from tests.support.prepared_kernels import use_prepared_kernels
 
 if TYPE_CHECKING:
     from labmates.records.store import Store
@@ -26,6 +27,7 @@ settings.load_profile("labmates")
 
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ.pop("LABMATES_SALT", None)  # tests know their data
+use_prepared_kernels()
 
 
 def _runs(*command: str) -> bool:

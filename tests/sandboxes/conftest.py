@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,15 @@ import pytest_asyncio
 from labmates.sandboxes import client, control
 from labmates.sandboxes.session import KernelBackend, KernelSandbox
 from tests.sandboxes.backends import BACKENDS, make_backend
+from tests.support.prepared_kernels import use_prepared_kernels, use_started_kernels
+
+
+@pytest.fixture(scope="module", autouse=True)
+def started_kernels() -> Iterator[None]:
+    """Start all kernels as users do."""
+    use_started_kernels()
+    yield
+    use_prepared_kernels()
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from signal import Signals
 from types import TracebackType
 from typing import IO, Self
 
+from tests.support.prepared_kernels import use_prepared_kernels
+
 PRELOADED = (
     "labmates.api",
     "labmates.cli.main",
@@ -144,6 +146,7 @@ def _execute(code: str, environment: dict[str, str], folder: str, out: Connectio
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    use_prepared_kernels()
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     importlib.invalidate_caches()
     for number, (name, pipe) in enumerate((("stdout", out), ("stderr", err)), start=1):

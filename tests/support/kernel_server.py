@@ -1,0 +1,98 @@
+"""Imports what kernels need, once, and forks the runner for each connection to its socket.
+
+Stands alone, as the runner does: it is started with the interpreter, the options and the environment of a kernel.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, NoReturn
+
+_PACKET_BYTES = 60_000
+_LOOKS_MILLISECONDS = 1000
+
+
+def main(address: str, runner: str) -> None:
+    """Go on in a process of its own, and fork runners until the socket is removed."""
+    gc.disable()  # as the runner does
+    nursery = _imported_runner(runner)
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.bind(address)
+        door.listen(64)
+        if os.fork():
+            return
+        os.setsid()
+        for stream in (1, 2):
+            os.dup2(0, stream)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for kernels
+        poll = select.poll()
+        poll.register(door, select.POLLIN)
+        while Path(address).exists():
+            if poll.poll(_LOOKS_MILLISECONDS):
+                line, _ = door.accept()
+                if os.fork() == 0:
+                    door.close()
+                    _serve(line, nursery)
+                line.close()
+
+
+def _imported_runner(folder: str) -> Any:
+    spec = spec_from_file_location("runner", f"{folder}/__init__.py")
+    assert spec is not None
+    sys.modules["runner"] = module_from_spec(spec)
+    nursery = importlib.import_module("runner.nursery")
+    modules: dict[str, Any] = sys.modules
+    modules.update(debugpy=None, pyarrow=None)  # as the runner does
+    for module in ("numpy", "pandas", *nursery._LIKELY):
+        importlib.import_module(module)
+    return nursery
+
+
+def _serve(line: socket.socket, nursery: Any) -> NoReturn:
+    """Fork one runner, and tell how it has ended when that is asked."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        order, [output], *_ = socket.recv_fds(line, _PACKET_BYTES, 1)
+        pid = os.fork()
+        if pid == 0:
+            _become_runner(line, output, nursery, *json.loads(order))
+        os.close(output)
+        line.recv(1)  # until then its number must not be given to another process
+        line.send(os.waitpid(pid, 0)[1].to_bytes(4, "big"))
+    finally:
+        os._exit(0)
+
+
+def _become_runner(
+    line: socket.socket, output: int, nursery: Any, settings: str, environment: dict[str, str], folder: str
+) -> NoReturn:
+    try:
+        os.setsid()
+        line.send(os.getpid().to_bytes(4, "big"))
+        line.close()
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(folder)
+        tempfile.tempdir = None
+        sys.modules["numpy"].random.seed()  # forks would draw the same numbers
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        os.close(output)
+        nursery.main(settings)
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

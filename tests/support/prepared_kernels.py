@@ -1,0 +1,92 @@
+"""Kernels of ``unsafe-local`` that need no seconds to import everything: forks of one process that has done so.
+
+They run the real runner, with its limits, its folder and its environment; only the start of Python is saved. The tests
+of the sandboxes themselves start kernels as users do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from labmates.sandboxes import local
+from labmates.sandboxes.interpreter import FLAGS, this_interpreter
+from labmates.sandboxes.warmup import warm_up
+
+_VARIABLE = "PREPARED_KERNELS"  # the workers of a session, and their children, share one server
+_SERVER = Path(__file__).with_name("kernel_server.py")
+
+
+def _shared_folder() -> Path:
+    if _VARIABLE not in os.environ:
+        os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="labmates-kernels-")
+        atexit.register(shutil.rmtree, os.environ[_VARIABLE], ignore_errors=True)
+    return Path(os.environ[_VARIABLE])
+
+
+_FOLDER = _shared_folder()
+
+
+class PreparedKernel:
+    """A forked runner: what `LocalEnclosure` uses of a `subprocess.Popen`.
+
+    Parameters
+    ----------
+    command
+        What would start it; its last word is the path of the settings.
+    """
+
+    def __init__(self, command: list[str], *, env: dict[str, str], cwd: Path, stdout: int, **_options: Any) -> None:
+        self._line = _connection()
+        socket.send_fds(self._line, [json.dumps([command[-1], env, str(cwd)]).encode()], [stdout])
+        self.pid = int.from_bytes(self._line.recv(4), "big")
+        self.returncode: int | None = None
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        if self.returncode is None:
+            with self._line as line:
+                line.send(b".")
+                self.returncode = os.waitstatus_to_exitcode(int.from_bytes(line.recv(4), "big"))
+
+
+def use_prepared_kernels() -> None:
+    """Fork the plain kernels of this process from now on."""
+    local.subprocess = SimpleNamespace(Popen=_start, DEVNULL=subprocess.DEVNULL)  # type: ignore[assignment, attr-defined]
+
+
+def use_started_kernels() -> None:
+    """Start the plain kernels of this process as users do."""
+    local.subprocess = subprocess  # type: ignore[attr-defined]
+
+
+def _start(command: list[str], **options: Any) -> PreparedKernel | subprocess.Popen[bytes]:
+    is_plain = command[0] == str(this_interpreter().executable)
+    return PreparedKernel(command, **options) if is_plain else subprocess.Popen(command, **options)
+
+
+def _connection() -> socket.socket:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    address = str(_FOLDER / "socket")
+    with (_FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not Path(address).exists():
+            _start_server(address)
+        line.connect(address)
+    return line
+
+
+def _start_server(address: str) -> None:
+    """Start the server, which goes on in a process of its own when it is ready."""
+    command = [str(this_interpreter().executable), *FLAGS, str(_SERVER), address, str(local.RUNNER)]
+    environment = local.local_environment(_FOLDER, _FOLDER, warm_up())
+    subprocess.run(command, env=environment, cwd=_FOLDER, stdin=subprocess.DEVNULL, check=True, timeout=300)
