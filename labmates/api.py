@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -30,7 +31,7 @@ from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.lab import StudyLab
 from labmates.studies.plan import Plan, make_plan
 from labmates.studies.processes import work_in_processes
-from labmates.studies.progress import Lines
+from labmates.studies.progress import followed, polled
 from labmates.studies.replay import Replayed
 from labmates.studies.replay import replay as replay_run
 from labmates.studies.result import Run
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+_POLL_SECONDS = 5.0
 
 
 @types.by_experiment
@@ -81,7 +83,7 @@ def run(
     settings
         How models are reached and where code runs (`RunSettings`).
     progress
-        Print each phase and each end to standard error.
+        Show a progress bar in a notebook; elsewhere, print each phase and each end to standard error.
     approve
         Answers the questions of an organisation that asks a person (`labmates.workflows.approval.Question`): True for
         yes; False or a text, the reason, for no.
@@ -191,12 +193,14 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
     spec = read_spec(source)
 
     async def work(database: Store) -> None:
-        if (processes := spec.concurrency.processes) > 1:
-            await work_in_processes(database.url, spec.name, processes, StopSignal())
-            return
         left = study_counts(database.database, spec.name).of("planned", "interrupted", "running")
-        watch = Lines((), _tell, left).watch if progress else None
-        await work_on(database, spec, watch=watch, notify=_tell if progress else None)
+        with followed((), _tell, left, shown=progress) as lines:
+            if (processes := spec.concurrency.processes) == 1:
+                watch, notify = (lines.watch, _tell) if lines else (None, None)
+                await work_on(database, spec, watch=watch, notify=notify)
+                return
+            async with polled(database, spec.name, _POLL_SECONDS, lines.poll) if lines else nullcontext():
+                await work_in_processes(database.url, spec.name, processes, StopSignal())
 
     with Store(store) as database:
         enter(database, spec, source)
@@ -320,10 +324,11 @@ async def _execute(
     progress: bool,
     approve: Ask | None = None,
 ) -> list[Run]:
-    watch, notify = (Lines(runs, _tell).watch, _tell) if progress else (None, None)
     approver = approver_of(approve) if approve else None
     try:
-        ended = await Session(database, settings, watch=watch, notify=notify, approver=approver).execute(runs)
+        with followed(runs, _tell, shown=progress) as lines:
+            watch, notify = (lines.watch, _tell) if lines else (None, None)
+            ended = await Session(database, settings, watch=watch, notify=notify, approver=approver).execute(runs)
         return [Run.of(record, database) for record in ended]
     except asyncio.CancelledError:
         _tell("Interrupted. Everything is kept; resume with: labmates.resume()")
@@ -345,7 +350,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     settings
         How models are reached and where code runs (`RunSettings`).
     progress
-        Print each end to standard error.
+        As for `run`.
     """
     function = None if name.startswith("_") or name not in VERBS else VERBS.get(name).command.target.function
     if function is None:

@@ -42,8 +42,15 @@ def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Pat
     store = f"sqlite:///{tmp_path}/runs.db"
     [run] = labmates.run("game", store=store, deliberation=True, **GAME)
     assert [event.type for event in run.events].count("payoff") >= 1
-    assert len(run.messages) == 4
-    assert all(message.text and message.agent for message in run.messages)
+    assert len(run.messages()) == 4
+    assert all(message.text and message.agent and message.role == "message" for message in run.messages())
+    transcript = run.messages("A1")
+    calls = [event for event in run.events if event.type == "llm_call" and event.agent == "A1"]
+    assert [message.role for message in transcript][:3] == ["system", "user", "assistant"]
+    assert [message.role for message in transcript].count("assistant") == len(calls) > 1
+    assert len({message.text for message in transcript if message.role == "system"}) == 1
+    with pytest.raises(labmates.UsageError, match="unknown agent of this run 'C9'"):
+        run.messages("C9")
     assert (run.scores, run.artifacts, run.report) == ([], {}, None)
     frame = labmates.load("decisions", store=store, kind="game")
     assert len(frame) == sum(event.type == "decision" for event in run.events)

@@ -81,8 +81,36 @@ def test_a_cell_runs_profiles_forks_and_replays(notebook: Notebook) -> None:
     )
     assert cell.error is None
     assert cell.printed["stdout"] == "['completed', 'completed', 'completed'] scripted:random True\n"
-    assert cell.printed["stderr"].count(": completed, 18 calls, ") == 2
+    bar = cell.printed["stderr"].split("\r")[-1]
+    assert "100%|" in bar
+    assert "| 2/2 runs [" in bar
+    assert ", 36 calls, " in bar
     assert "Warning" not in cell.printed["stderr"]
+
+
+def test_a_bar_follows_a_study_and_a_run_that_fails_has_a_line(notebook: Notebook) -> None:
+    study = (
+        "name: bars\nkind: game\nmodels: [MODELS]\nfixed: {game: o-ring, group_size: 2, rounds: 1}\n"
+        "connection: {max_retries: 0}\nconcurrency: {processes: PROCESSES}\n"
+    )
+
+    async def refuse(request: Json, number: int) -> Answer:
+        return Answer(status=400)
+
+    with OpenAIServer(refuse) as server:
+        models = f'"scripted:random", "openai:m?base_url={server.base_url}"'
+        for processes, played, statuses in (
+            ("1", models, ["completed", "failed"]),
+            ("2", '"scripted:random", "scripted:defect"', ["completed", "completed"]),
+        ):
+            text = study.replace("bars", f"bars{processes}").replace("MODELS", played).replace("PROCESSES", processes)
+            cell = notebook.run(
+                f"import labmates, pathlib\npathlib.Path('bars.yaml').write_text({text!r})\n"
+                "print(sorted(run.status for run in labmates.study('bars.yaml', progress=True)))"
+            )
+            assert cell.printed["stdout"] == f"{statuses}\n", cell
+            assert "| 2/2 runs [" in cell.printed["stderr"].split("\r")[-1]
+            assert cell.printed["stderr"].count(": failed, ") == statuses.count("failed")
 
 
 def test_an_error_in_a_cell_keeps_its_type(notebook: Notebook) -> None:

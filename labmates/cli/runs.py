@@ -37,6 +37,7 @@ _NUMBERS = ("seed", "seconds", "bill")
     default="",
     help='Runs with a message, code, output or artifact that matches: words, "a phrase", begin*, -without, OR.',
 )
+@click.option("--flag", metavar="FLAG", default="", help="Runs with a note that has this flag (see labmates view).")
 @click.option("--sort", metavar="COLUMN", default="started", show_default=True, help="Largest or newest first.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Rows to print.")
 @json_option("per run")

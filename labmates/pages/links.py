@@ -147,8 +147,7 @@ class FileLinks(Links):
         """The address of a study's analyses, or of one of them; empty for a study that is not there."""
         if study not in self.studies_known:
             return ""
-        folder = f"{_plain_name(study)}-{hashlib.sha256(study.encode()).hexdigest()[:8]}"
-        return self._to(f"analyses/{folder}/{_plain_name(name) or 'index'}.html")
+        return self._to(f"analyses/{_file_name(study)}/{_plain_name(name) or 'index'}.html")
 
     def run(self, run_id: str) -> str:
         """The address of a run's first page; empty for a run that is not there."""
@@ -193,6 +192,20 @@ class FileLinks(Links):
         """Nothing: a match is played again when its page is asked for."""
         return ""
 
+    def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
+        """The address of a page of an agent's transcript, by default the first one's; empty without events."""
+        [name] = query.get("agent") or [""]
+        place = f"-{_file_name(name)}-{page}" if name else ""
+        return self._to(f"{run_folder(run_id)}/transcript{place}.html") if self.has_events else ""
+
+    def search(self, **query: Any) -> str:
+        """The address of the page that searches the exported texts."""
+        return self._to("search.html")
+
+    def texts(self, run_id: str) -> str:
+        """The address of the texts of a run, as the page that searches loads them."""
+        return self._to(f"{run_folder(run_id)}/texts.js")
+
     def compare(self, *runs: str) -> str:
         """Nothing: there is no page for it."""
         return ""
@@ -205,6 +218,10 @@ class FileLinks(Links):
 def run_folder(run_id: str) -> str:
     """The folder of a run within an export: its id, which is letters and digits, without anything else."""
     return f"runs/{_plain_name(run_id)}"
+
+
+def _file_name(name: str) -> str:
+    return f"{_plain_name(name)[:40]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _plain_name(name: str) -> str:

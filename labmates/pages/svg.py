@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
@@ -12,6 +14,7 @@ from labmates.stats.intervals import Estimate
 
 COLOURS: Final = 7
 """The number of colours in the style sheet: classes ``c0`` and so on."""
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 _MOST_POINTS: Final = 200
 """Points of a drawing that have titles of their own."""
 
@@ -25,7 +28,19 @@ def tag(name: str, *inside: object, **attributes: object) -> Markup:
     return Markup(f"<{name}{''.join(written)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
 
 
-def drawing(width: float, height: float, title: str, *inside: object, class_: str = "", role: str = "img") -> Markup:
+Series = Mapping[str, Sequence[tuple[float, float]]]
+"""The points of a drawing, by what they show."""
+
+
+def drawing(
+    width: float,
+    height: float,
+    title: str,
+    *inside: object,
+    class_: str = "",
+    role: str = "img",
+    series: Series = _NONE,
+) -> Markup:
     """A drawing that is as wide as its place allows.
 
     Parameters
@@ -34,7 +49,10 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
         Alternative text, for readers who can't see it.
     role
         ``group`` for a drawing with links in it.
+    series
+        The numbers that its page offers as CSV.
     """
+    data = {"data_series": json.dumps(series)} if series else {}
     box = f"0 0 {_short(width)} {_short(height)}"
     return tag(
         "svg",
@@ -44,6 +62,7 @@ def drawing(width: float, height: float, title: str, *inside: object, class_: st
         role=role,
         aria_label=title,
         class_=f"drawing {class_}".strip(),
+        **data,
     )
 
 
@@ -159,13 +178,13 @@ class Plot:
         point = tag("circle", cx=self.x(estimate.value), cy=y, r=4, class_=f"area c{place % COLOURS}")
         return tag("g", tag("title", said), bar, point)
 
-    def drawn(self, title: str, *inside: object) -> Markup:
+    def drawn(self, title: str, *inside: object, series: Series = _NONE) -> Markup:
         """The whole drawing."""
-        return drawing(self.width, self.height, title, *inside)
+        return drawing(self.width, self.height, title, *inside, series=series)
 
 
 def line_plot(
-    series: Mapping[str, Sequence[tuple[float, float]]],
+    series: Series,
     title: str,
     *,
     x_label: str,
@@ -179,7 +198,7 @@ def line_plot(
     lines = [plot.line(line, place, name) for place, (name, line) in enumerate(series.items())]
     if len(points) <= _MOST_POINTS:
         lines += [plot.points(line, name) for name, line in series.items()]
-    return plot.drawn(title, plot.axes(x_label, "", counts=True), *lines)
+    return plot.drawn(title, plot.axes(x_label, "", counts=True), *lines, series=series)
 
 
 def dot_plot(
@@ -210,7 +229,8 @@ def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], 
         top = [below + value for below, value in zip(base, values, strict=True)]
         areas.append(plot.area(list(zip(steps, base, strict=True)), list(zip(steps, top, strict=True)), place, name))
         base = top
-    return plot.drawn(title, *areas, plot.axes(x_label, "", y_format="{:.0%}", counts=True))
+    series = {name: list(zip(steps, values, strict=True)) for name, values in shares.items()}
+    return plot.drawn(title, *areas, plot.axes(x_label, "", y_format="{:.0%}", counts=True), series=series)
 
 
 def thinned(values: Sequence[object], most: int = 240) -> list[int]:

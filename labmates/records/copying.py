@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.database import Database, portions
+from labmates.records.notes import add_missing_notes, note_rows
 from labmates.records.standing import Standing, at_rest, compared, is_unbegun
 
 _RUNS, _STUDIES = schema.runs, schema.studies
@@ -87,7 +88,8 @@ def copy_store(
 def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watch | None = None) -> Copied:
     """Merge stores into one, one after the other; a store that is refused changes nothing.
 
-    Of a run that both hold, the one that went further is kept; what was not begun gives way to what was.
+    Of a run that both hold, the one that went further is kept, with the notes of both; what was not begun gives way to
+    what was.
 
     Parameters
     ----------
@@ -255,6 +257,7 @@ def _write(
     """Copy runs with all that belongs to them, and return how many."""
     ids, replaced, conflicts = ([row.id for row in rows], [], []) if fresh else _sorted(connection, writing, rows)
     _refuse(goal, conflicts)
+    notes = note_rows(writing, replaced)
     for some in portions(replaced):
         writing.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(some)))
     for some in portions(ids):
@@ -264,6 +267,8 @@ def _write(
             query = sa.select(table).where(table.c.run.in_(some)).order_by(*table.primary_key)
             for part in _streamed(connection, query):
                 goal.insert_new(writing, table, [dict(row._mapping) for row in part])
+    if not fresh:
+        add_missing_notes(writing, [*notes, *note_rows(connection, [row.id for row in rows])])
     return len(ids)
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.database import Database
-from labmates.records.notes import flagged_runs
+from labmates.records.notes import FLAGS, flagged_runs
 from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import RunRecord, RunStatus
 from labmates.records.search import matching_runs, parse_query
@@ -121,12 +121,14 @@ def run_page(
     Raises
     ------
     UsageError
-        If a status, an order, a place or a search is invalid.
+        If a status, a flag, an order, a place or a search is invalid.
     """
     if sort not in SORTS:
         raise unknown_name("order", sort, SORTS)
     if chosen.status and chosen.status not in STATUSES:
         raise unknown_name("status", chosen.status, STATUSES)
+    if chosen.flag and chosen.flag not in FLAGS:
+        raise unknown_name("flag", chosen.flag[:40], FLAGS)
     column: sa.ColumnElement[Any] = _STUDY if sort == "study" else _RUNS.c[sort]
     backwards = bool(before)
     query = sa.select(_RUNS.c.id).where(*conditions(chosen, is_sqlite=database.is_sqlite))

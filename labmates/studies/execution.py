@@ -113,7 +113,7 @@ class OpenSession:
         lease.ending = True
         ended_run = await to_its_end(recorder.finish(ended_run))
         if services.trace:
-            await asyncio.to_thread(send_scores, services.trace, list(_feedback(ended_run, recorder.events)))
+            await asyncio.to_thread(send_scores, services.trace, list(feedback(ended_run, recorder.events)))
         self._tell(ended_run, None)
         if cancelled:
             raise asyncio.CancelledError
@@ -156,7 +156,7 @@ async def _attempt(kind: Experiment[Any], condition: Condition, services: Servic
     return {"status": "failed", "error": text}, False
 
 
-def _feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, float | None, str]]:
+def feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, float | None, str]]:
     """The metrics and scores of a run as name, value and reason."""
     yield from ((name, value, "") for name, value in run.metrics.items())
     for event in events:

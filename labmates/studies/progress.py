@@ -1,18 +1,29 @@
-"""Progress of runs as lines of text: each phase of a run, and how it ended."""
+"""Progress of runs: lines of text for each phase and each end, or a bar in a notebook."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labmates.budgets.money import parse_dollars, show_dollars
+from labmates.errors import LabmatesError
 from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
-from labmates.records.run import RunRecord
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.studies import Counts, study_counts
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
 
 MOST_RUNS = 20
 """Up to this number of runs, each end has a line; more runs share lines."""
+_OVER = (*ENDED, "failed")
+_BAR = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} runs [{elapsed}<{remaining}{postfix}]"
 
 
 @dataclass
@@ -91,13 +102,14 @@ class Lines:
         self._tell = tell
         self._total = len(runs) if total is None else total
         self._over = 0
-        self._started = time.monotonic()
+        self._all = Count()
 
     def watch(self, run: RunRecord, event: Event | None) -> None:
         """Take in what happened in a run."""
         state = self.runs.setdefault(run.id, RunProgress(_pool(run)))
         if event is not None:
             state.add(event)
+            self._all.add(event)
             if isinstance(event, PhaseEvent):
                 self.phase(run, event)
             return
@@ -123,13 +135,100 @@ class Lines:
         if of <= MOST_RUNS:
             self._tell(f"run {run.id}: {run.standing}, {_counts(self.runs[run.id].whole)}")
         elif self._over == of or self._over % (of // MOST_RUNS) == 0:
-            whole = Count(seconds=time.monotonic() - self._started)
-            for state in self.runs.values():
-                whole.calls += state.whole.calls
-                whole.tokens += state.whole.tokens
-                whole.spent += state.whole.spent
-                whole.tools += state.whole.tools
-            self._tell(f"{self._over} of {of} runs have ended: {_counts(whole)}")
+            self._tell(f"{self._over} of {of} runs have ended: {_counts(self._all)}")
+
+    def poll(self, counts: Counts, line: str) -> None:
+        """Tell the progress of a study that other processes work on."""
+        self._tell(line)
+
+
+class Bar(Lines):
+    """Follows runs by a progress bar under a notebook's cell; only runs that fail have lines."""
+
+    def __init__(self, runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None) -> None:
+        super().__init__(runs, tell, total)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets, tqdm draws its bar as text
+            from tqdm.auto import tqdm
+        # miniters=0: the counts after the bar move while no run ends.
+        self.bar = tqdm(total=self._total, bar_format=_BAR, mininterval=0.5, miniters=0)
+        self._tell = lambda text: self.bar.write(text, file=sys.stderr)
+
+    def watch(self, run: RunRecord, event: Event | None) -> None:
+        """Take in what happened in a run."""
+        super().watch(run, event)
+        self.bar.set_postfix_str(_used(self._all), refresh=False)
+        self.bar.update(0)
+
+    def phase(self, run: RunRecord, event: PhaseEvent) -> None:
+        """Name the phase of the only run."""
+        if self._total == 1:
+            self.bar.set_description_str(f"{team_title(event.team)}, phase {event.number + 1}: ", refresh=False)
+
+    def end(self, run: RunRecord) -> None:
+        """Move the bar by a run."""
+        if run.status not in ENDED:
+            super().end(run)
+        self.bar.update()
+
+    def poll(self, counts: Counts, line: str) -> None:
+        """Move the bar to the number of runs that have ended."""
+        self.bar.n, self.bar.total = counts.of(*_OVER), counts.total
+        self.bar.set_postfix_str(f"{show_dollars(counts.spent)} spent")
+
+
+@contextmanager
+def followed(
+    runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None, *, shown: bool = True
+) -> Iterator[Lines | None]:
+    """Lines that follow runs, or a bar in a notebook; nothing unless progress is to be shown."""
+    if not shown or "ipykernel.zmqshell" not in sys.modules:
+        yield Lines(runs, tell, total) if shown else None
+        return
+    bar = Bar(runs, tell, total)
+    try:
+        yield bar
+    finally:
+        bar.bar.close()
+
+
+@asynccontextmanager
+async def polled(store: Store, study: str, pause: float, show: Callable[[Counts, str], None]) -> AsyncIterator[None]:
+    """Show the progress of a study every `pause` seconds, as counts and as a line, until the block ends."""
+    task = asyncio.create_task(_poll(store, study, pause, show))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _poll(store: Store, study: str, pause: float, show: Callable[[Counts, str], None]) -> None:
+    started, first = time.monotonic(), None
+    while True:
+        with suppress(LabmatesError):  # The work itself will tell if the store is gone.
+            counts = await asyncio.to_thread(study_counts, store.database, study)
+            ended = counts.of(*_OVER)
+            first = ended if first is None else first
+            show(counts, f"{study}: {_line(counts, ended, ended - first, time.monotonic() - started)}")
+        await asyncio.sleep(pause)
+
+
+def _line(counts: Counts, ended: int, new: int, seconds: float) -> str:
+    parts = [f"{ended:,} of {counts.total:,} runs ended", f"{counts.of('running'):,} going on"]
+    if counts.of("failed"):
+        parts.append(f"{counts.of('failed'):,} failed")
+    parts.append(f"{show_dollars(counts.spent)} spent")
+    if new and counts.total > ended:
+        parts.append(f"about {_duration((counts.total - ended) * seconds / new)} left")
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def team_title(name: str) -> str:
@@ -149,7 +248,9 @@ def _pool(run: RunRecord) -> int | None:
 
 
 def _counts(count: Count) -> str:
-    return (
-        f"{count.calls} calls, {count.tokens:,} tokens, {f'{count.tools} tool calls, ' if count.tools else ''}"
-        f"{show_dollars(count.spent)} spent, {count.elapsed:.1f} s"
-    )
+    return f"{_used(count)}, {count.elapsed:.1f} s"
+
+
+def _used(count: Count) -> str:
+    tools = f"{count.tools} tool calls, " if count.tools else ""
+    return f"{count.calls} calls, {count.tokens:,} tokens, {tools}{show_dollars(count.spent)} spent"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import SequenceMatcher
 from functools import cached_property
+from typing import Any
 
 from markupsafe import Markup
 
+from labmates.errors import unknown_name
 from labmates.records.bodies import Bodies, Value
-from labmates.records.events import ArtifactEvent, Event, MessageEvent, ScoreEvent, ToolCallEvent
+from labmates.records.events import ArtifactEvent, Event, LLMCallEvent, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
@@ -17,12 +20,34 @@ from labmates.workflows.experiment import EXPERIMENTS, condition_of
 
 @dataclass(frozen=True)
 class Message:
-    """A message of one agent to others."""
+    """A message.
+
+    Attributes
+    ----------
+    team, agent
+        Who wrote it; for a message to a model, who read it.
+    role
+        ``message`` for one agent's message to others; ``system``, ``user`` or ``tool`` for what a model was told;
+        ``assistant`` for its reply.
+    to
+        Whom an agent's message is for; empty for a model's prompts and replies.
+    tool_calls
+        The tools that a reply calls, with ``name`` and ``args``.
+    """
 
     team: str
     agent: str
-    to: str
+    role: str
     text: str
+    to: str = ""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+
+
+class Png(bytes):
+    """A PNG file, which a notebook shows as a picture."""
+
+    def _repr_png_(self) -> bytes:
+        return bytes(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +84,33 @@ class Run(RunRecord):
         """The judges' scores, in the order in which they were given."""
         return [event for event in self.events if isinstance(event, ScoreEvent)]
 
-    @property
-    def messages(self) -> list[Message]:
-        """The messages of the agents to one another, in order."""
-        events = (event for event in self.events if isinstance(event, MessageEvent))
-        return [Message(event.team, event.agent, event.to, self.bodies.text(event.text)) for event in events]
+    def messages(self, agent: str | None = None) -> list[Message]:
+        """The messages of the agents to one another; with `agent`, all that this one was told and said, in order.
+
+        What an agent's next prompt repeats is left out.
+
+        Raises
+        ------
+        UsageError
+            If no such agent has called a model.
+        """
+        if agent is None:
+            events = (event for event in self.events if isinstance(event, MessageEvent))
+            return [Message(e.team, e.agent, "message", self.bodies.text(e.text), e.to) for e in events]
+        calls = [event for event in self.events if event.type == "llm_call"]
+        if not any(call.agent == agent for call in calls):
+            raise unknown_name("agent of this run", agent, list(dict.fromkeys(call.agent for call in calls)))
+        return list(self._transcript([call for call in calls if call.agent == agent]))
+
+    def _transcript(self, calls: Sequence[LLMCallEvent]) -> Iterator[Message]:
+        before: list[int] = []
+        for call in calls:
+            steps = SequenceMatcher(None, before, call.messages, autojunk=False).get_opcodes()
+            new = [number for how, _, _, start, end in steps if how != "equal" for number in call.messages[start:end]]
+            for body in (self.bodies[number] for number in (*new, call.reply)):
+                tools = tuple(body.get("tool_calls") or ())
+                yield Message(call.team, call.agent, body["role"], body["content"], tool_calls=tools)
+            before = [*call.messages, call.reply]
 
     @property
     def artifacts(self) -> dict[str, Value]:
@@ -71,10 +118,10 @@ class Run(RunRecord):
         return {event.name: self.bodies[event.content] for event in self.events if isinstance(event, ArtifactEvent)}
 
     @property
-    def figures(self) -> list[bytes]:
-        """The figures that agents' code drew, as PNG files in order."""
+    def figures(self) -> list[Png]:
+        """The figures that agents' code drew, as PNG files in order; a notebook shows each as a picture."""
         calls = (event for event in self.events if isinstance(event, ToolCallEvent))
-        return [self.bodies[number] for call in calls for number in call.images]
+        return [Png(self.bodies[number]) for call in calls for number in call.images]
 
     def _repr_html_(self) -> str:
         """The run's status, metrics and scores as a table, for notebooks."""

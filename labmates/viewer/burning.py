@@ -87,4 +87,6 @@ def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> 
         areas.append(plot.area(lower, upper, place, teams[place]))
         upper = lower
     title = f"The pool of ${pool / 1e6:.2f} burning down, by team"
-    return plot.drawn(title, *areas, plot.axes("seconds since the first charge", "left", y_format="${:g}"))
+    axes = plot.axes("seconds since the first charge", "left", y_format="${:g}")
+    series = {f"spent by {team}": [(at, sums[place] / 1e6) for at, sums in points] for place, team in enumerate(teams)}
+    return plot.drawn(title, *areas, axes, series=series)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -9,12 +10,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from starlette.datastructures import QueryParams
+
 from labmates.errors import UsageError
 from labmates.pages.links import PER_PAGE, FileLinks, run_folder
 from labmates.pages.reader import Readers, RunReader
+from labmates.pages.rendering import plain, render
+from labmates.records.bodies import Unpacker, Value
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
+from labmates.records.reading import events_of_bodies
 from labmates.records.run import RunRecord
+from labmates.records.search import searchable_text
 from labmates.records.store import Store
 from labmates.records.studies import study_record
 from labmates.viewer.app import ASSETS, asset
@@ -23,10 +30,12 @@ from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import analyses_of, analyses_page
 from labmates.viewer.pages.run import event_page, overview, story
 from labmates.viewer.pages.runs import Asked, listed, studies_page
+from labmates.viewer.pages.transcript import pages_by_agent, transcript
 
 _MARK: Final = ".labmates-view"
 """The file by which a folder is known as an export of ours, which may be written anew."""
-_OURS: Final = ("index.html", "studies.html", "analyses", "runs", "static", _MARK)
+_PROMPTS: Final = ("system", "user")
+_OURS: Final = ("index.html", "studies.html", "search.html", "analyses", "runs", "static", _MARK)
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,8 @@ def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _W
         html = listed(store, known, asked, some, links, static_page=page, static_pages=pages)
         writer.write(links.runs(page=page), html)
     writer.write("studies.html", studies_page(store, links))
+    runs = [links.texts(row.run.id) for row in rows]
+    writer.write("search.html", render("search_files.html", runs=runs, links=links))
 
 
 def _analyses(store: Store, study: str, runs: Sequence[RunRecord], links: FileLinks, writer: _Writer) -> None:
@@ -165,12 +176,42 @@ def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) 
     below = replace(here, depth=3)
     for number in numbers if events else ():
         writer.write(f"{folder}/events/{number}.html", event_page(reader, number, below))
+    if events:
+        _transcripts(reader, here, writer)
+    writer.write(links.texts(reader.run.id), _texts(reader, replace(here, depth=0), with_prompts=events))
     written: set[str] = set()
     for number, event in reader.events("artifact", "tool_call").items():
         for name, content in _files(reader, number, event, replace(links, depth=0)):
             if name not in written:
                 written.add(name)
                 writer.write(name, content)
+
+
+def _transcripts(reader: RunReader, links: FileLinks, writer: _Writer) -> None:
+    root = replace(links, depth=0)
+    writer.write(root.transcript(reader.run.id), transcript(reader, QueryParams(), links))
+    for agent, pages in pages_by_agent(reader).items():
+        for page in map(str, range(1, pages + 1)):
+            html = transcript(reader, QueryParams({"page": page, "agent": agent}), links)
+            writer.write(root.transcript(reader.run.id, int(page), agent=[agent]), html)
+
+
+def _texts(reader: RunReader, links: FileLinks, *, with_prompts: bool) -> str:
+    """The texts of a run as a script, each with the address of its event."""
+    run, unpacker = reader.run, Unpacker()
+    values = {body.number: unpacker.value(body) for body in reader.store.bodies(run.id)}
+    texts = {
+        number: plain(text)
+        for number, value in values.items()
+        if (text := searchable_text(value)) and (with_prompts or _role(value) not in _PROMPTS)
+    }
+    places = events_of_bodies(reader.store, run.id, texts)
+    entries = [[links.event(run.id, places[number]), text] for number, text in texts.items() if number in places]
+    return f"addTexts({json.dumps(f'{run.kind} {run.id}')}, {json.dumps(entries, ensure_ascii=False)});"
+
+
+def _role(value: Value) -> str:
+    return str(value.get("role", "")) if isinstance(value, dict) else ""
 
 
 def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> Iterator[tuple[str, bytes]]:

@@ -241,6 +241,13 @@ class Result:
         """A table as a data frame with all values; as `table`."""
         return self.table(name).frame()
 
+    def _repr_html_(self) -> str:
+        """Verdict, tables and figures, for notebooks."""
+        from labmates.pages.section import body_html
+
+        bodies: Sequence[str | Table | Drawing] = (*self.verdict, *self.tables, *self.figures)
+        return "".join(map(body_html, bodies))
+
     def json_objects(self) -> Sequence[Mapping[str, Any]]:
         """The objects that ``--json`` prints."""
         return self.tables[0].rows if self.objects is None else self.objects

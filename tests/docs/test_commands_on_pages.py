@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.pages import SHELL, Block, blocks_of, name_of, pages
 from tests.docs.walk import Done, Walk, names_database
+from tests.support.plugins import ROOT
 from tests.support.postgres import database
 
 pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are forked from is enough
@@ -20,6 +21,7 @@ NOT_RUN: dict[str, list[str]] = {
     "README.md": ["it installs everything a second time"],
     "docs/gallery/README.md": ["it serves until it is stopped"],
     "docs/howto/debugging.md": [
+        "needs an account; tests/cli/test_langsmith_verb.py sends a study to a server of its own",
         "needs langgraph-cli[inmem], and a browser at LangChain's site",
         "asks the server of the block above",
     ],
@@ -100,6 +102,11 @@ def test_only_what_is_listed_here_is_not_executed() -> None:
             if block.not_run:
                 found.setdefault(block.page, []).append(block.not_run)
     assert found == NOT_RUN
+
+
+def test_the_tutorial_is_followed_word_by_word() -> None:
+    blocks = list(blocks_of(ROOT / "docs" / "tutorial.md"))
+    assert all(block.text == block.shown and not block.not_run and not block.first for block in blocks)
 
 
 def test_no_command_hides_in_a_block_that_is_not_for_the_shell() -> None:

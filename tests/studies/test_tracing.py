@@ -7,9 +7,7 @@ import textwrap
 from pathlib import Path
 
 from tests.support.children import Child
-from tests.support.langsmith_server import Traces, langsmith_server
-
-KEY = "lsv2-a-very-secret-key-0123456789"
+from tests.support.langsmith_server import KEY, Traces, langsmith_server
 
 CODE = """
     import json, labmates

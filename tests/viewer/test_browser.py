@@ -165,6 +165,58 @@ def test_an_export_opens_from_files_with_all_that_belongs_to_it(
         assert seen.errors == []
 
 
+def test_an_export_has_transcripts_and_a_search_without_a_server(
+    browser: Browser, recorded: Recorded, tmp_path: Path
+) -> None:
+    run = recorded.ids["science"]
+    export_pages(recorded.store, tmp_path / "pages", run_ids=[run, recorded.ids["game"]])
+    with page_of(browser, "", token="", viewport={"width": 1000, "height": 900}) as (page, seen):
+        page.goto((tmp_path / "pages" / "runs" / run / "index.html").as_uri())
+        page.get_by_role("link", name="Transcripts").click()
+        agent = page.get_by_role("navigation", name="Agents").get_by_role("link", name="data_lead")
+        agent.click()
+        expect(agent).to_have_attribute("aria-current", "page")
+        expect(page.locator(".lanes")).to_contain_text("I look at the data.")
+        page.get_by_role("link", name="Search").click()
+        page.get_by_label("Full text").fill('"plt show" -nowhere')
+        page.keyboard.press("Enter")
+        expect(page.locator("#found")).to_contain_text("texts match")
+        hit = page.locator("#hits li", has_text=f"science {run}").first
+        expect(hit.locator("mark").first).to_have_text("plt")
+        hit.get_by_role("link").click()
+        expect(page.locator("main")).to_contain_text("plt.show()")
+        page.go_back()
+        page.get_by_label("Full text").fill("-only")
+        page.keyboard.press("Enter")
+        expect(page.locator("#found")).to_contain_text("Give words")
+        assert seen.errors == []
+    export_pages(recorded.store, tmp_path / "pages", run_ids=[run], events=False)
+    assert not list((tmp_path / "pages").rglob("transcript*.html"))
+    texts = (tmp_path / "pages" / "runs" / run / "texts.js").read_text(encoding="utf-8")
+    assert "I look at the data." in texts
+    assert "You are" not in texts  # prompts are left out with the pages of events
+
+
+def test_drawings_are_saved_as_they_look_and_with_their_numbers(
+    browser: Browser, site: Site, recorded: Recorded
+) -> None:
+    with page_of(browser, site.url) as (page, seen):
+        page.goto(f"{site.url}/runs/{recorded.ids['evolution']}")
+        part = page.locator("section", has=page.get_by_role("heading", name="Generations"))
+        saved = {}
+        for ending in ("SVG", "PNG", "CSV"):
+            with page.expect_download() as download:
+                part.get_by_role("button", name=f"Save as {ending}").click()
+            assert download.value.suggested_filename == f"Shares-of-genes-by-generation.{ending.lower()}"
+            saved[ending] = download.value.path().read_bytes()
+        assert b"class=" not in saved["SVG"]
+        assert re.search(rb'style="[^"]*fill: (rgb|color)', saved["SVG"])
+        assert saved["PNG"].startswith(b"\x89PNG")
+        assert len(saved["PNG"]) > 2_000
+        assert saved["CSV"].decode().startswith("series,x,y\n")
+        assert seen.errors == []
+
+
 def test_a_long_story_is_walked_by_its_pages(browser: Browser, tmp_path: Path) -> None:
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     run = long_run(store, 1_000)

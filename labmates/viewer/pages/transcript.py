@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -77,7 +78,7 @@ def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
     UsageError
         If the query names an unknown agent, too many of them, or a page that is not there.
     """
-    calls = [row for row in reader.rows("llm_call") if row.data.get("by") != "judge"]
+    calls = _calls(reader)
     agents = list(dict.fromkeys(_name(row) for row in calls))
     chosen = list(dict.fromkeys(query.getlist("agent"))) or agents[:1]
     for name in chosen:
@@ -99,6 +100,16 @@ def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
         turns=list(_turns(reader, shown, _before(mine), chosen)),
         **head(reader, links, "transcript"),
     )
+
+
+def pages_by_agent(reader: RunReader) -> dict[str, int]:
+    """The number of pages of each agent's transcript."""
+    numbers = Counter(map(_name, _calls(reader)))
+    return {name: -(-number // PER_PAGE) for name, number in numbers.items()}
+
+
+def _calls(reader: RunReader) -> list[Any]:
+    return [row for row in reader.rows("llm_call") if row.data.get("by") != "judge"]
 
 
 def _name(row: Any) -> str:

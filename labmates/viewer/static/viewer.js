@@ -102,20 +102,78 @@ function asCsv(table) {
   return [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\n");
 }
 
-function offerCsv(place) {
+function addButton(element, text, action) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = text;
+  button.addEventListener("click", () => action(button));
+  (element.closest(".scroll") ?? element).insertAdjacentElement("afterend", button);
+}
+
+// Drawings as files that look the same without our style sheet, and their numbers.
+const STYLES = ["display", "fill", "fill-opacity", "font-family", "font-size", "opacity", "paint-order", "stroke"];
+STYLES.push("stroke-dasharray", "stroke-linejoin", "stroke-width", "text-anchor");
+const PNG_SCALE = 3;
+
+function asSvg(drawing) {
+  const copy = drawing.cloneNode(true);
+  const originals = [drawing, ...drawing.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((element, place) => {
+    const computed = getComputedStyle(originals[place]);
+    for (const name of STYLES) element.style.setProperty(name, computed.getPropertyValue(name));
+    element.removeAttribute("class");
+  });
+  const { width, height } = drawing.viewBox.baseVal;
+  delete copy.dataset.series;
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.style.background = getComputedStyle(document.body).getPropertyValue("--panel");
+  return new XMLSerializer().serializeToString(copy);
+}
+
+async function asPng(drawing) {
+  const picture = new Image();
+  picture.src = `data:image/svg+xml,${encodeURIComponent(asSvg(drawing))}`;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [PNG_SCALE * picture.width, PNG_SCALE * picture.height];
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done));
+}
+
+function seriesAsCsv(drawing) {
+  const quoted = (name) => `"${name.replaceAll('"', '""')}"`;
+  const lines = Object.entries(JSON.parse(drawing.dataset.series)).flatMap(([name, points]) =>
+    points.map((point) => [quoted(name), ...point].join(",")),
+  );
+  return ["series,x,y", ...lines].join("\n");
+}
+
+function save(drawing, ending, content) {
+  const link = document.createElement("a");
+  const title = drawing.getAttribute("aria-label").replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60);
+  link.href = URL.createObjectURL(new Blob([content]));
+  link.download = `${title}.${ending}`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function offerFiles(place) {
   for (const table of place.querySelectorAll(".scroll > table")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = "Copy as CSV";
-    button.addEventListener("click", async () => {
+    addButton(table, "Copy as CSV", async (button) => {
       await navigator.clipboard.writeText(asCsv(table));
       button.textContent = "Copied";
     });
-    table.parentElement.insertAdjacentElement("afterend", button);
+  }
+  for (const drawing of place.querySelectorAll("svg.drawing")) {
+    if (drawing.dataset.series) addButton(drawing, "Save as CSV", () => save(drawing, "csv", seriesAsCsv(drawing)));
+    addButton(drawing, "Save as PNG", async () => save(drawing, "png", await asPng(drawing)));
+    addButton(drawing, "Save as SVG", () => save(drawing, "svg", asSvg(drawing)));
   }
 }
-offerCsv(main);
+offerFiles(main);
 
 // What is new in a run or a study that is still running.
 const PAUSE = 2000;
@@ -169,7 +227,7 @@ async function refresh(ended) {
     if (old && [...old.querySelectorAll("textarea")].some((field) => field.value)) continue;  // somebody writes
     if (old && fresh) {
       old.replaceWith(fresh);
-      offerCsv(fresh);
+      offerFiles(fresh);
     } else if (old && ended) old.remove();
   }
 }

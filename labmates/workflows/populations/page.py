@@ -37,7 +37,8 @@ def selfplay_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     line = plot.line([(share, one.value) for share, one in points], 0)
     title = "Welfare by the share of selfish players, with its 95 % interval"
     axes = plot.axes("share of selfish players", "welfare", x_format="{:.0%}")
-    body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line), points=points)
+    series = {"mean": [(share, one.value) for share, one in points], "low": lows, "high": highs}
+    body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line, series=series), points=points)
     yield Section("mixtures", "Mixtures", body)
     yield from _matches_section(reader, links)
 
