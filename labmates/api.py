@@ -280,7 +280,7 @@ def fork(
     Raises
     ------
     UsageError
-        If there is no such run or event, or a change is wrong or can't hold there.
+        If there is no such run or event, or a change is invalid there.
     """
 
     async def work() -> Run:

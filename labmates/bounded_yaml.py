@@ -119,11 +119,11 @@ def read_source(text: str, name: str, what: str, example: str) -> Source:
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{name}{line}: this is no YAML: {error.problem or error.context}") from error
+        raise UsageError(f"{name}{line}: invalid YAML: {error.problem or error.context}") from error
     except UsageError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{name}: this is no YAML: {' '.join(str(error).split())[:200]}") from error
+        raise UsageError(f"{name}: invalid YAML: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(f"{name}: the {what} must be a mapping of keys to values, for instance '{example}'")
     return Source(name, data, lines)
@@ -138,7 +138,7 @@ def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int], name: str) 
             line = key.start_mark.line + 1
             if inner in lines:
                 first = f"first in line {lines[inner]}"
-                raise UsageError(f"{name}:{line}: {_dotted(inner)}: this key stands twice ({first})")
+                raise UsageError(f"{name}:{line}: {_dotted(inner)}: repeated key ({first})")
             lines[inner] = line
             _note_lines(value, inner, lines, name)
     elif isinstance(node, yaml.SequenceNode):

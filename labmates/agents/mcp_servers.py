@@ -54,7 +54,7 @@ class McpServer(BaseModel):
 
     command: tuple[str, ...] = Field((), description="Program and arguments, run on this machine outside the sandbox.")
     url: str = Field("", description="Address of a server that speaks streamable HTTP.")
-    env: tuple[str, ...] = Field((), description="Environment variables that the program is given, by name.")
+    env: tuple[str, ...] = Field((), description="Environment variables for the program, by name.")
     headers: dict[str, str] = Field(
         {},
         description="HTTP headers that the server at the address is sent, as HEADER: VARIABLE with the environment "

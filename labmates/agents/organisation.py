@@ -62,7 +62,8 @@ class Organisation(Part):
         {}, description="A folder of prompt files (NAME.md) beside the file; those that lack are those of pipeline."
     )
     channels: Channels = Field(
-        Channels(), description="Who may read, tell and ask whom: all, none, or lists by name for each of the three."
+        Channels(),
+        description="Channels for reading, telling and asking: all, none, or lists by name for each of the three.",
     )
     shares: str | dict[str, float] = Field(
         "pooled",
@@ -80,7 +81,7 @@ class Organisation(Part):
         "it), write (before a version of an artifact is kept).",
         exclude_if=lambda points: not points,
     )
-    size: int = Field(2, ge=1, le=MOST_SEATS, description="How many seats of each team are taken without --team-size.")
+    size: int = Field(2, ge=1, le=MOST_SEATS, description="Seats of each team in use, unless --team-size is given.")
     flow: tuple[FlowPhase, ...] = Field(
         description="The phases in order: each a team, or TEAM: [steps] with steps of its own."
     )

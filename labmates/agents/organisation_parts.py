@@ -97,17 +97,17 @@ class Seat(Part):
     """One agent's place; its `id` names it in prompts and records."""
 
     id: str = Field("", exclude=True)
-    title: str = Field(description="What the agent is called, for instance 'data engineer'.")
-    part: str = Field(description="What its work is, in its system prompt.")
+    title: str = Field(description="Title of the agent, for instance 'data engineer'.")
+    part: str = Field(description="Its part of the work, in its system prompt.")
     evidence: int | None = Field(
         None, ge=1, description="With divided evidence: the instrument it holds, from 1; by default in turn."
     )
     model: str = Field(
-        "", description="Its model, provider:name; by default that of the run. --model-for goes before it."
+        "", description="Its model, provider:name; by default that of the run. --model-for overrides it."
     )
     python: str = Field(
         "",
-        description="An agent of your own: a function that takes the seat, module:function or file.py:function.",
+        description="Your own agent: a function that takes the seat, module:function or file.py:function.",
         exclude_if=lambda place: not place,  # the keys of organisations without such seats stay as they are
     )
     command: tuple[str, ...] = Field(
@@ -128,7 +128,7 @@ class Seat(Part):
         600,
         gt=0,
         le=86_400,
-        description="Time limit of one reply of an agent of your own, or of a person.",
+        description="Time limit of one reply of your own agent, or of a person.",
         exclude_if=lambda seconds: seconds == 600,
     )
 
@@ -177,13 +177,14 @@ class Channels(Part):
     """
 
     read: dict[str, tuple[str, ...]] = Field(
-        {"all": ("all",)}, description="Whose artifacts, reports and findings each may read, as NAME: [NAMES]."
+        {"all": ("all",)},
+        description="Authors whose artifacts, reports and findings a seat may read, as NAME: [NAMES].",
     )
     tell: dict[str, tuple[str, ...]] = Field(
-        {"all": ("all",)}, description="To whom each may speak and send messages, as NAME: [NAMES]."
+        {"all": ("all",)}, description="Receivers of a seat's talk and messages, as NAME: [NAMES]."
     )
     ask: dict[str, tuple[str, ...]] = Field(
-        {"all": ("all",)}, description="Whom each may ask for more work or a redo, as NAME: [NAMES]."
+        {"all": ("all",)}, description="Seats that a seat may ask for more work or a redo, as NAME: [NAMES]."
     )
 
     @model_validator(mode="before")
@@ -224,11 +225,11 @@ class Team(Part):
     )
     artifact: Name = Field(description="The artifact that the lead writes.")
     sections: tuple[str, ...] = Field((), description="Sections of the artifact, each 'Title: content'.")
-    tokens: Tokens = Field(Tokens(), description="What it takes to write the artifact; what a reserve sets aside.")
+    tokens: Tokens = Field(Tokens(), description="Cost of writing the artifact, which a reserve sets aside.")
     also: dict[Name, tuple[str, ...]] = Field(
         {}, description="Further artifacts that only this team writes while it works, each with its sections."
     )
-    without: tuple[str, ...] = Field((), description=f"Tools that its agents don't have, of {', '.join(TOOLS)}.")
+    without: tuple[str, ...] = Field((), description=f"Tools that its agents lack, of {', '.join(TOOLS)}.")
     own_tools: tuple[str, ...] = Field(
         (),
         description="Tools of other packages (entry points labmates.tools) and of MCP servers (SERVER or SERVER.TOOL) "
@@ -236,10 +237,12 @@ class Team(Part):
     )
     memory: Literal["step", "phase", "conversation"] = Field(
         "step",
-        description="What an agent remembers beside its orders: nothing (step), its work when it writes (phase), or "
+        description="An agent's memory beside its orders: nothing (step), its work when it writes (phase), or "
         "all that it was told and did (conversation).",
     )
-    turns: int = Field(1, ge=1, le=100, description="Most replies in a step of work, in multiples of max_turns.")
+    turns: int = Field(
+        1, ge=1, le=100, description="Maximum number of replies in a step of work, in multiples of max_turns."
+    )
 
     @field_validator("without")
     @classmethod

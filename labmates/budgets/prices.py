@@ -107,14 +107,14 @@ class PriceList(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
-    default: Price = Field(Price(), description="Price of every model that has none of its own.")
+    default: Price = Field(Price(), description="Default price of a model.")
     models: dict[str, Price] = Field(
         default_factory=dict, description="Prices by model, for instance openai:gpt-5.4-mini."
     )
     tool_call: Dollars = Field("0", description="Dollars per tool call.")  # type: ignore[assignment]
     credits: Literal["list", "bill"] = Field(
         "list",
-        description="What a pool charges: by this list, or what providers charge (bill), which is then written here.",
+        description="Basis of charges: this list, or the providers' bill, which is then recorded here.",
     )
 
     @model_serializer(mode="wrap")
@@ -165,9 +165,9 @@ def _from_line(line: str) -> dict[str, object]:
     for part in line.replace(" ", "").split(","):
         name, given, price = part.partition("=")
         if not given:
-            raise _wrong(line, f"'{part}' is no NAME=PRICE")
+            raise _wrong(line, f"'{part}' is not NAME=PRICE")
         if name in default:
-            raise _wrong(line, f"{name} is there twice")
+            raise _wrong(line, f"{name} is repeated")
         default[name] = price
     tool_call = default.pop("tool_call", None)
     return {"default": default} if tool_call is None else {"default": default, "tool_call": tool_call}

@@ -324,7 +324,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         if own is None and (row := listed_model(provider, name)) is not None:
             own = row.price.price(batch=False)
         if own is None:
-            raise UsageError(f"prices: the shipped table has no price of {full}; name it in prices['models']")
+            raise UsageError(f"prices: the shipped table has no price of {full}; add it to prices['models']")
         return full, own
 
     def _schemas_of(self, request: ModelRequest[Any]) -> list[dict[str, Any]]:
@@ -469,7 +469,7 @@ def _messages(state: Any) -> Sequence[BaseMessage]:
 
 def _check(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise UsageError(f"{name}: {value!r} is none of {', '.join(allowed)}")
+        raise UsageError(f"{name}: {value!r} is not one of {', '.join(allowed)}")
 
 
 def _micro_dollars(total: object) -> int:

@@ -70,4 +70,4 @@ def _change(text: str) -> tuple[str, Any]:
         compose_yaml(value)
         return name.strip(), yaml.safe_load(value)
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"--set {name}: '{value}' is no value as YAML has it; quote it") from error
+        raise UsageError(f"--set {name}: '{value}' is not a YAML value; quote it") from error

@@ -16,7 +16,7 @@ from labmates.errors import UsageError
 @click.option(
     "--out", "path", type=click.Path(path_type=Path), required=True, help="The page to write, .html; replaced if there."
 )
-@click.option("--kind", metavar="KIND", help="Report on all runs of this kind of experiment, whatever their study.")
+@click.option("--kind", metavar="KIND", help="Report on all runs of this kind of experiment, of any study.")
 @click.option("--all", "every", is_flag=True, help="Report on all runs of the store.")
 @click.option("--pdf", is_flag=True, help="Also print the page to a .pdf beside it, by Chromium or Chrome.")
 @store_option

@@ -25,7 +25,7 @@ SHORT_CHARS = 400
 @click.option("--report", is_flag=True, help="Print only the report.")
 @click.option("--artifact", metavar="NAME", help="Print only the newest version of one artifact.")
 @click.option("--events", "as_events", is_flag=True, help="List the events, one a line, with their numbers.")
-@click.option("--full", is_flag=True, help="Print every text whole instead of its beginning.")
+@click.option("--full", is_flag=True, help="Print every text in full.")
 @click.option("--prompts", is_flag=True, help="Also print the messages that models read, each once.")
 @click.option(
     "--save",

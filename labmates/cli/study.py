@@ -24,7 +24,7 @@ FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
 _study = click.argument("study", metavar="STUDY")
-_batch = click.option("--batch", is_flag=True, help="Calls go through batch APIs, as with connection.batch: true.")
+_batch = click.option("--batch", is_flag=True, help="Use batch APIs for model calls, as connection.batch: true does.")
 
 
 @click.group(epilog="Example: labmates study run science-small")
@@ -154,10 +154,10 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @study.command(epilog="Example: labmates study export science-small --rows scores --out scores.parquet")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
-@click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="What each row is.")
-@click.option("--all", "every", is_flag=True, help="All runs of the store, whatever their study.")
+@click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Content of a row.")
+@click.option("--all", "every", is_flag=True, help="All runs of the store, of any study.")
 @click.option("--kind", metavar="KIND", help="Only runs of this kind of experiment.")
-@click.option("--model", metavar="MODEL", help="Only runs with this model among theirs.")
+@click.option("--model", metavar="MODEL", help="Only runs with this model.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="Format; by default from the file's ending.")
 @click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option(
@@ -182,9 +182,9 @@ def export(
 
     ending = path.suffix.removeprefix(".")
     if form is None and ending not in FORMATS:
-        raise UsageError(f"in which format? Give --format {'|'.join(FORMATS)}, or a file name that ends so")
+        raise UsageError(f"the format is unknown; give --format {'|'.join(FORMATS)}, or a file name with that ending")
     if every and study is not None:
-        raise UsageError(f"either the study '{study}' or --all")
+        raise UsageError(f"give the study '{study}' or --all, not both")
     chosen: Any = form or ending
     with _open(store) as database:
         name = None if every else stored_study(database.database, study).name

@@ -59,9 +59,9 @@ def view(
 
     named, runs = store_and_runs(what)
     if named and store:
-        raise UsageError(f"which store: '{named}' or '{store}'? Give one")
+        raise UsageError(f"two stores are given, '{named}' and '{store}'; choose one")
     if sample and (named or store):
-        raise UsageError(f"which store: the sample or '{named or store}'? Give one")
+        raise UsageError(f"two stores are given, the sample and '{named or store}'; choose one")
     if export is None and (study or limit or not events):
         raise UsageError("--study, --limit and --no-events go with --export; pages in a browser have filters")
     if export is None and len(runs) > 1:

@@ -24,11 +24,11 @@ _WATCH_SECONDS = 1.0
 @click.option("--study", metavar="NAME", help="The study to work on; by default the only one in the store.")
 @click.option("--no-wait", is_flag=True, help="Exit when no run waits, even while other workers hold runs.")
 @click.option(
-    "--runs", "max_concurrent_runs", metavar="N", help="Maximum of concurrent runs, if other than in the study."
+    "--runs", "max_concurrent_runs", metavar="N", help="Maximum number of concurrent runs. [default: the study's]"
 )
-@click.option("--sandbox", metavar="NAME", help="Where agents' code runs, if other than in the study.")
-@click.option("--max-sandboxes", metavar="N", help="Maximum of open sandboxes, if other than in the study.")
-@click.option("--base-url", metavar="URL", help="Address of the model server, if other than in the study.")
+@click.option("--sandbox", metavar="NAME", help="Sandbox of agents' code. [default: the study's]")
+@click.option("--max-sandboxes", metavar="N", help="Maximum number of open sandboxes. [default: the study's]")
+@click.option("--base-url", metavar="URL", help="Address of the model server. [default: the study's]")
 @click.option("--parent", type=int, hidden=True, help="Stop when this process ends.")
 def worker(
     store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **options: Any

@@ -35,7 +35,7 @@ def _exact(value: object) -> Fraction:
     except (ValueError, ZeroDivisionError):
         number = None
     if number is None or abs(number) > _MOST or number.denominator > _FINEST:
-        raise ValueError(f"must be a number, for instance 1.5 or 3/2, of {_MOST:.0e} at the most")
+        raise ValueError(f"must be a numberof at most {_MOST:.0e}, for instance 1.5 or 3/2")
     return number
 
 
@@ -133,7 +133,7 @@ class Game(BaseModel, ABC):
 
     group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
     groups: int = Field(2, ge=1, le=20, description="Groups, all of the same size.")
-    rounds: int = Field(3, ge=1, le=200, description="How often everybody decides.")
+    rounds: int = Field(3, ge=1, le=200, description="Rounds of decisions.")
 
     @property
     def players(self) -> int:

@@ -57,11 +57,11 @@ class CollectiveRisk(Game):
         ),
     )
 
-    rounds: int = Field(10, ge=1, le=200, description="How often everybody decides.")
-    allowance: int = Field(10, ge=1, le=1000, description="What each player has in each round.")
-    target: int = Field(100, ge=0, le=1_000_000, description="What all have to contribute together over all rounds.")
+    rounds: int = Field(10, ge=1, le=200, description="Rounds of decisions.")
+    allowance: int = Field(10, ge=1, le=1000, description="Endowment of each player per round.")
+    target: int = Field(100, ge=0, le=1_000_000, description="Target: the sum of all contributions over all rounds.")
     loss_probability: Exact = Field(
-        Fraction(1, 2), ge=0, le=1, description="With which all savings are lost below the target."
+        Fraction(1, 2), ge=0, le=1, description="Probability of losing all savings below the target."
     )
 
     @property

@@ -45,9 +45,9 @@ class CommonPool(Game):
         ),
     )
 
-    pool: int = Field(100, ge=1, le=1_000_000, description="What is in the pool at the start of a round.")
-    most_extraction: int = Field(10, ge=1, le=1000, description="The most that a player may take.")
-    multiplier: int = Field(3, ge=1, le=1000, description="What becomes of each unit that is left.")
+    pool: int = Field(100, ge=1, le=1_000_000, description="Pool at the start of a round.")
+    most_extraction: int = Field(10, ge=1, le=1000, description="Maximum extraction of a player.")
+    multiplier: int = Field(3, ge=1, le=1000, description="Growth factor of each remaining unit.")
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -133,13 +133,13 @@ class CommonPoolWithSanctions(CommonPool):
         ),
     )
 
-    sanction_cost: int = Field(1, ge=0, le=1000, description="What a token costs whoever spends it.")
-    sanction_effect: int = Field(2, ge=0, le=1000, description="What a token takes from whoever it is spent on.")
-    most_sanctions: int = Field(10, ge=0, le=1000, description="The most tokens that a player may spend in a round.")
+    sanction_cost: int = Field(1, ge=0, le=1000, description="Cost of a token to its spender.")
+    sanction_effect: int = Field(2, ge=0, le=1000, description="Loss of the sanctioned player per token.")
+    most_sanctions: int = Field(10, ge=0, le=1000, description="Maximum number of tokens per player and round.")
 
     @property
     def sanction_limit(self) -> int:
-        """The most tokens that a player may spend in a round."""
+        """Maximum number of tokens per player and round."""
         return self.most_sanctions
 
     def sanctioned(self, payoffs: Array, tokens: Array) -> Array:

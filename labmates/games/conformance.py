@@ -67,7 +67,7 @@ def _of_payoffs(game: Game, decisions: Array) -> Iterator[str]:
         yield f"payoffs have the shape {payoffs.shape}, not {decisions.shape[:-1]}"
         return
     if not np.isfinite(payoffs.astype(float)).all():
-        yield "a payoff is no finite number"
+        yield "a payoff is not a finite number"
     for play, together in zip(decisions, payoffs, strict=True):
         alone = np.asarray(game.payoffs(play), dtype=float)
         exact = np.asarray(game.payoffs(_exact(play)), dtype=float)

@@ -20,8 +20,8 @@ class Pool(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["pool"] = "pool"
-    factor: Exact = Field(gt=0, description="By which all that is given is multiplied before it is shared.")
-    kept: Exact = Field(Fraction(1), description="The points that who gives nothing keeps.")
+    factor: Exact = Field(gt=0, description="Multiplier of all contributions before they are shared.")
+    kept: Exact = Field(Fraction(1), description="Points that a player keeps by giving nothing.")
 
     def payoffs(self, actions: Sequence[str], profile: Sequence[str]) -> tuple[Fraction, ...]:
         """The payoff of each player when they take the actions of a profile."""
@@ -35,7 +35,7 @@ class Claims(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["claims"] = "claims"
-    bonus: Exact = Field(description="What passes from the higher claimant to the lower one.")
+    bonus: Exact = Field(description="Transfer from the higher claimant to the lower one.")
 
     def payoffs(self, actions: Sequence[str], profile: Sequence[str]) -> tuple[Fraction, ...]:
         """The payoff of each player when they take the actions of a profile, which are numbers."""

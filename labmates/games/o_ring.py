@@ -50,13 +50,13 @@ class ORing(Game):
     primary: ClassVar[str] = "withdrawal"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix F"
 
-    resource: int = Field(200, ge=1, le=1_000_000, description="What is there to withdraw from.")
-    most_withdrawal: int = Field(10, ge=1, le=100, description="The most that a player may withdraw.")
+    resource: int = Field(200, ge=1, le=1_000_000, description="Endowment that withdrawals come from.")
+    most_withdrawal: int = Field(10, ge=1, le=100, description="Maximum withdrawal of a player.")
     scale: int = Field(
         1000, ge=1, le=1_000_000, description="Production of a group at full work and nothing withdrawn."
     )
     threshold: int = Field(50, ge=0, le=1_000_000, description="Production that every group needs.")
-    reward: int = Field(200, ge=0, le=1_000_000, description="What all players share if every group succeeds.")
+    reward: int = Field(200, ge=0, le=1_000_000, description="Bonus that all players share if every group succeeds.")
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:

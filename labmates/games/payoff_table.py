@@ -38,26 +38,26 @@ class PayoffTable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="What the game is called.")
-    title: str = Field("", description="What people call it.")
-    summary: str = Field("", description="What it is about, for people; players are never told.")
-    source: str = Field("", description="Where it is from.")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Name of the game.")
+    title: str = Field("", description="Title for people.")
+    summary: str = Field("", description="Description for people; players never see it.")
+    source: str = Field("", description="Source.")
     players: int = Field(2, ge=2, le=8, description="Number of players.")
-    actions: tuple[tuple[str, ...], ...] = Field(description="The actions of each player, or those that all have.")
+    actions: tuple[tuple[str, ...], ...] = Field(description="Actions of each player, or one list for all.")
     words: tuple[str, ...] = Field(
         (),
         exclude_if=lambda value: not value,  # tables from before it was there keep their keys
-        description="Words for the actions that say what they mean, where all players have the same; by default their "
-        "names. Players read them in an ablation alone.",
+        description="Meaningful words for the actions, if all players have the same; by default their names. Players "
+        "read them only in an ablation.",
     )
     payoffs: dict[str, tuple[Exact, ...]] = Field(
         default_factory=dict,
-        description="For each combination of actions, in the order of players, what each player gets.",
+        description="Payoff of each player for each combination of actions, in the order of players.",
     )
     formula: Formula | None = Field(
         None,
         exclude_if=lambda value: value is None,  # tables from before it was there keep their keys
-        description="What gives the payoffs, in their place: pool (factor, kept) or claims (bonus).",
+        description="Formula in place of payoffs: pool (factor, kept) or claims (bonus).",
     )
     cooperate: str | None = Field(None, description="The combination in which all cooperate.")
     defect: str | None = Field(None, description="The combination in which all defect.")
@@ -84,13 +84,13 @@ class PayoffTable(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> PayoffTable:
         if len(self.actions) != self.players:
-            raise ValueError(f"there are actions for {len(self.actions)} players, but {self.players} players")
+            raise ValueError(f"actions are given for {len(self.actions)} players, but the game has {self.players}")
         for own in self.actions:
             if len(set(own)) < len(own):
-                raise ValueError(f"an action stands twice: {', '.join(own)}")
+                raise ValueError(f"an action is repeated: {', '.join(own)}")
         check_size([len(own) for own in self.actions])
         if self.words and {len(self.words)} != {len(own) for own in self.actions}:
-            raise ValueError(f"there are {len(self.words)} words for {len(self.actions[0])} actions")
+            raise ValueError(f"{len(self.words)} words are given for {len(self.actions[0])} actions")
         wanted = {" ".join(profile) for profile in product(*self.actions)}
         if self.formula is not None:
             self._follow(self.formula)
@@ -98,9 +98,9 @@ class PayoffTable(BaseModel):
         if missing := sorted(wanted - set(given)):
             raise ValueError(f"payoffs are missing for: {', '.join(missing[:5])}")
         if unknown := sorted(set(given) - wanted):
-            raise ValueError(f"there are payoffs for what can't be played: {', '.join(unknown[:5])}")
+            raise ValueError(f"payoffs are given for unknown combinations: {', '.join(unknown[:5])}")
         if len(given) > len(wanted):
-            raise ValueError("the payoffs of a combination stand twice")
+            raise ValueError("the payoffs of a combination are repeated")
         for key, numbers in self.payoffs.items():
             if len(numbers) != self.players:
                 raise ValueError(f"'{key}' needs {self.players} payoffs, not {len(numbers)}")
@@ -108,7 +108,7 @@ class PayoffTable(BaseModel):
             raise ValueError("give both 'cooperate' and 'defect', or neither")
         for named in (self.cooperate, self.defect):
             if named is not None and " ".join(_parts(named)) not in wanted:
-                raise ValueError(f"'{named}' is no combination of the players' actions")
+                raise ValueError(f"'{named}' is not a combination of the players' actions")
         return self
 
     def _follow(self, formula: Formula) -> None:
@@ -122,7 +122,7 @@ class PayoffTable(BaseModel):
         }
         given = {" ".join(_parts(key)): numbers for key, numbers in self.payoffs.items()}
         if given and given != by_formula:
-            raise ValueError("the payoffs are not those of the formula; leave one of them out")
+            raise ValueError("payoffs and formula disagree; remove one of them")
         object.__setattr__(self, "payoffs", by_formula)
 
     def meanings(self) -> dict[str, str]:
@@ -182,15 +182,15 @@ def read_table(text: str, where: str) -> PayoffTable:
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{where} is no YAML{line}: {error.problem or error.context}") from error
+        raise UsageError(f"{where}: invalid YAML{line}: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{where} is no YAML: {' '.join(str(error).split())[:200]}") from error
+        raise UsageError(f"{where}: invalid YAML: {' '.join(str(error).split())[:200]}") from error
     if twice:
-        raise UsageError(f"{where} is no payoff table: '{twice}' stands twice")
+        raise UsageError(f"{where}: invalid payoff table: repeated key '{twice}'")
     try:
         return PayoffTable.model_validate(data)
     except ValidationError as error:
-        raise UsageError(f"{where} is no payoff table:\n{explain(error)}") from error
+        raise UsageError(f"{where}: invalid payoff table:\n{explain(error)}") from error
 
 
 def load_table(path: Path) -> PayoffTable:
@@ -231,5 +231,5 @@ def _is_number(text: str) -> bool:
 
 def _text(name: object) -> str:
     if isinstance(name, bool):
-        raise ValueError("YAML takes this action for yes or no; write it in quotes")
+        raise ValueError("YAML reads this action as yes or no; put it in quotes")
     return str(name)

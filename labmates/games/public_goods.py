@@ -49,9 +49,9 @@ class PublicGoods(Game):
         ),
     )
 
-    endowment: int = Field(10, ge=1, le=100, description="What each player has in each round.")
-    group_multiplier: Exact = Field(Fraction(2), ge=0, description="What becomes of a unit in the group's pool.")
-    global_multiplier: Exact = Field(Fraction(3, 2), ge=0, description="What becomes of a unit in the pool of all.")
+    endowment: int = Field(10, ge=1, le=100, description="Endowment of each player per round.")
+    group_multiplier: Exact = Field(Fraction(2), ge=0, description="Multiplier of a unit in the group's pool.")
+    global_multiplier: Exact = Field(Fraction(3, 2), ge=0, description="Multiplier of a unit in the pool of all.")
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:

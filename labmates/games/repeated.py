@@ -330,7 +330,7 @@ class ByCount(RepeatedGame):
                 raise UsageError(f"n_players must be {count}, the number of payoffs in '{name}', not {self.n_players}")
         payoffs = {*self.cooperate, *self.defect}
         if len(payoffs) == 1 or not all(map(math.isfinite, payoffs)):
-            raise UsageError("payoffs must be finite numbers, and not all the same")
+            raise UsageError("payoffs must be finite numbers that differ")
 
     def bounds(self) -> tuple[float, float]:
         """The least and the greatest welfare of all counts."""

@@ -47,8 +47,8 @@ class WeakestLink(Game):
         ),
     )
 
-    most_effort: int = Field(10, ge=1, le=1000, description="The greatest effort.")
-    multiplier: int = Field(2, ge=1, le=1000, description="What each unit of the least effort brings to each player.")
+    most_effort: int = Field(10, ge=1, le=1000, description="Maximum effort.")
+    multiplier: int = Field(2, ge=1, le=1000, description="Payoff of each player per unit of the least effort.")
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:

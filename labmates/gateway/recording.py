@@ -42,10 +42,10 @@ class GatewayCondition(Condition):
     kind: ClassVar[str] = "gateway"
 
     budget: int = Field(description="The pool, in micro-dollars.")
-    seats: dict[str, int | None] = Field(description="The most that each seat may spend, in micro-dollars.")
+    seats: dict[str, int | None] = Field(description="Limit of each seat, in micro-dollars.")
     upstreams: list[str] = Field(description="The models that seats may ask.")
-    prices: str = Field("bill", description="What calls are charged.")
-    max_output_tokens: int = Field(description="Limit on the reply to a request that has none.")
+    prices: str = Field("bill", description="Price of calls.")
+    max_output_tokens: int = Field(description="Reply limit of requests without one.")
 
     @property
     def pool(self) -> int:

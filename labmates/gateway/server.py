@@ -43,7 +43,7 @@ class Gateway:
     timeout
         Seconds without a byte from a provider after which a call is given up.
     max_output_tokens
-        Limit on the reply to a request that has none.
+        Reply limit of requests without one.
     """
 
     def __init__(

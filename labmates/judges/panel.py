@@ -105,7 +105,7 @@ def _full_name(text: str) -> str:
     if ":" in model:
         return f"{PREFIX}{parse_model(model)}"
     if model == MEAN:
-        raise UsageError(f"'{MEAN}' names no judge: name the model, for instance openai:gpt-5.4-mini")
+        raise UsageError(f"'{MEAN}' is not a judge: name the model, for instance openai:gpt-5.4-mini")
     if model not in JUDGES:
         error = unknown_name("judge", model, JUDGES.names())
         raise UsageError(f"{error} A model judges by rubrics as provider:name, for instance openai:gpt-5.4-mini.")
@@ -204,7 +204,7 @@ def checked_scores(scores: object, name: str) -> list[Score]:
         If they are no list of `Score`, or an empty one.
     """
     if not isinstance(scores, list | tuple) or not all(isinstance(one, Score) for one in scores):
-        raise WrongJudgeError(f"it returned {type(scores).__name__}, where a list of Score is due")
+        raise WrongJudgeError(f"it returned {type(scores).__name__} instead of a list of Score")
     if not scores:
         raise WrongJudgeError("it returned no score")
     return [_storable(one, name) for one in scores]

@@ -105,7 +105,7 @@ MOST_REASON_CHARS = 500
 def _whole(value: object) -> object:
     """Take a rating that is written as text or as a decimal, where it can mean nothing else."""
     if isinstance(value, bool):
-        raise ValueError("true and false are no ratings")
+        raise ValueError("true and false are not ratings")
     if isinstance(value, str) and re.fullmatch(r"\s*\d\s*", value):
         return int(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -19,7 +19,7 @@ class Gifting(Insufficient):
     title: ClassVar[str] = "Gifting"
     summary: ClassVar[str] = "After the actions are known, players may give points of their own to the others."
 
-    most: int = Field(10, ge=1, le=1_000_000, description="The most points that a player can give to each other one.")
+    most: int = Field(10, ge=1, le=1_000_000, description="Maximum gift to each other player, in points.")
 
     def rules(self, game: NormalForm) -> str:
         """Say that points can be given."""

@@ -39,7 +39,7 @@ class Mediation(Negotiation):
         if len(set(map(len, game.labels))) > 1:
             raise UsageError("a mediator needs a game in which all players have the same number of actions")
         if any(DELEGATE in own for own in game.labels):
-            raise UsageError("a mediator can't be put around a game that has one already")
+            raise UsageError("a mediator can't enclose a game that already has one")
         check_size([len(own) + 1 for own in game.labels])
 
     def sheet(self, game: NormalForm) -> Sheet:

@@ -45,7 +45,9 @@ def split_terms(name: str) -> tuple[str, dict[str, str]]:
     for part in name.split("+"):
         match = _NAMED.fullmatch(part.strip())
         if match is None:
-            raise UsageError(f"'{name}' is no mechanism; write for instance reputation(order=3) or contract+repetition")
+            raise UsageError(
+                f"'{name}' is not a mechanism; write for instance reputation(order=3) or contract+repetition"
+            )
         plain.append(match[1])
         for pair in filter(None, (match[2] or "").split(",")):
             field, equals, value = pair.partition("=")
@@ -82,11 +84,9 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
         has = f"has {', '.join(sorted(known))}" if known else "has no parameters"
         raise UsageError(f"unknown parameter '{unknown[0]}': the mechanism '{name}' {has}")
     if any(kind.seats_itself for kind in kinds[1:]):
-        raise UsageError(
-            f"'{name}': a mechanism with changing co-players stands first, for instance reputation+contract"
-        )
+        raise UsageError(f"'{name}': a mechanism with changing co-players goes first, for instance reputation+contract")
     if len({kind.name for kind in kinds}) < len(kinds):
-        raise UsageError(f"'{name}': a mechanism stands twice")
+        raise UsageError(f"'{name}': a mechanism is repeated")
     try:
         return tuple(
             kind(**{field: value for field, value in given.items() if field in kind.model_fields}) for kind in kinds

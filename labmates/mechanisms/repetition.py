@@ -19,9 +19,9 @@ class Repeated(Mechanism):
 
     encloses: ClassVar[str] = "All that follows takes place anew in every round."
 
-    rounds: int = Field(15, ge=1, le=200, description="Rounds that are played; the last stands for all that follow.")
-    continuation: float = Field(0.8, ge=0, lt=1, description="The probability of another round that players are told.")
-    memory: int = Field(3, ge=1, le=200, description="How many of the last rounds are shown.")
+    rounds: int = Field(15, ge=1, le=200, description="Rounds played; the last stands for all later ones.")
+    continuation: float = Field(0.8, ge=0, lt=1, description="Stated probability of another round.")
+    memory: int = Field(3, ge=1, le=200, description="Number of last rounds shown.")
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask in every round; what is shared is asked for once."""

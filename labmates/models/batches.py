@@ -140,7 +140,7 @@ class BatchQueue:
     window
         Seconds without a new call after which a batch is submitted.
     poll
-        Seconds between two looks at a batch.
+        Seconds between two checks of a batch.
     timeout
         Time limit of a request about a batch, in seconds.
     most_failures

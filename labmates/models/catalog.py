@@ -60,8 +60,8 @@ class Catalog:
             first = self._written.setdefault(entry.name, reference)
             if self._found.setdefault(entry.name, access) != access:
                 raise UsageError(
-                    f"'{first}' and '{reference}' are the same model with the same settings ({entry.name}), reached in "
-                    "two ways: they would be one in every table. Name what differs, for instance variant=b"
+                    f"'{first}' and '{reference}' are the same model with the same settings ({entry.name}), with "
+                    "two connections: every table would merge them. Name the difference, for instance variant=b"
                 )
         return entry.name
 
@@ -80,7 +80,7 @@ def _resolved(value: Any, info: ValidationInfo) -> Any:
     catalog = Catalog(named={})
     name = catalog.name_of(value)
     if catalog.options().entries:
-        raise UsageError(f"model '{value}': how a model is reached is no part of a condition")
+        raise UsageError(f"model '{value}': connection settings are not part of a condition")
     return name
 
 

@@ -52,7 +52,8 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
             check_capabilities([text], ["json_replies"], options)
         if options.batch and model.provider not in BATCH_PROVIDERS:
             raise UsageError(
-                f"batch: labmates knows no batch API of '{model.provider}', the provider of {model}; these have one: "
+                f"batch: labmates supports no batch API of '{model.provider}', the provider of {model}; "
+                "these have one: "
                 f"{', '.join(BATCH_PROVIDERS)}"
             )
         endpoint = endpoint_of(model, options, os.environ)

@@ -69,11 +69,15 @@ class Access(BaseModel):
     api_key_env: str | None = Field(
         None, description="Environment variable of the key; a server with a base_url is sent none without it."
     )
-    price: Charge | None = Field(None, description="What the provider charges, in dollars per million tokens.")
+    price: Charge | None = Field(None, description="Prices of the provider, in dollars per million tokens.")
     max_concurrent_calls: int | None = Field(None, ge=1, le=4096, description="Calls of this model in flight at once.")
-    requests_per_minute: int | None = Field(None, ge=1, description="Most requests a minute.")
-    tokens_per_minute: int | None = Field(None, ge=1, description="Most tokens a minute, input and output.")
-    capabilities: Capabilities | None = Field(None, description="What the server can do, for instance tools: false.")
+    requests_per_minute: int | None = Field(None, ge=1, description="Maximum number of requests per minute.")
+    tokens_per_minute: int | None = Field(
+        None, ge=1, description="Maximum number of tokens per minute, input and output."
+    )
+    capabilities: Capabilities | None = Field(
+        None, description="Capabilities of the server, for instance tools: false."
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -106,7 +110,7 @@ class Entry(Access, ModelSettings):
     """A model by name: provider and model, its access and its settings."""
 
     provider: str = Field(description="Provider, as LangChain names it, or one of a plug-in.")
-    model: str = Field(min_length=1, description="The model's name at the provider.")
+    model: str = Field(min_length=1, description="Name of the model at the provider.")
 
     @property
     def name(self) -> str:
@@ -141,7 +145,7 @@ def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
     else:
         known = f"; entries of {models_file() or FILE_NAME}: {', '.join(sorted(named))}" if named else ""
         raise UsageError(
-            f"model '{text}' names no provider: write provider:name, for instance openai:{head or 'NAME'}{known}"
+            f"model '{text}' has no provider: write provider:name, for instance openai:{head or 'NAME'}{known}"
         )
     if clash := values.keys() & {"provider", "model"}:
         raise UsageError(f"model '{text}': {', '.join(sorted(clash))} can't be a setting")

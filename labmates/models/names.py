@@ -136,12 +136,12 @@ def _split(text: str) -> ModelName:
     if "?" in text:
         entry = read_reference(text, {})
         if entry.access != DEFAULT_ACCESS:
-            raise UsageError(f"model '{text}': how a model is reached is no part of its name")
+            raise UsageError(f"model '{text}': connection settings are not part of a model's name")
         settings = ModelSettings.model_validate(entry.model_dump(include=set(ModelSettings.model_fields)))
     provider, colon, name = (part.strip() for part in text.partition("?")[0].partition(":"))
     if not colon:
         raise UsageError(
-            f"model '{text}' names no provider: write provider:name, for instance openai:{text or 'NAME'}, or the name "
+            f"model '{text}' has no provider: write provider:name, for instance openai:{text or 'NAME'}, or the name "
             "of an entry of models.yaml"
         )
     return ModelName(provider, name, settings)

@@ -40,12 +40,12 @@ class ModelOptions(BaseModel):
         json_schema_extra={"negatable": True},
     )
     batch_window: float = Field(
-        5.0, gt=0, le=600, description="A batch is submitted when no call has come for so many seconds."
+        5.0, gt=0, le=600, description="Submit a batch after this many seconds without a new call."
     )
-    batch_poll: float = Field(30.0, gt=0, le=3600, description="Seconds between two looks at a batch.")
+    batch_poll: float = Field(30.0, gt=0, le=3600, description="Seconds between two checks of a batch.")
     entries: dict[str, Access] = Field(
         {},
-        description="How single models are reached, by name; from the models file or written with the model.",
+        description="Connections of single models, by name; from the models file or written with the model.",
         json_schema_extra={"recorded": True},
     )
 

@@ -145,7 +145,7 @@ def request_body(model: ModelName) -> dict[str, Any]:
     settings = model.settings.given()
     if "thinking_budget" in settings:
         raise UsageError(
-            f"model '{model}': OpenAI's protocol has no thinking_budget; say what the server calls it, for instance "
+            f"model '{model}': OpenAI's protocol has no thinking_budget; use the server's name for it, for instance "
             "extra_body.thinking_budget=1024 or chat_template_kwargs.thinking_budget=1024"
         )
     extra: dict[str, Any] = settings.pop("extra_body", {})

@@ -41,7 +41,7 @@ def safe_value(value: Any, depth: int = 0) -> Any:
     Raises
     ------
     UnsafeValueError
-        If it holds a number that is not finite or beyond 64 bits, nests deeper than 64 levels, or is no JSON
+        If it holds a non-finite number or beyond 64 bits, nests deeper than 64 levels, or is no JSON
         value.
     """
     if isinstance(value, str):
@@ -50,11 +50,11 @@ def safe_value(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, int):
         if not -MAX_INTEGER <= value < MAX_INTEGER:
-            raise UnsafeValueError("an integer beyond 64 bits")
+            raise UnsafeValueError("an integer of more than 64 bits")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise UnsafeValueError("a number that is not finite")
+            raise UnsafeValueError("a non-finite number")
         return value
     if depth >= MAX_DEPTH:
         raise UnsafeValueError(f"nested deeper than {MAX_DEPTH} levels")
@@ -62,4 +62,4 @@ def safe_value(value: Any, depth: int = 0) -> Any:
         return [safe_value(item, depth + 1) for item in value]
     if isinstance(value, dict):
         return {safe_text(str(key)): safe_value(item, depth + 1) for key, item in value.items()}
-    raise UnsafeValueError(f"no JSON value: {type(value).__name__}")
+    raise UnsafeValueError(f"not a JSON value: {type(value).__name__}")

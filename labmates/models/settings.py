@@ -28,9 +28,9 @@ class ModelSettings(BaseModel):
         None, ge=64, le=1_000_000, description="Output limit of one reply, in tokens; before the condition's."
     )
     reasoning_effort: str | None = Field(
-        None, pattern="^[a-z]+$", description="How much the model reasons, as its provider names it: low, medium, high."
+        None, pattern="^[a-z]+$", description="Reasoning effort, in the provider's terms: low, medium, high."
     )
-    thinking_budget: int | None = Field(None, ge=0, description="Most tokens of reasoning in one reply.")
+    thinking_budget: int | None = Field(None, ge=0, description="Maximum number of reasoning tokens in one reply.")
     extra_body: dict[str, Any] | None = Field(
         None, description="Further members of the request's JSON, for instance extra_body.top_k=20."
     )
@@ -51,7 +51,7 @@ class ModelSettings(BaseModel):
     variant: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9._-]+$",
-        description="What tells apart models that are otherwise named alike, for instance a quantisation.",
+        description="Label for models with otherwise equal names, for instance a quantisation.",
     )
 
     @field_validator("stop", mode="before")

@@ -115,7 +115,7 @@ class Bodies:
         """The text that has this number."""
         value = self._values[number]
         if not isinstance(value, str):
-            raise TypeError(f"body {number} is no text")
+            raise TypeError(f"body {number} is not text")
         return value
 
     def take_new(self) -> list[Body]:

@@ -64,7 +64,7 @@ class Claims:
             if row is None:
                 raise UsageError(f"there is no run '{run_id}' in the store {self._store.shown_url}")
             if row.status in ENDED:
-                raise UsageError(f"the run '{run_id}' has ended ({row.status}); only a run that did not end can go on")
+                raise UsageError(f"the run '{run_id}' has ended ({row.status}); only an unfinished run can continue")
             now = self._database.now(connection)
             if row.status == "running" and not is_lost(row.worker, row.lease, now):
                 raise UsageError(

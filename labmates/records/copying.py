@@ -144,7 +144,7 @@ def new_file(path: Path) -> Iterator[Path]:
     if path.exists():
         raise UsageError(f"the file '{path}' exists already; name a new one")
     if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"can't write '{path}': there is no such folder, or it can't be written")
+        raise UsageError(f"can't write '{path}': its folder is missing or read-only")
     part = path.with_name(f"{path.name}.part")
     beside = [part.with_name(part.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
     try:
@@ -205,7 +205,7 @@ def _check_room(origin: Database, connection: sa.Connection, goal: Database) -> 
                 if other := [one for one in mine if one not in here]:
                     raise UsageError(
                         f"the store {goal.shown_url} is not empty: it holds the {name} '{other[0]}', which "
-                        f"{origin.shown_url} does not; unite stores with: labmates store merge SOURCE --into TARGET"
+                        f"{origin.shown_url} does not; merge stores with: labmates store merge SOURCE --into TARGET"
                     )
 
 

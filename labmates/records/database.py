@@ -266,12 +266,10 @@ class Database:
         if tables and schema.runs.name not in tables and (version is not None or self.is_sqlite):
             # A file is one program's; a server's database may be shared, but not the table that names the version.
             named = ", ".join(sorted(tables)[:3])
-            raise UsageError(f"the database '{self.shown_url}' is another program's: it holds {named}, but no runs")
+            raise UsageError(f"the database '{self.shown_url}' belongs to another program: it has {named}, but no runs")
         if version is None:
             if self._read_only:
-                raise UsageError(
-                    f"the database '{self.shown_url}' is no store: it holds no runs and no tables for them"
-                )
+                raise UsageError(f"the database '{self.shown_url}' is not a store: it has no table of runs")
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             schema.metadata.create_all(connection)

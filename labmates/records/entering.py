@@ -151,7 +151,7 @@ def _enter(database: Database, study: StudyRecord, template: _Template, batch: S
             return database.write(lambda connection, fresh=fresh: _write(connection, study, template, batch, fresh))  # type: ignore[misc]
         except _NotAllError:
             fresh = False
-    raise StoreError(f"runs of the study '{study.name}' could not be entered: others enter them at the same time")
+    raise StoreError(f"runs of the study '{study.name}' could not be added: other commands add them at the same time")
 
 
 def _write(
@@ -161,8 +161,8 @@ def _write(
     plan = connection.execute(sa.select(_STUDIES.c.spec).where(_STUDIES.c.name == study.name).with_for_update())
     if plan.scalar_one_or_none() != study.spec:
         raise UsageError(
-            f"the study '{study.name}' was changed or deleted by another command while this one entered it: enter one "
-            "plan at a time"
+            f"the study '{study.name}' was changed or deleted by another command while this one added it: add one plan "
+            "at a time"
         )
     known = {} if fresh and not is_tried_again(connection) else _known(connection, study.name, batch)
     new, changed = [], []

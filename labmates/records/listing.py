@@ -226,5 +226,5 @@ def _place(place: str, sort: str) -> tuple[Any, str]:
     wanted = (int, float) if sort in ("started", "seconds", "spent") else (str,)
     is_fit = isinstance(value, wanted) and not isinstance(value, bool) and isinstance(run_id, str)
     if not is_fit or (isinstance(value, int | float) and not abs(value) < _MOST_VALUE):
-        raise UsageError(f"'{place[:80]}' is no place in this list; begin at its first page")
+        raise UsageError(f"'{place[:80]}' is not a position in this list; start at its first page")
     return value, run_id

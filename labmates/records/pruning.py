@@ -194,7 +194,7 @@ def _refuse_working(database: Database, connection: sa.Connection, where: sa.Col
     now = database.now(connection)
     for row in connection.execute(query):
         if not is_lost(row.worker, row.lease, now):
-            raise UsageError(f"run {row.id} is being worked on by {row.worker}: stop that first")
+            raise UsageError(f"run {row.id} is running in {row.worker}: stop that first")
 
 
 def _delete(database: Database, connection: sa.Connection, choice: Choice) -> int:

@@ -90,7 +90,7 @@ def _damaged(source: Path) -> sqlite3.Connection:
             connection.execute("select count(*) from sqlite_master").fetchone()
             return connection
         connection.close()
-    raise UsageError(f"nothing of '{source}' can be read, not even the list of its tables; take a copy or an archive")
+    raise UsageError(f"'{source}' is unreadable, even its list of tables; use a copy or an archive")
 
 
 def _make_tables(source: Path, old: sqlite3.Connection, new: sqlite3.Connection) -> list[str]:
@@ -101,7 +101,7 @@ def _make_tables(source: Path, old: sqlite3.Connection, new: sqlite3.Connection)
         raise UsageError(f"the list of tables of '{source}' can't be read: {error}") from error
     made = [name for kind, name, _ in parts if kind == "table" and name in _TABLES]
     if "runs" not in made:
-        raise UsageError(f"'{source}' is no store: it has no table of runs")
+        raise UsageError(f"'{source}' is not a store: it has no table of runs")
     for _, name, sql in parts:
         if name in made:
             new.execute(sql)

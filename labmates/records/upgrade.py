@@ -40,8 +40,8 @@ def _migrate(database: Database, watch: Watch | None) -> tuple[str, str]:
         version = stored_version(connection) or schema.VERSION
         if version > schema.VERSION:
             raise UsageError(
-                f"the store '{database.shown_url}' is of version {version}, made by a newer labmates; this one knows "
-                f"versions up to {schema.VERSION}"
+                f"the store '{database.shown_url}' is of version {version}, made by a newer labmates; this one "
+                f"supports versions up to {schema.VERSION}"
             )
         config = Config()
         config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))

@@ -35,7 +35,7 @@ def check_report(path: Path) -> None:
         If its ending is none of `ENDINGS`, it is a folder, or its folder can't be made.
     """
     if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"a report is a page: its file ends in {' or '.join(ENDINGS)}, not '{path.name}'")
+        raise UsageError(f"a report is an HTML page: its file ends in {' or '.join(ENDINGS)}, not '{path.name}'")
     if path.is_dir():
         raise UsageError(f"can't write a report to '{path}': it is a folder")
     try:
@@ -75,7 +75,9 @@ def study_report(store: Store, name: str | None = None) -> Report:
     spec = StudySpec.model_validate(study.spec)
     runs = list(store.runs(study=study.name))
     if not runs:
-        raise UsageError(f"no run of the study '{study.name}' was begun; run it: labmates study run {study.name}")
+        raise UsageError(
+            f"the study '{study.name}' has no started runs; start it with: labmates study run {study.name}"
+        )
     counts = dict(study_counts(store.database, study.name).runs)
     written = {"name": spec.name, "kind": spec.kind, **spec.model_dump(mode="json", exclude_defaults=True)}
     return _report(store, f"Study {study.name}", spec.description, runs, counts, written, study.name)

@@ -101,7 +101,7 @@ class ContainerLauncher:
         image = find_image(client)
         if image is None:
             raise ImageMissingError(
-                f"the sandbox's image {image_tag()} is not there; build it with: labmates sandbox build"
+                f"the sandbox image {image_tag()} is missing; build it with: labmates sandbox build"
             )
         self._client = client
         self._image = image.id  # not by name: somebody might build another one meanwhile
@@ -116,7 +116,7 @@ class ContainerLauncher:
         try:
             driver = self._client.info().get("CgroupDriver")
         except docker_errors() as error:
-            raise SandboxError(f"the engine does not tell what it is: {explain_docker_error(error)}") from error
+            raise SandboxError(f"the engine does not describe itself: {explain_docker_error(error)}") from error
         # All containers in the engine's own group have the processors' time of one process between them.
         self._group = "/" if driver == "cgroupfs" else None
 

@@ -229,7 +229,7 @@ async def listening(path: Path) -> AsyncIterator[socket.socket]:
         try:
             await in_thread(_bind, listener, path)
         except OSError as error:
-            raise SandboxError(f"no control socket for a sandbox can be made: {error}") from error
+            raise SandboxError(f"can't create a control socket for a sandbox: {error}") from error
         listener.listen(1)
         listener.setblocking(False)
         yield listener

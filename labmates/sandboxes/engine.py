@@ -174,7 +174,7 @@ def _try_socket(path: Path) -> None:
             raise EngineError(
                 f"the Docker engine is stopped (nobody listens on {path}); start it: sudo systemctl start docker"
             ) from None
-        raise EngineError(f"{path} is no socket of a Docker engine; what should be there was not mounted?") from None
+        raise EngineError(f"{path}is not the socket of a Docker engine; is a mount missing?") from None
     except (TimeoutError, BlockingIOError):  # the latter where others wait in vain already
         raise EngineError(_no_answer(path)) from None
     except OSError as error:
@@ -192,7 +192,7 @@ def _client(path: Path) -> DockerClient:
     except docker.errors.DockerException as error:
         if isinstance(error.__cause__, requests.Timeout):
             raise EngineError(_no_answer(path)) from None
-        raise EngineError(f"what listens on {path} does not answer like a Docker engine: {error}") from None
+        raise EngineError(f"the server on {path} does not respond like a Docker engine: {error}") from None
 
 
 def _check(version: dict[str, Any]) -> None:

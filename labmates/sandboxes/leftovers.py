@@ -164,7 +164,7 @@ def _ask(request: Callable[..., list[dict[str, Any]]], **options: Any) -> list[d
     try:
         return request(**options)
     except docker_errors() as error:
-        raise SandboxError(f"the engine does not tell what there is: {explain_docker_error(error)}") from error
+        raise SandboxError(f"the engine does not list its objects: {explain_docker_error(error)}") from error
 
 
 def _name(container: dict[str, Any]) -> str:

@@ -52,7 +52,7 @@ def advantage(
     """
     n = min(len(first), *map(len, others))
     if n < 2:
-        raise ValueError("each group needs two values or more")
+        raise ValueError("each group needs at least two values")
     import numpy as np
 
     rng = np.random.default_rng(seed)

@@ -91,7 +91,7 @@ def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
     if any(array.shape != shape for array in arrays) or len(shape) != len(arrays) or len(set(shape)) != 1:
         raise UsageError(f"each of {len(arrays)} players needs payoffs with an axis per player, all as long")
     if not all(np.isfinite(array).all() for array in arrays):
-        raise UsageError("a payoff is no finite number")
+        raise UsageError("a payoff is not a finite number")
 
     def gains(scaled: Sequence[Array]) -> Array:
         rows = []

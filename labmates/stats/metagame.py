@@ -47,7 +47,7 @@ def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]
         if len(seats) != len(payoffs):
             raise UsageError(f"a match of {len(seats)} seats has {len(payoffs)} payoffs")
         if not all(0 <= model < models for model in seats):
-            raise UsageError(f"a match names models that there are not: {list(seats)} of {models}")
+            raise UsageError(f"a match names unknown models: {list(seats)} of {models}")
         sizes.add(len(seats))
         for place, model in enumerate(seats):
             others = sorted([*seats[:place], *seats[place + 1 :]])
@@ -84,7 +84,7 @@ def as_metagame(payoffs: ArrayLike) -> Array:
     if array.ndim < 2 or len(set(array.shape)) != 1 or not array.size:
         raise UsageError(f"a metagame has one axis per player, all as long as there are models; not {array.shape}")
     if not np.isfinite(array).all():
-        raise UsageError("a payoff of the metagame is no finite number")
+        raise UsageError("a payoff of the metagame is not a finite number")
     if np.abs(array).max() > MOST_PAYOFF:
         raise UsageError(f"a payoff of the metagame is larger than {MOST_PAYOFF:g}")
     for axis in range(2, array.ndim):

@@ -23,7 +23,7 @@ def detectable_difference(spread: float, n: int) -> float:
         If `n` is below 2.
     """
     if n < 2:
-        raise ValueError("two means can be compared from two values each on")
+        raise ValueError("comparing two means needs at least two values each")
     return _noncentrality(2 * n - 2) * spread * math.sqrt(2 / n)
 
 

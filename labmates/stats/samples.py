@@ -51,7 +51,7 @@ class Sample:
         """The sample of some values; the domain is extended where they lie outside."""
         n = len(values)
         if not n:
-            raise ValueError("a mean needs a value or more")
+            raise ValueError("a mean needs at least one value")
         low, high = float(min(values)), float(max(values))
         mean = math.fsum(values) / n
         domain = domain.holding(low, high)

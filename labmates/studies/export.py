@@ -42,7 +42,7 @@ def export_rows(
     Parameters
     ----------
     what
-        What each row is.
+        Content of a row.
     kind, study, model
         Runs of this kind, of this study, with this model among theirs only.
     watch

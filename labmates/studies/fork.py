@@ -52,7 +52,7 @@ async def fork(
     Raises
     ------
     UsageError
-        If there is no such run or event, the run's data are of another salt, a change is wrong or can't hold there, or
+        If there is no such run or event, the run's data are of another salt, a change is invalid there, or
         a model can't be asked.
     """
     origin = await asyncio.to_thread(store.run, run_id)
@@ -70,7 +70,7 @@ async def fork(
     spent = sum(event.amount for event in first if isinstance(event, ChargeEvent))
     if condition.pool is not None and condition.pool < spent:
         raise UsageError(
-            f"a budget of {show_dollars(condition.pool)} can't hold at event {len(first)} of the run '{run_id}': "
+            f"a budget of {show_dollars(condition.pool)} is too small at event {len(first)} of the run '{run_id}': "
             f"{show_dollars(spent)} are spent there already"
         )
     run = RunRecord(
@@ -103,7 +103,7 @@ def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog |
     """
     if not changes:
         raise UsageError(
-            "a fork needs a change, for instance model.writing=scripted:hasty; without one it is a resumed run"
+            "a fork needs a change, for instance model.writing=scripted:hasty; to continue unchanged, resume the run"
         )
     data = condition.model_dump(mode="json")
     for name, value in changes.items():
@@ -113,14 +113,14 @@ def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog |
     except ValidationError as error:
         raise UsageError(explain(error)) from error
     if new.key == condition.key:
-        raise UsageError(f"these changes leave the condition as it is: {', '.join(changes)}")
+        raise UsageError(f"these changes do not alter the condition: {', '.join(changes)}")
     return new
 
 
 def _change(condition: Condition, data: dict[str, Any], name: str, value: Any) -> None:
     field, _, key = name.partition(".")
     if field in condition.material or field == "seed":
-        raise UsageError(f"a fork can't change {field}: what was done so far belongs to other data; start a new run")
+        raise UsageError(f"a fork can't change {field}: the events so far belong to other data; start a new run")
     if field not in type(condition).model_fields:
         raise unknown_name(f"parameter of a {condition.kind} run", field, type(condition).model_fields)
     if key and not _has_entries(condition, field):
@@ -173,12 +173,12 @@ async def _check_story(run: RunRecord, condition: Condition, events: Sequence[Ev
     except NewStepError:
         pass
     except Exception as error:
-        raise UsageError(f"this change can't hold at event {len(events)}: {error}") from error
+        raise UsageError(f"this change is invalid at event {len(events)}: {error}") from error
     for number, event in enumerate(events):
         if event.type in _PAID and event.step and (event.type, event.step) not in recorder.told:
             raise UsageError(
-                f"this change can't hold at event {len(events)}: with it, the step '{event.step}' (event {number}) or "
-                f"what led to it would not have come about; fork at event {number} or earlier"
+                f"this change is invalid at event {len(events)}: it would have altered the step '{event.step}' "
+                f"(event {number}) or its causes; fork at event {number} or earlier"
             )
 
 

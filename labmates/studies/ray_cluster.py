@@ -123,8 +123,8 @@ def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
     largest = max(nodes, default=0)
     if not largest:
         raise UsageError(
-            f"no node of the Ray cluster has the resource '{SANDBOX}', which says how many sandboxes may be open on it "
-            f"at once; declare it where the nodes are started: ray start … --resources='{{\"{SANDBOX}\": 8}}'"
+            f"no node of the Ray cluster has the resource '{SANDBOX}', which limits the sandboxes open on it at once; "
+            f"declare it when you start the nodes: ray start … --resources='{{\"{SANDBOX}\": 8}}'"
         )
     fitting = (share for share in range(largest, 0, -1) if sum(node // share for node in nodes) >= workers)
     return next(fitting, 1)
@@ -145,7 +145,7 @@ async def _try_out(address: str) -> None:
     """
     if address != "auto" and not _ADDRESS.fullmatch(address):
         raise UsageError(
-            f"'{address}' is no address of a Ray cluster for labmates: start it on a node of the cluster and give "
+            f"'{address}' is not the address of a usable Ray cluster: start it on a node of the cluster and give "
             "HOST:PORT of the head node, or auto"
         )
     process = await asyncio.create_subprocess_exec(

@@ -135,7 +135,7 @@ class _RecordedAnswers:
             if (call.model, call.seed) == made and [self._bodies[n] for n in call.messages] == asked:
                 del self._left[place]
                 return Exchange(recorded_reply(call, self._bodies), messages)
-        raise LookupError("the record holds no reply to what it asks")
+        raise LookupError("the record has no reply to this request")
 
     def unasked(self) -> Iterator[Difference]:
         """Yield the recorded calls that the judge has not made again."""

@@ -167,7 +167,7 @@ async def replay(
         If no sandbox could be had.
     """
     if run.status not in ENDED:
-        raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only a run that has ended can be replayed")
+        raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only ended runs can be replayed")
     check_salt(run)
     condition = condition_of(run)
     events, bodies = await asyncio.to_thread(lambda: (store.events(run.id), store.bodies(run.id)))

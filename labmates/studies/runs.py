@@ -59,7 +59,7 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
     """
     run = store.run(run_id)
     if run.status in ENDED:
-        raise UsageError(f"the run '{run.id}' has ended ({run.status}); only a run that did not end can be resumed")
+        raise UsageError(f"the run '{run.id}' has ended ({run.status}); only unfinished runs can be resumed")
     return run
 
 

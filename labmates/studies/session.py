@@ -228,8 +228,8 @@ class Session:
         for condition in conditions:
             if condition.approvals and self._approver is None:
                 raise UsageError(
-                    f"a person has to approve each {', '.join(condition.approvals)} of this organisation, and nobody "
-                    "can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
+                    f"this organisation requires a person's approval of each {', '.join(condition.approvals)}, but "
+                    "nobody can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
                     "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
                 )
             if condition.approvals and self._approver == VIEWER and self._notify and not told:

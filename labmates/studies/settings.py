@@ -20,10 +20,13 @@ class RunSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    models: ModelOptions = Field(default_factory=ModelOptions, description="How models are reached.")
+    models: ModelOptions = Field(default_factory=ModelOptions, description="Connections to models.")
     sandbox: str = Field("auto", description=f"Where the agents' code runs: {', '.join(SANDBOXES)}.")
     max_sandboxes: int | None = Field(
-        None, ge=1, le=1024, description="Most sandboxes open at once; by default what the machine's memory holds."
+        None,
+        ge=1,
+        le=1024,
+        description="Maximum number of open sandboxes; by default as many as fit into the machine's memory.",
     )
     judges: tuple[str, ...] = Field(
         (),
@@ -33,8 +36,8 @@ class RunSettings(BaseModel):
     )
     extractor: str | None = Field(
         None,
-        description="Model that reads the findings out of a report that has no findings block; by default the first "
-        "judge that is a model.",
+        description="Model that extracts findings from a report without a findings block; by default the first judge "
+        "that is a model.",
     )
     cache: bool = Field(
         False,
@@ -45,7 +48,7 @@ class RunSettings(BaseModel):
         None, ge=1, le=256, description="Worker processes for players' code; by default one for each processor."
     )
     max_concurrent_runs: int = Field(
-        8, ge=1, le=1024, description=f"Most runs going on at once; with batches {BATCHED_RUNS} by default."
+        8, ge=1, le=1024, description=f"Maximum number of concurrent runs; with batches {BATCHED_RUNS} by default."
     )
     approve_all: bool = Field(
         False,
@@ -61,7 +64,7 @@ class RunSettings(BaseModel):
         None,
         gt=0,
         description="Seconds after which a question of approval without an answer counts as refused; by default it "
-        "waits for ever.",
+        "waits without limit.",
         exclude_if=lambda value: value is None,
     )
     salt: str | None = Field(

@@ -36,20 +36,20 @@ class _Part(BaseModel):
 class Sample(_Part):
     """A random choice among the cells of the grid: weighted, without replacement, the same for the same seed."""
 
-    size: int = Field(ge=1, description="How many cells to draw.")
+    size: int = Field(ge=1, description="Number of cells to draw.")
     per: Literal["model", "study"] = Field(
-        "model", description="Draw so many cells for each model, or in all, the models being one more part of the grid."
+        "model", description="Draw this number for each model, or in all, with the models as part of the grid."
     )
     seed: int = Field(0, ge=0, description="Seed of the draw.")
     weights: dict[str, dict[Any, float]] = Field(
-        {}, description="By parameter, how much likelier each of its values is drawn; 1 where nothing is said."
+        {}, description="Relative weights of a parameter's values, by parameter; 1 by default."
     )
 
     @field_validator("weights")
     @classmethod
     def _positive(cls, value: dict[str, dict[Any, float]]) -> dict[str, dict[Any, float]]:
         if not all(0 < weight < math.inf for weights in value.values() for weight in weights.values()):
-            raise ValueError("weights are above 0, and finite")
+            raise ValueError("weights must be positive and finite")
         return value
 
 
@@ -59,7 +59,10 @@ class Concurrency(_Part):
     runs: int = RunSettings.model_fields["max_concurrent_runs"]  # type: ignore[assignment]
     calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
     sandboxes: int | None = Field(
-        None, ge=1, le=1024, description="Most sandboxes open at once; by default what the machine's memory holds."
+        None,
+        ge=1,
+        le=1024,
+        description="Maximum number of open sandboxes; by default as many as fit into the machine's memory.",
     )
     processes: int = Field(1, ge=1, le=256, description="Worker processes that the command starts on this machine.")
 
@@ -89,12 +92,12 @@ class StudySpec(_Part):
 
     name: str = Field(description="Name of the study in the store; by default the file's.")
     kind: str = Field(description="Kind of experiment.")
-    description: str = Field("", description="What the study is about.")
+    description: str = Field("", description="Description of the study.")
     models: tuple[str, ...] = Field((), description="Models that are compared; each gets the whole grid.")
-    fixed: dict[str, Any] = Field({}, description="Parameters that are the same in every condition.")
+    fixed: dict[str, Any] = Field({}, description="Parameters with one value in all conditions.")
     grid: dict[str, list[Any]] = Field({}, description="Parameters that vary: all combinations of these values.")
     also: list[dict[str, list[Any]]] = Field(
-        [], description="Further grids, such as other group sizes for one game; what stands in several runs once."
+        [], description="Further grids, such as other group sizes for one game; repeated conditions run once."
     )
     sample: Sample | None = Field(None, description="Draw some of the combinations instead of running all.")
     replicates: int = Field(1, ge=1, le=MOST_REPLICATES, description="Runs of each condition.")
@@ -111,12 +114,12 @@ class StudySpec(_Part):
     approve_all: bool = RunSettings.model_fields["approve_all"]  # type: ignore[assignment]
     approve_in_viewer: bool = RunSettings.model_fields["approve_in_viewer"]  # type: ignore[assignment]
     approval_timeout: float | None = RunSettings.model_fields["approval_timeout"]  # type: ignore[assignment]
-    connection: Connection = Field(Connection(), description="How models are reached.")
-    concurrency: Concurrency = Field(Concurrency(), description="How much happens at once.")
+    connection: Connection = Field(Connection(), description="Connections to models.")
+    concurrency: Concurrency = Field(Concurrency(), description="Limits on concurrency.")
     cap: Dollars | None = Field(
         None,
-        description="What the whole study may spend, judges included, in dollars. A run whose bound it can't pay is "
-        "not begun.",
+        description="Spending cap of the whole study, judges included, in dollars. A run with an unaffordable bound "
+        "does not start.",
     )
     bound: Dollars | None = Field(
         None,
@@ -127,7 +130,7 @@ class StudySpec(_Part):
         5,
         ge=1,
         le=1000,
-        description="A run whose workers died so often is given up: it may be the cause.",
+        description="Give up a run after this many workers have died in it: it may be the cause.",
     )
 
     @model_validator(mode="before")
@@ -404,7 +407,7 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
                 yield (*part, name), "there is no value; give one at least, or leave the parameter out"
             for place, value in enumerate(values):
                 if value in values[:place]:
-                    yield (*part, name, place), f"the value {value!r} stands twice"
+                    yield (*part, name, place), f"the value {value!r} is repeated"
             if name in spec.fixed:
                 yield (*part, name), "this parameter is fixed already"
     if spec.models:
@@ -415,7 +418,7 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
                 yield (*part, "model"), "the models stand under 'models' already"
         for place, model in enumerate(spec.models):
             if model in spec.models[:place]:
-                yield ("models", place), f"the model {model} stands twice"
+                yield ("models", place), f"the model {model} is repeated"
     for name, field in fields.items():
         everywhere = name in spec.fixed or (name == "model" and spec.models)
         for part, grid in spec.grids:

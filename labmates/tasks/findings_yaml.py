@@ -82,7 +82,7 @@ class _Values:
             values: dict[str, Any] = {}
             for key, inner in node.value:
                 if not isinstance(key, yaml.ScalarNode):
-                    raise YAMLFaultError("a key is not a text")
+                    raise YAMLFaultError("a key is not text")
                 value = self.of(inner, depth + 1)
                 values[key.value] = (
                     Unusable(f"the key '{key.value:.60}' is given twice") if key.value in values else value

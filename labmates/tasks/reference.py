@@ -75,7 +75,7 @@ def find_class(reference: str, what: str, is_one: Callable[[type], bool]) -> Any
     if attribute and not hasattr(module, attribute):
         raise UsageError(f"'{place}' has no '{attribute}'; its {what}s are: {', '.join(names) or 'none'}")
     if not attribute and len(names) != 1:
-        raise UsageError(f"say which {what} of '{place}' is meant: {', '.join(names) or 'it has none'}")
+        raise UsageError(f"choose a {what} of '{place}': {', '.join(names) or 'it has none'}")
     return getattr(module, attribute or names[0])
 
 

@@ -45,4 +45,4 @@ def make_task(task: object) -> Task[Any, Any]:
     try:
         return task()
     except TypeError as error:
-        raise UsageError(f"the task can't be made: {error}") from error
+        raise UsageError(f"the task can't be instantiated: {error}") from error

@@ -216,7 +216,7 @@ class _Viewer:
         named = [query.get("a", ""), query.get("b", ""), *query.getlist("run")]
         marked = [name.strip() for name in named if name.strip()]
         if len(marked) > MOST_COLUMNS:
-            raise UsageError(f"{MOST_COLUMNS} runs can stand beside each other; {len(marked)} were marked")
+            raise UsageError(f"{MOST_COLUMNS}runs can be compared at once; {len(marked)} were marked")
         if len(marked) < 2:
             first = marked[0] if marked else ""
             kind = self._open(first).run.kind if first else ""
@@ -238,7 +238,7 @@ class _Viewer:
         reader = self._reader(request)
         after = request.query_params.get("after", "-1").removeprefix("-1") or "-1"
         if after != "-1" and not (after.isdecimal() and len(after) < 12):
-            raise UsageError(f"'{after[:40]}' is no number of an event")
+            raise UsageError(f"'{after[:40]}' is not an event number")
         html, last = Markup(""), reader.last
         if request.query_params.get("mode") == "append":
             html, last = story_since(reader, int(after), _LINKS)

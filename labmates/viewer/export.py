@@ -78,7 +78,7 @@ def export_pages(
     """
     rows = _rows(store, run_ids, study, limit)
     if not rows:
-        raise UsageError(f"there is no run to export in the store {store.shown_url}")
+        raise UsageError(f"no runs to export in the store {store.shown_url}")
     writer = _Writer(folder)
     try:
         writer.begin()
@@ -118,7 +118,7 @@ class _Writer:
         folder = self._folder
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()) and not (folder / _MARK).is_file():
-            raise UsageError(f"the folder '{folder}' is not empty and holds no earlier export; name a new one")
+            raise UsageError(f"the folder '{folder}' is not empty and not an earlier export; name a new one")
         for path in folder.iterdir():
             if path.name in _OURS or (path.name.startswith("runs-") and path.suffix == ".html"):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -202,7 +202,7 @@ class Approvals:
         """
         question = Question(**asked)
         if (approver := self._approver) is None:
-            raise UsageError(f"nobody can be asked to approve the {question.what} of {question.agent}")
+            raise UsageError(f"there is no way to ask for approval of the {question.what} of {question.agent}")
         async with self._asking:
             answer = await self._steps.waiting(lambda: self._in_time(approver(question)))
         self._recorder.emit(approval_event(question, answer))

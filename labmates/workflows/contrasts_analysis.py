@@ -17,7 +17,7 @@ class ContrastsParams(Params):
     """The parameters of contrasts."""
 
     within: str = Field(
-        "all", description="Compare within each level of this factor (game, mechanism, wording, …) by itself, too."
+        "all", description="Also compare within each level of this factor (game, mechanism, wording, …)."
     )
 
 
@@ -47,7 +47,7 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
             parts.setdefault(level, []).append(run)
     differences = {part: contrasts_of(design, some) for part, some in parts.items()}
     if not any(differences.values()):
-        raise TooFewRunsError("nothing to compare: the runs have no two models, and no factor of two levels")
+        raise TooFewRunsError("nothing to compare: the runs have one model, and no factor with two levels")
     table = contrasts_table(differences, design.remark)
     return Result([table], figures=list(contrasts_drawing(differences)), verdict=verdict(differences["all"]))
 

@@ -390,7 +390,7 @@ def condition_of(run: RunRecord) -> Condition:
         condition: Condition = EXPERIMENTS.get(run.kind).condition.model_validate(run.condition)
     except ValidationError as error:
         raise UsageError(
-            f"the condition of the run '{run.id}' is not of this version of labmates: {explain(error)}"
+            f"the condition of the run '{run.id}' is from another version of labmates: {explain(error)}"
         ) from error
     return condition
 
@@ -447,7 +447,7 @@ def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
     }
     if missing := [model for model, price in models.items() if price is None]:
         raise UsageError(
-            f"prices: the pool is to charge the bill, and the price of {missing[0]} is unknown; give it, for instance "
+            f"prices: the pool charges the bill, but the price of {missing[0]} is unknown; give it, for instance "
             "MODEL?price.input=0.1&price.output=0.4"
         )
     filled = prices.model_copy(update={"models": {**models, **prices.models}})

@@ -44,7 +44,7 @@ class PlayCondition(Condition, ABC):
         None, ge=0, le=2, description="Sampling temperature; without one, the server's own default."
     )
     repair_turns: int = Field(
-        3, ge=0, le=10, description="How often a player is asked again after a reply that can't be used."
+        3, ge=0, le=10, description="Maximum number of repair turns after an invalid reply of a player."
     )
     prices: PriceList = Field(
         default_factory=usual_prices,
@@ -58,8 +58,8 @@ class DecisionCondition(PlayCondition, ABC):
     structured: bool = Field(
         False,
         exclude_if=lambda value: not value,  # conditions from before it was there keep their keys
-        description="Let the server hold each decision to its JSON schema (response_format); players can't be asked to "
-        "reason first then (reasoning none).",
+        description="Have the server hold each decision to its JSON schema (response_format); players then can't "
+        "reason first (reasoning none).",
     )
 
     def needs(self) -> tuple[Ability, ...]:
@@ -83,7 +83,7 @@ class DecisionCondition(PlayCondition, ABC):
             return
         if asked := sorted(set(reasoning) - {"none"}):
             raise UsageError(
-                f"structured: a reply that is JSON alone has no place for reasoning ({', '.join(asked)}); "
+                f"structured: a JSON-only reply has no room for reasoning ({', '.join(asked)}); "
                 "use reasoning none, or leave structured out"
             )
         for model in self.models():

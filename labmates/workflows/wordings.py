@@ -48,9 +48,9 @@ class AblatedCondition(WordedCondition, ABC):
     ablation: Ablation = Field(
         "none",
         exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
-        description="What is changed in the prompts to measure their effect: neutral (no words that suggest agreement, "
-        "trust or teams), length-matched (rules of all mechanisms or structures made equally long), no-aim (nothing "
-        "is said of what to aim at), real-words (actions are called by what they mean).",
+        description="Change in the prompts, to measure its effect: neutral (no words that suggest agreement, trust or "
+        "teams), length-matched (equally long rules of all mechanisms or structures), no-aim (no aim is given), "
+        "real-words (actions are named by their meaning).",
     )
 
 

@@ -74,7 +74,7 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
             "    without: [fly]\n    sections:",
             "pair.yaml:9: teams.pair.without: there is no tool 'fly'",
         ),
-        ("      ben:", "      ana:", "pair.yaml:12: teams.pair.seats.ana: this key stands twice (first in line 11)"),
+        ("      ben:", "      ana:", "pair.yaml:12: teams.pair.seats.ana: repeated key (first in line 11)"),
         (
             "teams:",
             "channels: {read: {ana: [bert]}}\nteams:",
@@ -126,7 +126,7 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
             "{seconds: 0, title: analyst, ",
             "pair.yaml:11: teams.pair.seats.ana.seconds: must be above 0",
         ),
-        ("name: pair", "- pair", "pair.yaml:2: this is no YAML"),
+        ("name: pair", "- pair", "pair.yaml:2: invalid YAML"),
         ("name: pair", "name: a b", "pair.yaml:1: name: a name has letters, digits, '.', '_' and '-', at most 64"),
         ("name: pair", "name: 5", "pair.yaml:1: name: expected a text, not 5"),
         ("flow: [pair]", "flow: pair", "pair.yaml:5: flow: expected a list, e.g. [a, b], not 'pair'"),

@@ -469,7 +469,7 @@ def test_the_journal_makes_a_table() -> None:
 
 def test_bill_charges_what_providers_charge_and_refuses_unknown_models() -> None:
     budget = SharedBudget("1", prices="bill")
-    with pytest.raises(UsageError, match=r"no price of scripted:scripted-chat; name it in prices\['models'\]"):
+    with pytest.raises(UsageError, match=r"no price of scripted:scripted-chat; add it to prices\['models'\]"):
         create_agent(chat(said("2")), [], middleware=[budget]).invoke(QUESTION)
     with OpenAIServer(Answer(text="2")) as server:
         known = ChatOpenAI(model="gpt-5.4-mini", base_url=server.base_url, api_key=SecretStr("none"))
@@ -483,8 +483,8 @@ def test_bill_charges_what_providers_charge_and_refuses_unknown_models() -> None
     [
         ({"total": "much"}, "total: 'much'"),
         ({"total": -1}, "total: '-1'"),
-        ({"visibility": "secret"}, "visibility: 'secret' is none of full, team, hidden"),
-        ({"exit_behavior": "stop"}, "exit_behavior: 'stop' is none of end, error"),
+        ({"visibility": "secret"}, "visibility: 'secret' is not one of full, team, hidden"),
+        ({"exit_behavior": "stop"}, "exit_behavior: 'stop' is not one of end, error"),
         ({"max_output_tokens": 0}, "max_output_tokens: 0"),
         ({"prices": {"defualt": {}}}, "prices.defualt"),
         ({"prices": {"default": {"input": "-1"}}}, r"prices\.default\.input"),

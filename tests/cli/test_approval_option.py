@@ -24,7 +24,7 @@ def organisation(labmates: Labmates) -> str:
 def test_where_nobody_can_be_asked_the_command_says_so_before_it_starts(labmates: Labmates, organisation: str) -> None:
     refused = labmates(*COMMAND, "--organisation", organisation)
     assert (refused.code, refused.out) == (2, "")
-    assert "a person has to approve each plan of this organisation" in refused.err
+    assert "this organisation requires a person's approval of each plan, but nobody can be asked" in refused.err
     assert "--approve-all" in refused.err
     assert not labmates("runs", "--json").records
     done = labmates(*COMMAND, "--organisation", organisation, "--approve-all", "--json")

@@ -90,7 +90,7 @@ def test_a_killed_run_finds_its_batch_again_and_pays_once(
 def test_a_provider_without_batches_is_refused_before_the_first_call(labmates: Labmates) -> None:
     done = labmates(*GAME, "--model", "google_genai:g?base_url=http://127.0.0.1:9", *QUICK)
     assert done.code == 2
-    assert "labmates knows no batch API of 'google_genai'" in done.err
+    assert "labmates supports no batch API of 'google_genai'" in done.err
     done = labmates(*GAME, "--model", "scripted:random", "--batch", "--stream")
     assert (done.code, "exclude each other" in done.err) == (2, True)
 

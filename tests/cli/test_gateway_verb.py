@@ -99,7 +99,7 @@ MODEL = ("--upstream", "openai:gpt-5.4-mini")
         (("--budget", "1", "--seat", "a"), "--upstream is missing: name at least one"),
         (("--budget", "1", "--seat", "a", "--seat", "a", *MODEL), "--seat: 'a' is not a new name"),
         (("--budget", "1", "--seat", "a=x", *MODEL), "--seat a: 'x' is"),
-        (("--budget", "1", "--seat", "a", "--upstream", "gpt"), "model 'gpt' names no provider"),
+        (("--budget", "1", "--seat", "a", "--upstream", "gpt"), "model 'gpt' has no provider"),
         (("--budget", "1", "--seat", "a", "--upstream", "scripted:nobody"), "nobody"),
         (("--budget", "1", "--seat", "a", "--upstream", "openai:m?top_p=0.9"), "remove 'top_p=0.9'"),
         (("--budget", "1", "--seat", "a", "--upstream", "openai:no-such-model"), "the price of 'openai:no-such-model'"),

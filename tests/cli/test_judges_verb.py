@@ -61,7 +61,7 @@ def test_a_broken_judge_fails_the_check(labmates: Labmates, tmp_path: Path) -> N
     )
     done = labmates("judges", "check", "bad.py")
     assert done.code == 1
-    assert "error     scores        it returned int, where a list of Score is due" in done.out
+    assert "error     scores        it returned int instead of a list of Score" in done.out
     assert "bad.py does not pass the check" in done.err
 
 

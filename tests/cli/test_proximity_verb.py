@@ -113,8 +113,8 @@ def test_runs_of_a_store_are_fitted_with_a_roster_of_ones_own(labmates: Labmates
     ("options", "said"),
     [
         (("--data", "none.csv"), "can't read 'none.csv'"),
-        (("pilot", "--data", "none.csv"), "--data takes the place of a store"),
-        (("--store", "sqlite:///x.db", "--data", "none.csv"), "--data takes the place of a store"),
+        (("pilot", "--data", "none.csv"), "--data replaces a store"),
+        (("--store", "sqlite:///x.db", "--data", "none.csv"), "--data replaces a store"),
         (("--plot", "forest.txt", "--data", "none.csv"), "a figure's file ends in"),
         (("--out", "table.doc", "--data", "none.csv"), "a table's file ends in"),
         (("--spec", "other"), "'other' is not one of"),

@@ -56,13 +56,13 @@ def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Pat
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ("{", "is no file of payoffs"),
+        ("{", "is not a file of payoffs"),
         ({"models": ["a"]}, "cells: Field required"),
         ({**FILE, "cells": []}, "cells"),
         ({**FILE, "cells": [{**CELL, "discount": 1.5}]}, "cells.0.discount"),
         ({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2, 2]] * 2}]}]}, "need a discount"),
         ({**FILE, "cells": [{**CELL, "matchups": CELL["matchups"][:3]}]}, "never met"),
-        ({**FILE, "models": ["dove"]}, "names models that there are not"),
+        ({**FILE, "models": ["dove"]}, "names unknown models"),
         (json.dumps({**FILE, "cells": [{**CELL, "matchups": [{"seats": [0, 0], "rounds": [[2]]}]}]}), "payoff of each"),
         (json.dumps(FILE).replace("3", "1e400"), "finite number"),
     ],
@@ -204,7 +204,7 @@ def test_populations_evolve_from_other_starts_at_other_rates_in_other_steps(labm
     ("options", "said"),
     [
         (("--start", "crow=0.5"), "unknown model 'crow'"),
-        (("--start", "dove=0.5", "--start", "hawk=0.5"), "must leave something to the other models"),
+        (("--start", "dove=0.5", "--start", "hawk=0.5"), "must sum to less than 1"),
         (("--start", "dove=2"), "start"),
         (("--rate", "0"), "rate"),
         (("--beside", "."), "give --summary too"),
@@ -233,7 +233,7 @@ def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: 
     for said in (
         "lfs/NoMechanism_prisoners is left out: matchup_payoffs.json is a pointer of Git LFS",
         "missing/NoMechanism_prisoners is left out: matchup_payoffs.json is missing",
-        "odd/NoMechanism_prisoners is left out: matchup_payoffs.json has not the published form",
+        "odd/NoMechanism_prisoners is left out: matchup_payoffs.json does not have the published form",
         "other/Voting_prisoners is left out: unknown mechanism 'Voting'",
         "partial/NoMechanism_prisoners is left out: deviation_ratings.json has no number for each of",
     ):
@@ -241,6 +241,6 @@ def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: 
     nothing = labmates("analyze", "ratings", "--published", "some/lfs")
     assert (nothing.code, "that can be rated; the first of 1 that can't be read" in nothing.err) == (2, True)
     both = labmates("analyze", "ratings", "--published", "some", "--study", "x")
-    assert (both.code, "--published takes the place of runs" in both.err) == (2, True)
+    assert (both.code, "--published replaces runs" in both.err) == (2, True)
     nowhere = labmates("analyze", "ratings", "--published", "nowhere")
     assert (nowhere.code, "'nowhere' does not exist" in nowhere.err) == (2, True)

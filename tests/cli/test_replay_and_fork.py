@@ -104,14 +104,14 @@ def test_wrong_input_is_told_clearly_and_exits_with_2(labmates: Labmates, store:
         (["fork", run.id, "--at", "9999", *change], "allowed: 0 to"),
         (["fork", run.id, "--at", "3", "--set", "budget"], "--set takes FIELD=VALUE"),
         (["fork", run.id, "--at", "3", "--set", "=2"], "--set takes FIELD=VALUE"),
-        (["fork", run.id, "--at", "3", "--set", "budget=[1"], "is no value as YAML has it"),
+        (["fork", run.id, "--at", "3", "--set", "budget=[1"], "is not a YAML value"),
         (["fork", run.id, "--at", "3", "--set", "budgte=2"], "Did you mean 'budget'"),
         (["fork", run.id, "--at", "3", "--set", "budget=much"], "not a dollar amount"),
         (["fork", run.id, "--at", "3", "--set", "task=ecology"], "can't change task"),
         (["fork", run.id, "--at", "3", "--set", "model=scripted:nobody"], "unknown scripted baseline 'nobody'"),
         (["fork", run.id, "--at", "3", "--set", "model=openai:gpt-5"], "OPENAI_API_KEY"),
         (["fork", run.id, "--at", "30", "--set", "budget=0.001"], "are spent there already"),
-        (["fork", run.id, "--at", "100", "--set", "max_turns=1"], "can't hold at event"),
+        (["fork", run.id, "--at", "100", "--set", "max_turns=1"], "is invalid at event"),
         (["show", "nope", "--events"], "there is no run 'nope'"),
     ]:
         done = labmates(*arguments)

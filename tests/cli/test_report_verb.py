@@ -101,4 +101,4 @@ def test_rows_of_each_sort_are_exported(labmates: Labmates, store: Store) -> Non
     assert "0 rows" in none.err
     assert (labmates.folder / "n.csv").read_text().startswith("id,kind,study")
     refused = labmates("study", "export", "pilot", "--all", "--out", "x.csv")
-    assert (refused.code, "either the study 'pilot' or --all" in refused.err) == (2, True)
+    assert (refused.code, "give the study 'pilot' or --all" in refused.err) == (2, True)

@@ -221,7 +221,7 @@ def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...]
         (("run", "selfplay", "--game", "common-pool", "--strategies", "s"), "holds no strategies for common-pool"),
         (("analyze", "diversity", "s", "--game", "public-goods", "--rounds", "12"), "take fewer rounds"),
         (("analyze", "diversity", "s", "--game", "public-goods", "--plot", "map.bmp"), "a figure's file ends in"),
-        (("analyze", "invasion", "s", "--game", "public-goods", "--attitude", "collective"), "it takes two to invade"),
+        (("analyze", "invasion", "s", "--game", "public-goods", "--attitude", "collective"), "an invasion needs two"),
     ],
 )
 def test_what_can_not_be_run_or_analysed_is_said(labmates: Labmates, arguments: tuple[str, ...], said: str) -> None:

@@ -136,7 +136,7 @@ def test_ctrl_c_ends_steps_keeps_all_and_the_same_command_goes_on(
         (("study", "run", "small.yaml", "--workers", "0"), "not in the range"),
         (("study", "status"), "can't open the store"),
         (("study", "retry"), "--failed"),
-        (("study", "export", "--out", "x.txt"), "in which format?"),
+        (("study", "export", "--out", "x.txt"), "the format is unknown"),
         (("worker",), "can't open the store"),
         (("worker", "nonsense"), "is not the URL of a store"),
         (("worker", "postgresql://127.0.0.1:1/x"), "can't open the store 'postgresql://127.0.0.1:1/x'"),

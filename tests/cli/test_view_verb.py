@@ -106,7 +106,7 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
     (folder / "index.html").write_text("mine")
     done = labmates("view", "--export", "mine")
     assert done.code == 2
-    assert "the folder 'mine' is not empty and holds no earlier export" in done.err
+    assert "the folder 'mine' is not empty and not an earlier export" in done.err
     assert [path.read_text() for path in folder.iterdir()] == ["mine"]
 
 
@@ -115,7 +115,7 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
     [
         (("none.db",), "can't open the store 'sqlite:///none.db': there is no such file"),
         (("zzzz",), "there is no run 'zzzz'"),
-        (("labmates.db", "--store", "sqlite:///other.db"), "which store"),
+        (("labmates.db", "--store", "sqlite:///other.db"), "two stores are given"),
         (("aaaa", "bbbb"), "several go with --export"),
         (("--study", "x"), "--study, --limit and --no-events go with --export"),
         (("--host", "0.0.0.0"), "the viewer listens on this machine alone"),
@@ -124,7 +124,7 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
         (("--export", "out", "--study", "none"), "unknown study 'none'"),
         (("--export", "labmates.db"), "labmates.db"),
         (("text.db",), "file is not a database"),
-        (("empty.db",), "is another program's: it holds x, but no runs"),
+        (("empty.db",), "belongs to another program: it has x, but no runs"),
     ],
 )
 def test_wrong_input_exits_with_2(labmates: Labmates, store: Store, arguments: tuple[str, ...], said: str) -> None:

@@ -140,8 +140,8 @@ def test_a_formula_gives_the_payoffs_of_a_table(text: str, payoffs: dict[tuple[i
         ("actions: [a, b, c], formula: {kind: pool, factor: 2}", "two of them in a pool"),
         ("actions: [a, b], formula: {kind: pool, factor: much}", "must be a number"),
         ("actions: [a, b, c], formula: {kind: claims, bonus: 2}", "their actions are numbers"),
-        ("actions: [a, b], words: [give], payoffs: {}", "1 words for 2 actions"),
-        ("actions: [a, b], formula: {kind: pool, factor: 2}, payoffs: {a a: [1, 1]}", "not those of the formula"),
+        ("actions: [a, b], words: [give], payoffs: {}", "1 words are given for 2 actions"),
+        ("actions: [a, b], formula: {kind: pool, factor: 2}, payoffs: {a a: [1, 1]}", "payoffs and formula disagree"),
     ],
 )
 def test_a_wrong_formula_is_told(text: str, said: str) -> None:
@@ -159,17 +159,17 @@ def test_a_wrong_formula_is_told(text: str, said: str) -> None:
         (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e400]"), "must be a number"),
         (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e999999999]"), "must be a number"),
         (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e-999999999]"), "must be a number"),
-        (("swerve swerve: [3, 3]", "swerve swerve: [3, 3]\n  swerve swerve: [9, 9]"), "'swerve swerve' stands twice"),
-        (("name: chicken", "name: chicken\nname: duck"), "'name' stands twice"),
-        (("name: chicken", "name: [chicken"), "no YAML, line"),
+        (("swerve swerve: [3, 3]", "swerve swerve: [3, 3]\n  swerve swerve: [9, 9]"), "repeated key 'swerve swerve'"),
+        (("name: chicken", "name: chicken\nname: duck"), "repeated key 'name'"),
+        (("name: chicken", "name: [chicken"), "invalid YAML, line"),
         (("[swerve, straight]", "[swerve]"), "two players and two actions"),
-        (("[swerve, straight]", "[swerve, swerve]"), "stands twice"),
+        (("[swerve, straight]", "[swerve, swerve]"), "is repeated"),
         (("name: chicken", "name: Chicken Run"), "name"),
         (("name: chicken", "name: chicken\nplayers: 3"), "payoffs are missing"),
         (("name: chicken", "name: chicken\ncooperate: swerve swerve"), "both 'cooperate' and 'defect'"),
         (("name: chicken", "name: chicken\ncolour: red"), "colour"),
         (("[swerve, straight]", "[yes, no]"), "in quotes"),
-        ((TABLE, "- 3"), "no payoff table"),
+        ((TABLE, "- 3"), "invalid payoff table"),
     ],
 )
 def test_a_wrong_payoff_table_is_told(change: tuple[str, str], said: str) -> None:

@@ -110,7 +110,7 @@ def test_a_table_by_count_pays_what_the_game_pays_that_it_was_made_of() -> None:
     assert table.bounds()[1] == game.bounds()[1]
     with pytest.raises(UsageError, match="n_players must be 5, the number of payoffs in 'cooperate', not 4"):
         make_repeated("by-count", 4, 6, {"cooperate": cooperate})
-    with pytest.raises(UsageError, match="not all the same"):
+    with pytest.raises(UsageError, match="finite numbers that differ"):
         make_repeated("by-count", 2, 6, {"cooperate": [1, 1], "defect": [1, 1]})
 
 

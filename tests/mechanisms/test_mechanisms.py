@@ -409,8 +409,8 @@ def test_norms_tell_who_deserves_cooperation() -> None:
         ("repetition", {"order": 3}, "unknown parameter 'order'"),
         ("repetition", {"continuation": 1.0}, "continuation"),
         ("reputation", {"order": 2}, "order"),
-        ("contract+reputation", {}, "stands first"),
-        ("contract+contract", {}, "stands twice"),
+        ("contract+reputation", {}, "goes first"),
+        ("contract+contract", {}, "is repeated"),
     ],
 )
 def test_wrong_mechanisms_are_told(name: str, terms: dict[str, Any], said: str) -> None:

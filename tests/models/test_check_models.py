@@ -124,5 +124,5 @@ async def test_a_hosted_service_with_a_key_is_not_contacted(monkeypatch: pytest.
 
 async def test_a_wrong_name_is_found_before_any_server_is_asked() -> None:
     nobody = ModelOptions(base_url=f"http://127.0.0.1:{free_port()}/v1")
-    with pytest.raises(UsageError, match="names no provider"):
+    with pytest.raises(UsageError, match="has no provider"):
         await check_models(["openai:a", "b"], nobody)

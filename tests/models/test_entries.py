@@ -84,7 +84,7 @@ def test_old_conditions_keep_their_keys_and_addresses_are_in_none() -> None:
         ("openai:m?api_key_env=sk-abcdefgh", "must be the name of an environment variable, not a key"),
         ("openai:m?price.input=1", "a price needs input and output"),
         ("openai:m?extra_body.model=x", "model can't be set here"),
-        ("nobody?top_p=0.5", "names no provider: write provider:name"),
+        ("nobody?top_p=0.5", "has no provider: write provider:name"),
     ],
 )
 def test_a_wrong_reference_is_told_what_is_wrong(reference: str, told: str) -> None:

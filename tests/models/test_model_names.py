@@ -33,8 +33,8 @@ def test_a_name_is_split_at_its_first_colon(text: str, name: ModelName) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("gpt-5.4-mini", "names no provider: write provider:name, for instance openai:gpt-5.4-mini"),
-        ("", "names no provider: write provider:name, for instance openai:NAME"),
+        ("gpt-5.4-mini", "has no provider: write provider:name, for instance openai:gpt-5.4-mini"),
+        ("", "has no provider: write provider:name, for instance openai:NAME"),
         ("openai:", "has no usable name after 'openai:'"),
         ("openai: ", "has no usable name"),
         ("openai:a\x1b[2Jb", "has no usable name"),

@@ -216,7 +216,7 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str)
         connection.execute(f"insert into {table} values ('ae1027a6acf')")
     connection.close()
     for read_only in (False, True):
-        with pytest.raises(UsageError, match=f"another program's: it holds {table}"):
+        with pytest.raises(UsageError, match=f"belongs to another program: it has {table}"):
             Store(f"sqlite:///{file}", read_only=read_only)
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [(table,)]

@@ -166,7 +166,9 @@ def test_what_can_not_be_reported_is_refused(store: Store, tmp_path: Path) -> No
     planned = [Planned(Cell("k", 1, "[]", "{}"), 0, 0, 0)]
     run = a_run(30, "planned", study="empty")
     enter_study(store.database, StudyRecord("empty", spec, None, 0.0), run, planned, lambda *_: True)
-    with pytest.raises(UsageError, match=r"no run of the study 'empty' was begun; run it: labmates study run empty"):
+    with pytest.raises(
+        UsageError, match=r"the study 'empty' has no started runs; start it with: labmates study run empty"
+    ):
         study_report(store, "empty")
     with pytest.raises(UsageError, match="no run of the kind dilemma"):
         store_report(store, kind="dilemma")

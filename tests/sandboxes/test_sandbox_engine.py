@@ -131,7 +131,7 @@ def test_a_socket_on_which_nobody_listens_is_a_stopped_engine(folder: Path, monk
 def test_what_is_no_socket_is_told(make: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/s")
     make(folder / "s")
-    assert "is no socket" in refusal()
+    assert "is not the socket" in refusal()
 
 
 @pytest.mark.parametrize("backlog", [0, 8])
@@ -191,7 +191,7 @@ def test_an_engine_that_will_not_do_says_why(fields: dict[str, Any], told: str, 
 )
 def test_something_else_than_an_engine_is_told(answer: tuple[int, Any], fake: FakeEngine) -> None:
     fake.answers["GET /version"] = answer
-    assert "does not answer like a Docker engine" in refusal()
+    assert "does not respond like a Docker engine" in refusal()
 
 
 def test_an_engine_of_the_oldest_and_of_a_far_version_will_do(fake: FakeEngine) -> None:

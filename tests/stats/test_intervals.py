@@ -125,7 +125,7 @@ def test_equal_values_and_a_single_one_have_no_interval_and_say_so() -> None:
     for values, reason in (([0.3] * 3, "equal values"), ([0.1 + 0.2, 0.3], "equal values"), ([1.0], "one value")):
         found = intervals.mean(values, SHARE)
         assert (found.low, found.high, found.reason) == (None, None, reason)
-    with pytest.raises(ValueError, match="a value or more"):
+    with pytest.raises(ValueError, match="at least one value"):
         intervals.mean([])
 
 

@@ -195,7 +195,7 @@ async def test_a_transcript_that_no_model_could_hold_is_not_asked_again(store: S
         ({"repair_turns": 0}, "'data/0/data_engineer/deliberation/1/1'"),
         ({"team_size": 3}, "'data/0/data_lead/work/0'"),
         ({"max_requests": 0}, "no further request"),
-        ({"budget": "0.001"}, r"\$0.0010 can't hold at event \d+ .* are spent there already"),
+        ({"budget": "0.001"}, r"\$0.0010 is too small at event \d+ .* are spent there already"),
     ],
 )
 async def test_a_change_under_which_the_record_would_not_have_come_about_is_refused(
@@ -273,7 +273,7 @@ def test_changes_reach_fields_entries_and_prices() -> None:
         ({"budget": "much"}, "budget: 'much' is not a dollar amount"),
         ({"team_size": 9}, "team_size: the largest team of pipeline has 3 seats"),
         ({"model.kitchen": "scripted:silent"}, "there is no team or seat 'kitchen'; teams: data, model, eval, writing"),
-        ({"model": "scripted:silent"}, "leave the condition as it is"),
+        ({"model": "scripted:silent"}, "do not alter the condition"),
     ],
 )
 def test_a_wrong_change_is_refused_with_what_is_allowed(changes: dict[str, Any], says: str) -> None:

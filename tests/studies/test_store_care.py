@@ -187,7 +187,7 @@ async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_hol
         [held] = Claims(store, this_worker()).next("s", 1, attempts=5)
         whole = Choice(study="s")
         for doing in (count_prunable, prune):
-            with pytest.raises(UsageError, match=f"run {held.id} is being worked on by"):
+            with pytest.raises(UsageError, match=f"run {held.id} is running in"):
                 doing(store.database, whole, leftovers=False, replies=False)
         ended = Choice(study="s", status="completed")
         assert count_prunable(store.database, ended, leftovers=True, replies=True) == Pruned(4)

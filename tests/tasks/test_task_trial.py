@@ -106,7 +106,7 @@ def test_what_depends_on_the_order_of_seeds_is_found(write: Write) -> None:
         ("1 / 0", "raised ZeroDivisionError: division by zero (odd.py, line 5)"),
         ("time.sleep(60)", "hangs"),
         ("from nowhere import thing", "raised ModuleNotFoundError: No module named 'nowhere'"),
-        ("LineTask.__init__ = lambda self, more: None", "the task can't be made"),
+        ("LineTask.__init__ = lambda self, more: None", "the task can't be instantiated"),
     ],
 )
 def test_a_task_that_can_not_be_loaded_is_told(write: Write, top: str, says: str) -> None:
@@ -179,7 +179,7 @@ def test_a_task_is_found_in_a_file_a_package_and_a_module(tmp_path: Path, monkey
     [
         ("", ":Mine", "has no 'Mine'; its tasks are: none"),
         ("class A(LineTask): pass", ":Mine", "its tasks are: A"),
-        ("class A(LineTask): pass\nclass B(LineTask): pass", "", "say which task .* is meant: A, B"),
+        ("class A(LineTask): pass\nclass B(LineTask): pass", "", "choose a task of .*: A, B"),
         ("", "", "it has none"),
         ("Mine = 3", ":Mine", "must be a subclass of"),
     ],

@@ -135,7 +135,7 @@ def test_the_list_is_filtered_sorted_and_shared_by_its_address(site: Site, recor
         ("study=none", "unknown study"),
         ("sort=size", "unknown order"),
         ("order=up", "unknown direction"),
-        ("after=zzz", "is no place in this list"),
+        ("after=zzz", "is not a position in this list"),
         ("kind=%3Cscript%3E", "&lt;script&gt;"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_list_that_can_not_be_is_told(site: Site, query: str, said: str) -> No
         (f"/files/{10**30}/{10**30}", 404, "There is no such page"),
         ("/files/0/0", 404, "has no file"),
         ("/files/0/../../x", 404, "There is no such page"),
-        ("/live?after=x", 400, "no number of an event"),
+        ("/live?after=x", 400, "not an event number"),
         ("/nothing", 404, "There is no such page"),
     ],
 )

@@ -83,7 +83,7 @@ def test_texts_come_in_pages_and_of_one_study(site: Site) -> None:
         ("search=%22leak", "a quotation mark is missing"),
         ("search=-leak", "name a word that must be there"),
         ("search=***", "no letter and no digit"),
-        ("search=leak&before=x", "is no place in this list"),
+        ("search=leak&before=x", "is not a position in this list"),
     ],
 )
 def test_a_wrong_query_is_told_beside_the_field(site: Site, query: str, said: str) -> None:

@@ -74,9 +74,9 @@ async def test_a_server_that_refuses_the_format_is_an_error(store: Store) -> Non
             {**GAME, "model": name_given(make_baseline("random"))},
             "structured: the provider 'object' of object:",
         ),
-        ("game", {**GAME, "model": "openai:m", "reasoning": "cot"}, "no place for reasoning (cot)"),
+        ("game", {**GAME, "model": "openai:m", "reasoning": "cot"}, "no room for reasoning (cot)"),
         ("game", {**GAME, "model": "openai:m?response_format.type=text"}, "sets response_format itself"),
-        ("dilemma", {**DILEMMA, "entrants": ["openai:m?reasoning=cot"]}, "no place for reasoning (cot)"),
+        ("dilemma", {**DILEMMA, "entrants": ["openai:m?reasoning=cot"]}, "no room for reasoning (cot)"),
     ],
 )
 def test_what_can_not_be_held_to_a_schema_is_refused(kind: str, values: dict[str, Any], said: str) -> None:

@@ -83,7 +83,7 @@ def get_base(
             _pull(client, name, tell)
         image = find_image(client, tag)
     if image is None:
-        raise SandboxError(f"the base {name} was fetched, but the engine has it not")
+        raise SandboxError(f"the base {name} was fetched, but the engine does not have it")
     return image
 
 
@@ -106,7 +106,7 @@ def examine_base(client: DockerClient, image: Image) -> Target:
     if implementation != "cpython" or python < _OLDEST_PYTHON:
         raise SandboxError(f"the base has {implementation} {version}, but CPython 3.11 or newer is needed")
     if libc != "glibc":
-        raise SandboxError("the base has another C library than glibc (Alpine?), for which few packages are made")
+        raise SandboxError("the base has no glibc (Alpine?); few packages support other C libraries")
     major, minor = (int(part) for part in libc_version.split(".")[:2])
     return Target(version, machine, (major, minor))
 
@@ -176,8 +176,8 @@ def _import(client: DockerClient, archive: IO[bytes]) -> None:
     try:
         output = client.api.import_image_from_data(archive, repository=BASE_IMAGE, tag=_SUITE, changes=changes)
     except docker_errors() as error:
-        raise SandboxError(f"the engine did not take the base: {explain_docker_error(error)}") from error
+        raise SandboxError(f"the engine rejected the base: {explain_docker_error(error)}") from error
     answers: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines() if line.strip()]
     for answer in answers:
         if "error" in answer:
-            raise SandboxError(f"the engine did not take the base: {explain_docker_text(str(answer['error']))}")
+            raise SandboxError(f"the engine rejected the base: {explain_docker_text(str(answer['error']))}")

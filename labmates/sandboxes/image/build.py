@@ -87,7 +87,7 @@ def _usual_base(client: DockerClient) -> str:
     try:
         images = client.api.images(filters={"label": BASE_LABEL})
     except docker_errors() as error:
-        raise SandboxError(f"the engine does not tell which images there are: {explain_docker_error(error)}") from error
+        raise SandboxError(f"the engine does not list its images: {explain_docker_error(error)}") from error
     newest = max(images, key=lambda image: image["Created"], default=None)
     return DEFAULT_BASE if newest is None else str(newest["Labels"][BASE_LABEL])
 
@@ -137,7 +137,7 @@ def _one_at_a_time(tell: Callable[[str], None]) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = path.open("w")
     except OSError as error:
-        raise SandboxError(f"there is no place for a lock file in {path.parent}: {error}") from error
+        raise SandboxError(f"can't write a lock file in {path.parent}: {error}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -68,7 +68,7 @@ def find_image(client: DockerClient, tag: str | None = None) -> Image | None:
     except NotFound:
         return None
     except docker_errors() as error:
-        raise EngineError(f"the engine does not tell which images there are: {explain_docker_error(error)}") from error
+        raise EngineError(f"the engine does not list its images: {explain_docker_error(error)}") from error
 
 
 def _hash(paths: Iterable[Path]) -> str:

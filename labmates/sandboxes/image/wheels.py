@@ -95,7 +95,7 @@ def download_wheels(target: Target, tell: Callable[[str], None]) -> Path:
         return folder
     if find_spec("pip") is None:
         raise UsageError(
-            f"downloading packages needs pip, which {sys.executable} has not; add it with: "
+            f"downloading packages needs pip, which {sys.executable} lacks; add it with: "
             f"{sys.executable} -m ensurepip (or: uv pip install pip)"
         )
     tell(f"downloading {len(packages)} packages for Python {target.python} on {target.machine}, about 120 MB")
@@ -103,7 +103,7 @@ def download_wheels(target: Target, tell: Callable[[str], None]) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
     except OSError as error:
-        raise SandboxError(f"there is no place for packages in {folder.parent}: {error}") from error
+        raise SandboxError(f"can't write packages in {folder.parent}: {error}") from error
     try:
         _pip_download(packages, target, made)
         if not folder.is_dir():

@@ -81,7 +81,9 @@ def covariate_columns(
         if missing := [model for model, text in zip(models, texts, strict=True) if not text]:
             raise UsageError(f"--covariate {name}: no value for {', '.join(missing)}")
         if len(set(texts)) == 1:
-            raise UsageError(f"--covariate {name}: it is {texts[0]} for all of these models, so it can explain nothing")
+            raise UsageError(
+                f"--covariate {name}: it is {texts[0]} for all of these models, so it can't explain anything"
+            )
         titles, columns = _encoded(name, texts)
         for title, column in zip(titles, columns.T, strict=True):
             before = np.column_stack([np.ones(len(models)), known, encoded])
@@ -90,7 +92,7 @@ def covariate_columns(
                 others = ", ".join([*known_names, *(one.removeprefix(PREFIX) for one in names)])
                 raise UsageError(
                     f"--covariate {name}: {title.removeprefix(PREFIX)} is determined by the other predictors of these "
-                    f"{len(models)} models ({others or 'the intercept'}), so its effect can't be told from theirs"
+                    f"{len(models)} models ({others or 'the intercept'}), so its effect can't be separated from theirs"
                 )
             names.append(title)
             encoded = np.column_stack([encoded, column])
@@ -103,7 +105,9 @@ def _encoded(name: str, texts: Sequence[str]) -> tuple[list[str], Array]:
         values = np.array(numbers, dtype=float)
         spread = values.std()
         if not spread > _DETERMINED * np.abs(values).max():
-            raise UsageError(f"--covariate {name}: it is {texts[0]} for all of these models, so it can explain nothing")
+            raise UsageError(
+                f"--covariate {name}: it is {texts[0]} for all of these models, so it can't explain anything"
+            )
         return [f"{PREFIX}{name} (per sd)"], ((values - values.mean()) / spread)[:, None]
     if some := [text for text, number in zip(texts, numbers, strict=True) if number is not None]:
         other = next(text for text, number in zip(texts, numbers, strict=True) if number is None)

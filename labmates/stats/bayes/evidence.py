@@ -89,7 +89,7 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
     """
     n = len(differences)
     if n < 2:
-        raise ValueError("differences of two models or more are needed")
+        raise ValueError("at least two models must differ")
     rng = np.random.default_rng(seed)
     means = np.abs(np.where(rng.random((permutations, n)) < 0.5, -differences, differences).mean(axis=1))
     observed = abs(float(differences.mean()))

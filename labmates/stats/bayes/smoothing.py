@@ -42,7 +42,7 @@ def smooth(log_weights: Array) -> tuple[Array, float]:
         If a log weight is NaN or plus infinity, or all are minus infinity.
     """
     if np.isnan(log_weights).any() or log_weights.max() in (np.inf, -np.inf):
-        raise ValueError("log weights must be numbers, and one of them finite")
+        raise ValueError("log weights must be numbers, at least one of them finite")
     raw = np.exp(log_weights - log_weights.max())
     n = len(raw)
     tail = math.ceil(min(0.2 * n, 3 * math.sqrt(n)))

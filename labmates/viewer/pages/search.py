@@ -87,7 +87,7 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
 def _found(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple[list[tuple[str, list[Found]]], int]:
     """The matching texts by run, and the place from which the list goes on; 0 at its end."""
     if before and not (before.isdecimal() and len(before) < 12):
-        raise UsageError(f"'{before[:40]}' is no place in this list")
+        raise UsageError(f"'{before[:40]}' is not a position in this list")
     database = readers.store.database
     where = conditions(Chosen(study=chosen.study, kind=chosen.kind), is_sqlite=database.is_sqlite)
     matching = hits(database, query, where, before=int(before or 0), most=_SHOWN + 1)

@@ -64,24 +64,22 @@ class RatingsParams(Params):
     )
     use: Literal["expected", "sampled"] = Field(
         "expected",
-        description="Of runs, the expected payoffs of the distributions handed in, or those of the drawn actions.",
+        description="Payoffs of runs: expected, from the players' distributions, or sampled, from the drawn actions.",
     )
     beside: DirectoryPath | None = Field(
-        None, description="With --summary, print the same of the published data of CoopEval after one's own."
+        None, description="With --summary, also print the summary of CoopEval's published data."
     )
     steps: int = Field(1000, ge=0, le=1_000_000, description="Steps of the replicator dynamics.")
     rate: float = Field(0.1, gt=0, le=100, description="Rate of the replicator dynamics, per unit of payoff.")
     start: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
-        description="A model's share of the first population, MODEL=SHARE; can be repeated. The others share alike in "
-        "what is left.",
+        description="A model's share of the first population, MODEL=SHARE; can be repeated. The others share the rest "
+        "equally.",
     )
     summary: bool = Field(
         False, description="Means over runs with 95 % intervals instead of ratings of each run; also with --json."
     )
-    keep_failed: bool = Field(
-        False, description="Rate models of which too many decisions failed, too; they are marked."
-    )
+    keep_failed: bool = Field(False, description="Also rate models with too many failed decisions; they are marked.")
 
 
 def ratings(runs: Runs, params: RatingsParams) -> Result:
@@ -98,7 +96,7 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
     if params.published is not None:
         if runs.ids or runs.study or params.payoffs:
-            raise UsageError("--published takes the place of runs and of --payoffs: give one of them")
+            raise UsageError("--published replaces runs and --payoffs: give one of them")
         if {"steps", "rate", "start", "beside"} & params.model_fields_set:
             raise UsageError(
                 "--published compares with published ratings, so it takes no --steps, --rate, --start, --beside"
@@ -110,7 +108,8 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
         raise UsageError("--beside prints summaries: give --summary too")
     if sum(params.start.values()) >= 1:
         raise UsageError(
-            f"--start: the shares must leave something to the other models: {sum(params.start.values()):g}"
+            "--start: the shares must sum to less than 1, so that the other models get the rest: "
+            f"{sum(params.start.values()):g}"
         )
     cells, summaries = _rated(runs, params)
     models = {model for rated in cells for model in rated.cell.models} | {

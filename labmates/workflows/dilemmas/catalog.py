@@ -38,7 +38,7 @@ class MechanismParams(Params):
 
     name: str = Field(json_schema_extra={"argument": True})
     terms: dict[str, str] = Field({}, description="Another value of a parameter; can be repeated.")
-    games: tuple[str, ...] = Field((), description="In this dilemma, by name or from a YAML file; can be repeated.")
+    games: tuple[str, ...] = Field((), description="Dilemma, by name or from a YAML file; can be repeated.")
 
 
 def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:

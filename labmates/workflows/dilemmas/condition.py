@@ -88,8 +88,8 @@ class DilemmaCondition(AblatedCondition):
     )
     mechanism: str = Field(
         "none",
-        description="The mechanism (see: labmates mechanisms), or several around each other, the outermost first: "
-        "contract+repetition. Parameters may stand in brackets: reputation(order=3).",
+        description="The mechanism (see: labmates mechanisms), or several nested ones, the outermost first: "
+        "contract+repetition. Parameters go in brackets: reputation(order=3).",
     )
     terms: dict[str, int | float | str] = Field(
         default_factory=dict,
@@ -101,8 +101,8 @@ class DilemmaCondition(AblatedCondition):
     )
     reasoning: Reasoning = Field(
         "cot",
-        description="What players are asked for before they decide: nothing, to think step by step (cot), or to think "
-        "about what the others believe and will do (tom).",
+        description="Reasoning before a decision: none, step by step (cot), or about the beliefs and plans of the "
+        "others (tom).",
     )
 
     @model_validator(mode="before")
@@ -210,7 +210,7 @@ class DilemmaCondition(AblatedCondition):
         self._check_library(game)
         if self.seating == "multisets" and not game.is_symmetric:
             raise UsageError(
-                "in 'multisets' each combination is played once, which takes a symmetric game; use seating 'all'"
+                "'multisets' plays each combination once, which requires a symmetric game; use seating 'all'"
             )
         if len(self.entrants) ** game.players > MOST_MATCHES:
             raise UsageError(f"{len(self.entrants)} models in games of {game.players} make too many matches")

@@ -62,7 +62,7 @@ class _Conventions(_Part):
     def _ranges_have_a_width(self) -> _Conventions:
         for game, (low, high) in self.range.items():
             if low >= high:
-                raise ValueError(f"the range of {game} begins at {low:g} and ends at {high:g}")
+                raise ValueError(f"the range of {game} is empty: from {low:g} to {high:g}")
         return self
 
     def domain(self, game: str) -> Domain:
@@ -83,7 +83,7 @@ class _File(_Part):
         for place, cell in enumerate(self.cells):
             models = cell.models or self.models
             if models is None:
-                raise ValueError(f"cells[{place}] names no models, nor does the file: add 'models' to one of them")
+                raise ValueError(f"cells[{place}] names no models, nor does the file: add 'models' to either")
             if len(set(models)) < len(models):
                 raise ValueError(f"cells[{place}] names a model twice: {', '.join(models)}")
         return self
@@ -104,7 +104,7 @@ def read_cells(path: Path) -> list[Cell]:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        raise UsageError(f"{path} is no file of payoffs:\n{explain(error)}") from error
+        raise UsageError(f"{path} is not a file of payoffs:\n{explain(error)}") from error
     return [_cell(cell, tuple(cell.models or file.models or ()), file.conventions, path) for cell in file.cells]
 
 

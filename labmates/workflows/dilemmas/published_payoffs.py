@@ -116,7 +116,7 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
     main = folder / "data" / "main_study"
     root = main if main.is_dir() else folder
     if not root.is_dir():
-        raise UsageError(f"--published: {folder} is no folder")
+        raise UsageError(f"--published: {folder} is not a folder")
     rated: list[Published] = []
     unread: list[Unread] = []
     for path in sorted(one.parent for one in root.rglob("config.json")):
@@ -154,7 +154,7 @@ def _cell(path: Path) -> Published | None:
         matches = [_match(match) for match in played["profile"]]
         discount = float(played["discount"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise UsageError(f"{PAYOFFS} has not the published form ({type(error).__name__}: {error})") from error
+        raise UsageError(f"{PAYOFFS} does not have the published form ({type(error).__name__}: {error})") from error
     models = sorted({agent for agents, _ in matches for agent in agents})
     matchups = [
         {"seats": [models.index(agent) for agent in agents], "rounds": rounds}
@@ -209,9 +209,9 @@ def _json(path: Path) -> Any:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{path.name} is no JSON: {error}") from error
+        raise UsageError(f"{path.name} is invalid JSON: {error}") from error
     if not isinstance(data, dict):
-        raise UsageError(f"{path.name} is no JSON object")
+        raise UsageError(f"{path.name} is not a JSON object")
     return data
 
 

@@ -92,7 +92,7 @@ class Labels(BaseModel):
         names = [name.strip().lower().replace("exploration-exp", "exploration–exp") for name in value]
         for name in names:
             if name not in CATEGORIES and name != OTHER:
-                raise ValueError(f"'{name[:80]}' is none of the kinds of reasons")
+                raise ValueError(f"'{name[:80]}' is not a kind of reason")
         if OTHER in names and set(names) != {OTHER}:
             raise ValueError("'other' stands by itself")
         return [name for name in (*CATEGORIES, OTHER) if name in names]

@@ -180,7 +180,7 @@ class ReasonsParams(Params):
     """The parameters of labelling reasons."""
 
     judge: str = Field(description="The model that labels, provider:name.")
-    most: int | None = Field(None, ge=1, description="Label so many choices of each run at most, drawn at random.")
+    most: int | None = Field(None, ge=1, description="Maximum number of labelled choices per run, drawn at random.")
 
 
 def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:

@@ -31,7 +31,7 @@ class GameCondition(WordedCondition):
     group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
     groups: int = Field(2, ge=1, le=20, description="Groups, all of the same size.")
     rounds: int | None = Field(
-        None, ge=1, le=200, description="How often everybody decides; by default 3, in collective-risk 10."
+        None, ge=1, le=200, description="Rounds of decisions; by default 3, in collective-risk 10."
     )
     rules: dict[str, int | str] = Field(
         default_factory=dict,
@@ -39,12 +39,12 @@ class GameCondition(WordedCondition):
         "repeated.",
     )
     framing: Literal["standard", "alternate"] = Field(
-        "standard", description="How the rules are told: as a numbered list, or as prose."
+        "standard", description="Form of the rules: a numbered list, or prose."
     )
     reasoning: Reasoning = Field(
         "none",
-        description="What players are asked for before they decide: nothing, to think step by step (cot), or to think "
-        "about what the others believe and will do (tom).",
+        description="Reasoning before a decision: none, step by step (cot), or about the beliefs and plans of the "
+        "others (tom).",
     )
     deliberation: bool = Field(
         False, description="Let the members of each group talk in turn before they decide, one to three sentences each."

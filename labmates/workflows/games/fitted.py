@@ -55,10 +55,10 @@ class CheckParams(Params):
 
     left_out: bool = Field(
         True,
-        description="Fit anew without each model in turn, to compare forms, which takes a fit for each model and form; "
-        "so by default.",
+        description="Fit again without each model in turn, to compare forms; takes a fit for each model and form. "
+        "[default: on]",
     )
-    draws: int = Field(2000, ge=500, le=20_000, description="Of each fit.")
+    draws: int = Field(2000, ge=500, le=20_000, description="Draws of each fit.")
 
 
 def exports(

@@ -85,7 +85,7 @@ class ProfileParams(Params):
         3,
         ge=0,
         le=10_000,
-        description="Simulations of each game by each scripted baseline that the profile is shown beside; 0 for none.",
+        description="Simulations of each game by each scripted baseline shown beside the profile; 0 for none.",
     )
 
 

@@ -26,7 +26,7 @@ def usage(runs: Runs, params: Params) -> Result:
     del params
     records = [run for run in runs.ended() if len(run.models) == 1]
     if not records:
-        raise TooFewRunsError("none of these runs has ended and is of one model")
+        raise TooFewRunsError("none of these runs has ended with a single model")
     return Result([usage_table(records), *ratio_tables(records)])
 
 

@@ -111,22 +111,21 @@ class StrategiesParams(Params):
     """What analyses of strategies share in their parameters: which play, by which rules, and where."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-    game: Game = Field(description="The game; by-count takes payoffs of your own.")
+    game: Game = Field(description="Game; by-count takes your own payoffs.")
     payoffs: PayoffsFile = Field(
-        None, description="File of YAML with the payoffs by the number of cooperators (by-count)."
+        None, description="YAML file with the payoffs by the number of cooperators (by-count)."
     )
     models: tuple[str, ...] = Field((), description="Take this model's strategies; repeatable.")
     attitudes: tuple[str, ...] = Field((), description="Take strategies of this attitude; repeatable.")
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
-    capacity: int | None = Field(None, description="Greatest stock (common-pool). [default: 4 for each player]")
+    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 for each player]")
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
     )
     sandbox: Literal["auto", "unsafe-local"] = Field(
         "auto",
-        description="Where strategies' code runs: in confined processes, or (unsafe) in plain ones that can do what "
-        "you can do.",
+        description="Sandbox of strategies' code: confined processes, or (unsafe) plain ones with all your rights.",
     )
 
     def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
@@ -159,7 +158,8 @@ class DiversityParams(StrategiesParams):
 
     features: Literal["histories", "counts"] = Field(
         "counts",
-        description="Situations: what each opponent did, whoever it was, or how many cooperated in each round.",
+        description="Features of a history: each opponent's moves in any order, or the number of cooperators in each "
+        "round.",
     )
     group_size: int = Field(4, ge=2, le=64, description="Players of the games.")
     rounds: int = Field(5, ge=1, le=12, description="Rounds of the games.")
@@ -348,11 +348,11 @@ class PlayedParams(StrategiesParams):
 
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
-    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is executed as its opposite.")
+    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     continuation: float = Field(
         1.0, gt=0, le=1, description="Probability that another round follows a round; players do not see the end."
     )
-    seed: int = Field(0, ge=0, description="Of all random numbers.")
+    seed: int = Field(0, ge=0, description="Seed of all random numbers.")
 
     def played_game(self) -> RepeatedGame:
         """The game that groups play."""
@@ -374,7 +374,7 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
         population = params.load(workers)
         genes = list(population.genes)
         if len(genes) < 2:
-            raise UsageError(f"there is one set of strategies alone, {genes[0]}; it takes two to invade")
+            raise UsageError(f"there is only one set of strategies, {genes[0]}; an invasion needs two")
         play = partial(evolution.invasion, game, population, workers.play, samples=params.samples, seed=params.seed)
         rows = [play(resident, invader).row() for resident in genes for invader in genes if invader != resident]
     columns = [Column("resident", once=True), Column("invader"), Column("resident_payoff", "residents earn")]

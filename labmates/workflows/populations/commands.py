@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labmates.workflows.populations.engine.checks import Checked
     from labmates.workflows.populations.engine.workers import Workers
 
-_GAME = Field(None, description="The game, where the folder's name does not tell it.")
+_GAME = Field(None, description="Game, if the folder's name does not say.")
 _SHOWN_ROWS = 8
 _PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
 
@@ -37,8 +37,7 @@ class SandboxParams(Params):
 
     sandbox: Literal["auto", "unsafe-local"] = Field(
         "auto",
-        description="Where strategies' code runs: in confined processes, or (unsafe) in plain ones that can do what "
-        "you can do.",
+        description="Sandbox of strategies' code: confined processes, or (unsafe) plain ones with all your rights.",
     )
 
     def workers(self, lab: Lab, processes: int | None) -> Workers:
@@ -55,17 +54,17 @@ class PlayParams(SandboxParams):
 
     game: Game = Field(description="The game.")
     payoffs: PayoffsFile = Field(
-        None, description="File of YAML with the payoffs by the number of cooperators (by-count)."
+        None, description="YAML file with the payoffs by the number of cooperators (by-count)."
     )
     rounds: int = Field(20, description="Rounds of the game.")
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
-    capacity: int | None = Field(None, description="Greatest stock (common-pool). [default: 4 for each player]")
-    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is executed as its opposite.")
+    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 for each player]")
+    noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     players: tuple[str, ...] = Field(
         description="FILE.py:CLASS or reference:NAME, by seat; several words.", json_schema_extra={"words": True}
     )
-    seed: int = Field(0, ge=0, description="Of all random numbers.")
+    seed: int = Field(0, ge=0, description="Seed of all random numbers.")
 
 
 def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
@@ -119,7 +118,7 @@ def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
 class EstimateParams(SandboxParams):
     """The parameters of estimating an evolution's duration, beside those of its condition."""
 
-    seconds: float = Field(10.0, gt=0, le=3600, description="How long generations are played to measure them.")
+    seconds: float = Field(10.0, gt=0, le=3600, description="Time to measure generations, in seconds.")
     seed: int = Field(0, ge=0, description="Seed of the run.")
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
@@ -178,7 +177,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
             game = params.game or file.game
             if game is None:
                 known = ", ".join(get_args(Game))
-                raise UsageError(f"which game is {file.path} for? Give it with --game ({known})")
+                raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
             verdicts, cached = _verdicts(workers, file.path.name, read_text(file.path), game, params)
             total += len(verdicts)
             wrong += sum(bool(verdict.problems) for verdict in verdicts)
@@ -224,9 +223,7 @@ class ImportParams(Params):
     """The parameters of importing strategies."""
 
     path: Path = _PATH
-    to: Path = Field(
-        Path("strategies"), description="The library that they are copied to.", json_schema_extra={"folder": True}
-    )
+    to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
     game: Game | None = _GAME
 
 
@@ -270,11 +267,9 @@ def references(_lab: Lab, _params: Params) -> Iterator[Result]:
 class WriteParams(Params):
     """The parameters of writing strategies, beside those of its condition."""
 
-    to: Path = Field(
-        Path("strategies"), description="The library that they are added to.", json_schema_extra={"folder": True}
-    )
+    to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
     seed: int = Field(0, ge=0, description="Seed of the run.")
-    resume: str | None = Field(None, description="Resume this run of writing, or add what it wrote.")
+    resume: str | None = Field(None, description="Resume this writing run, or add its strategies.")
 
 
 def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
@@ -297,9 +292,7 @@ class CollectParams(Params):
     """The study of writing whose strategies are collected."""
 
     study: str = Field(description="The study.", json_schema_extra={"argument": True})
-    to: Path = Field(
-        Path("strategies"), description="The library that they are added to.", json_schema_extra={"folder": True}
-    )
+    to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
 
 
 def collect(lab: Lab, params: CollectParams) -> Iterator[Result]:

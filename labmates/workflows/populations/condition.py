@@ -54,7 +54,7 @@ def game_of(
     from labmates.games.repeated import make_repeated
 
     if (name == "by-count") != (payoffs is not None):
-        raise UsageError("payoffs are given for --game by-count, which needs them (--payoffs FILE)")
+        raise UsageError("--payoffs FILE and --game by-count go together")
     return make_repeated(name, n_players, n_rounds, {**rules, **rules_of(payoffs)})
 
 
@@ -65,11 +65,11 @@ class PopulationCondition(Condition, ABC):
         {"game", "payoffs", "strategies", "digest", "group_size", "rounds", "rules"}
     )
 
-    game: Game = Field(description="The game; by-count takes payoffs of your own.")
+    game: Game = Field(description="Game; by-count takes your own payoffs.")
     payoffs: PayoffsFile = Field(
         None,
         exclude_if=lambda value: value is None,  # older conditions keep their keys
-        description="File of YAML with the payoffs by the number of cooperators (by-count).",
+        description="YAML file with the payoffs by the number of cooperators (by-count).",
     )
     strategies: str = Field(
         description="The library of strategies: a folder with one for each game, or a file (see: labmates strategies)."
@@ -139,12 +139,14 @@ class SelfplayCondition(PopulationCondition):
 
     kind: ClassVar[str] = "selfplay"
 
-    model: str | None = Field(None, description="Whose strategies play; by default the only ones that are there.")
-    collective: str = Field("collective", description="The attitude of those who wish well to all.")
+    model: str | None = Field(
+        None, description="Author model of the strategies; by default the only one in the library."
+    )
+    collective: str = Field("collective", description="Attitude of the benign players.")
     selfish: str = Field("exploitative", description="The attitude of the others.")
     samples: int = Field(200, ge=2, le=100_000, description="Groups of each mixture.")
     step: int | None = Field(
-        None, ge=1, le=4096, description="Look at every so-many-th mixture; by default at about 64 of them."
+        None, ge=1, le=4096, description="Step between mixtures; by default about 64 mixtures are played."
     )
 
     @property
@@ -169,7 +171,7 @@ class SelfplayCondition(PopulationCondition):
 
         files = files_for(Path(self.strategies), self.game, (self.model,) if self.model else ())
         if len(files) > 1:
-            raise UsageError(f"--model: name whose strategies play: {', '.join(file.model for file in files)}")
+            raise UsageError(f"--model: choose the author of the strategies: {', '.join(file.model for file in files)}")
         counts = written_counts(files[0])
         for attitude in (self.collective, self.selfish):
             # All sets with this attitude are counted (collective[prompt=brief]); the run itself takes one alone.
@@ -183,7 +185,7 @@ class SelfplayCondition(PopulationCondition):
     @model_validator(mode="after")
     def _two_attitudes(self) -> SelfplayCondition:
         if self.collective == self.selfish:
-            raise fault(self, "selfish", f"must be another attitude than that of the others ('{self.collective}')")
+            raise fault(self, "selfish", f"must differ from the attitude of the others ('{self.collective}')")
         return self
 
 
@@ -198,15 +200,15 @@ class EvolutionCondition(PopulationCondition):
 
     protocol: Literal["paper", "imitation", "moran"] = Field(
         "paper",
-        description="How genes spread: the best keep theirs and all others copy in proportion to payoff (paper), "
+        description="Spread of genes: the best keep theirs and all others copy in proportion to payoff (paper), "
         "agents compare with one other and copy by the Fermi rule (imitation), or parents chosen in proportion to "
         "fitness have a child that replaces another agent (moran).",
     )
     structure: Literal["well-mixed", "ring", "lattice", "regular", "small-world", "scale-free"] = Field(
         "well-mixed",
         exclude_if=lambda value: value == "well-mixed",  # older conditions keep their keys
-        description="Who meets and imitates whom: anybody, or neighbours on a graph, where groups form around each "
-        "agent (imitation, moran).",
+        description="Structure of meeting and imitation: everybody, or neighbours on a graph, where groups form "
+        "around each agent (imitation, moran).",
     )
     degree: int = Field(
         4,
@@ -247,8 +249,8 @@ class EvolutionCondition(PopulationCondition):
         ge=0,
         le=1,
         exclude_if=lambda value: value == 0,  # older conditions keep their keys
-        description="How much more another model has to earn to be as attractive as the agent's own, on payoffs scaled "
-        "to 0 to 1 (imitation).",
+        description="Extra payoff that makes another model as attractive as the agent's own, on payoffs scaled to 0 "
+        "to 1 (imitation).",
     )
     mutates_to: Literal["any", "other-base"] = Field(
         "any",
@@ -334,20 +336,19 @@ class StrategiesCondition(PlayCondition):
 
     model: ModelRef = Field(description="The model that writes, provider:name (see: labmates models).")
     game: Literal["public-goods", "collective-risk", "common-pool"] = Field(description="The game.")
-    attitude: str = Field(description="How the strategies are to be, for instance exploitative or collective.")
+    attitude: str = Field(description="Attitude of the strategies, for instance exploitative or collective.")
     number: int = Field(
-        8, ge=1, le=100_000, description="How many strategies are described.", json_schema_extra={"flags": ["-n"]}
+        8, ge=1, le=100_000, description="Number of strategies to describe.", json_schema_extra={"flags": ["-n"]}
     )
     prompt: Literal["standard", "brief", "paper"] = Field(
         "standard",
-        description="Which prompt asks for the description, to see how much depends on it; paper has the content of "
-        "the paper's prompt.",
+        description="Prompt for the description, to measure its effect; paper has the content of the paper's prompt.",
     )
     information: Literal["counts", "individual"] = Field(
         "counts",
         exclude_if=lambda value: value == "counts",  # older conditions keep their keys
-        description="What strategies see of the others: how many cooperated (counts), or what each did and got, as in "
-        "the paper (individual).",
+        description="Information about the others: the number of cooperators (counts), or each one's move and payoff, "
+        "as in the paper (individual).",
     )
     system: str = Field(
         "",
@@ -357,7 +358,7 @@ class StrategiesCondition(PlayCondition):
         "section 7).",
     )
     implementations: int = Field(
-        5, ge=1, le=100, description="How often one description is implemented, until it passes the checks."
+        5, ge=1, le=100, description="Maximum number of implementations per description, until one passes the checks."
     )
 
     @field_validator("attitude")

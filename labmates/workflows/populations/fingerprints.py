@@ -28,11 +28,13 @@ _MOST_DRAWN = 60
 class FingerprintParams(DiversityParams):
     """The parameters of the analysis of fingerprints."""
 
-    features: Literal["counts"] = Field("counts", description="Situations: how many cooperated in each round.")
+    features: Literal["counts"] = Field(
+        "counts", description="Features of a history: the number of cooperators in each round."
+    )
     namesakes: Literal["references", "axelrod"] = Field(
         "references",
-        description="Whom strategies are compared with: the reference strategies, or the deterministic ones of the "
-        "library axelrod as well (with --group-size 2).",
+        description="Strategies to compare with: the reference strategies, or also the deterministic ones of the "
+        "library axelrod (with --group-size 2).",
     )
 
     def references(self, runs: Runs, workers: Workers) -> dict[str, NDArray[np.float64]]:
@@ -46,7 +48,7 @@ class FingerprintParams(DiversityParams):
         from labmates.workflows.populations.engine.reference import REFERENCES, reference_source
 
         if self.namesakes == "axelrod" and self.group_size != 2:
-            raise UsageError("--namesakes axelrod: its strategies play games of two (--group-size 2)")
+            raise UsageError("--namesakes axelrod: its strategies play two-player games (--group-size 2)")
         values = {"N": range(1, self.group_size), "P": ("0.5",), "": ("",)}
         names = [
             f"{name}-{value}".rstrip("-")

@@ -55,7 +55,7 @@ class CoordinationParams(Params):
     """The parameters of the measures of coordination."""
 
     findings: bool = Field(
-        False, description="Also follow true findings: the share delivered, changed, lost. Takes a second for each run."
+        False, description="Also follow true findings: the share delivered, changed, lost. Takes a second per run."
     )
 
 
@@ -119,10 +119,10 @@ class TeamsParams(Params):
     """The parameters of the ratings of models on the teams' seats."""
 
     metric: str | None = Field(
-        None, description="What all models of a run get. Default: skill; accuracy if no run has it."
+        None, description="Common payoff of a run's models. Default: skill; accuracy if no run has it."
     )
-    judge: str | None = Field(None, description="Whose newest score that is; by default the run's own metric.")
-    models: tuple[str, ...] = Field((), description="Compare these alone; repeatable.")
+    judge: str | None = Field(None, description="Judge whose newest score counts; by default the run's own metric.")
+    models: tuple[str, ...] = Field((), description="Compare only these models; repeatable.")
     resamples: int = Field(200, ge=10, le=10_000, description="Of the bootstrap.")
     seed: int = Field(0, ge=0, description="Of the bootstrap.")
     plan: bool = Field(False, description="Print a study that plays every seating of the models given, and stop.")
@@ -236,11 +236,11 @@ def teamwork(runs: Runs, _params: Params) -> Result:
 
     records = [run for run in runs.records() if "solo" in EXPERIMENTS.get(run.kind).condition.model_fields]
     if not records:
-        raise TooFewRunsError("none of these runs is of a kind that one agent can do alone, as science is")
+        raise TooFewRunsError("none of these runs is of a kind with solo runs, such as science")
     compared = teamwork(judged_runs(runs.store, records), EXPERIMENTS.get(records[0].kind).domains)
     missing = list(_missing_partners(compared, records))
     if not compared.contrasts:
-        raise TooFewRunsError(f"no pair among the runs ({len(records)})", missing)
+        raise TooFewRunsError(f"no pairs among the runs ({len(records)})", missing)
     return Result(
         [pooled_table(compared.pooled), teamwork_table(compared)],
         objects=[asdict(compared)],

@@ -56,17 +56,14 @@ class ScienceCondition(Condition):
     budget: Dollars = Field("1.00", description="The pool that all teams share, in dollars.")  # type: ignore[assignment]
     reserve: Dollars | None = Field(
         None,
-        description="What of the pool is set aside for writing the artifacts, in dollars; without it, enough for those "
-        "still to be written. With 0 nothing is set aside, and the run ends with the first call that can't be paid "
-        "(the paper's rule).",
+        description="Reserve of the pool for writing the artifacts, in dollars; by default enough for all that "
+        "remain. With 0 the run ends at the first call that the pool can't pay (the paper's rule).",
     )
     visibility: Visibility = Field(
         "full",
-        description="What agents see of the budget: the whole pool, their own team's spending, or nothing at all.",
+        description="The agents' view of the budget: the whole pool, their own team's spending, or nothing.",
     )
-    team_size: int = Field(
-        2, ge=2, le=16, description="Most agents of a team; the organisation says how many there can be."
-    )
+    team_size: int = Field(2, ge=2, le=16, description="Maximum number of agents per team; the organisation limits it.")
     theory_of_mind: bool = Field(
         False, description="Ask agents to think about what the others know and will do before they act."
     )
@@ -74,7 +71,8 @@ class ScienceCondition(Condition):
         8,
         ge=1,
         le=100,
-        description="Most replies of one agent in one phase of work, times the turns of its team in the organisation.",
+        description="Maximum number of replies of one agent in one phase of work, times the turns of its team in the "
+        "organisation.",
     )
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
     context_tokens: int | None = Field(
@@ -88,15 +86,15 @@ class ScienceCondition(Condition):
     )
     deliberation_rounds: int = Field(2, ge=0, le=10, description="Rounds of deliberation in each phase.")
     max_requests: int = Field(
-        2, ge=0, le=10, description="Most requests for additional work or a redo, per pair of teams."
+        2, ge=0, le=10, description="Maximum number of requests for additional work or a redo, per pair of teams."
     )
     output_excerpt: Excerpt = Field(
         "ends",
-        description="What the writing lead is shown of a member's code output beyond 3,000 characters: beginning and "
+        description="Excerpt of a member's code output beyond 3,000 characters for the writing lead: beginning and "
         "end of each long output, or the first 3,000 characters of all (the paper's rule).",
     )
     repair_turns: int = Field(
-        3, ge=0, le=10, description="How often an agent is asked again after a reply that can't be used."
+        3, ge=0, le=10, description="Maximum number of repair turns after an invalid reply of an agent."
     )
     code_timeout: float = Field(30.0, gt=0, le=600, description="Time limit of one call of run_code, in seconds.")
     prices: PriceList = Field(
@@ -105,7 +103,7 @@ class ScienceCondition(Condition):
     )
     organisation: OrganisationRef = Field(
         "pipeline",  # type: ignore[assignment]
-        description="Who works in the lab and how: a name, or a YAML file (see: labmates organisations).",
+        description="Organisation of the lab: a name, or a YAML file (see: labmates organisations).",
     )
     solo: bool = Field(
         False,
@@ -115,8 +113,8 @@ class ScienceCondition(Condition):
 
     evidence: Evidence = Field(
         SHARED,
-        description="What agents hold of the data: all of it (shared), or split:S, with which a share S of the "
-        "findings' credit needs what two or more instruments hold.",
+        description="Distribution of the data: all for everyone (shared), or split:S, where a share S of the "
+        "findings' credit needs the data of two or more instruments.",
     )
     arm: Arm = Field(
         "team",
@@ -149,7 +147,7 @@ class ScienceCondition(Condition):
     @classmethod
     def _pays_something(cls, value: int) -> int:
         if value <= 0:
-            raise ValueError("a pool of $0 can't pay any call (try 0.50)")
+            raise ValueError("a pool of $0 can't pay for a call (try 0.50)")
         return value
 
     @field_validator("model_for")

@@ -27,7 +27,7 @@ class DemoParams(Params):
     seed: int = Field(0, ge=0, description="Seed of the run.")
     reports: Path = Field(
         Path("labmates-reports"),
-        description="Folder that the report is written to.",
+        description="Folder for the report.",
         json_schema_extra={"folder": True},
     )
 

@@ -96,13 +96,13 @@ class CheckParams(Params):
     """The parameters of checking a judge."""
 
     judge: str = Field(json_schema_extra={"argument": True})
-    run: str | None = Field(
-        None, description="Try it on the report of this ended run, instead of on reports of known quality."
-    )
+    run: str | None = Field(None, description="Use the report of this ended run instead of reports of known quality.")
     task: str = Field("ecology", description="Science task of the reports of known quality.")
-    seed: int = Field(0, ge=0, description="Seed of their data.")
-    difficulty: Difficulty = Field("easy", description="Of their data.")
-    step_timeout: float = Field(60.0, gt=0, description="A judge that takes longer for one report hangs, in seconds.")
+    seed: int = Field(0, ge=0, description="Seed of the data of these reports.")
+    difficulty: Difficulty = Field("easy", description="Difficulty of the data of these reports.")
+    step_timeout: float = Field(
+        60.0, gt=0, description="Time limit for one report, in seconds; a judge beyond it is reported as hanging."
+    )
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:

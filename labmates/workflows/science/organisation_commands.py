@@ -27,7 +27,7 @@ class NewParams(Params):
     """The parameters of a new organisation."""
 
     name: str = Field(description="Name of the new organisation.", json_schema_extra={"argument": True})
-    like: str = Field("decentralised", description="The organisation that it is a copy of.")
+    like: str = Field("decentralised", description="Organisation to copy.")
     folder: Path | None = Field(
         None, description="Folder to write to; by default the name.", json_schema_extra={"folder": True}
     )
@@ -36,8 +36,8 @@ class NewParams(Params):
 class CheckParams(NamedParams):
     """The parameters of a check."""
 
-    task: str = Field("anomaly", description="The science task that is tried.")
-    baseline: str = Field("scripted:diligent", description="The scripted model that plays.")
+    task: str = Field("anomaly", description="Science task to try.")
+    baseline: str = Field("scripted:diligent", description="Scripted model that plays.")
     team_size: int | None = Field(None, ge=2, le=16, description="Seats of each team; by default the organisation's.")
 
 

@@ -227,7 +227,7 @@ class SeatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        raise UsageError(f"the model of the seat {self.seat} answers asynchronous calls alone; use ainvoke")
+        raise UsageError(f"the model of the seat {self.seat} supports only asynchronous calls; use ainvoke")
 
     async def _agenerate(
         self,

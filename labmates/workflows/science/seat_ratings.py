@@ -154,7 +154,7 @@ def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPL
         If a seating was not played, there is one model alone, or there are too many.
     """
     if len(game.models) < 2:
-        raise UsageError("a rating compares two models or more; there is one alone")
+        raise UsageError("a rating compares at least two models; there is only one")
     if len(game.models) ** len(game.seats) > MOST_ENTRIES:
         raise UsageError(f"{len(game.models)} models on {len(game.seats)} seats make too large a game")
     if missing := game.missing():

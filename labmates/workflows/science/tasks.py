@@ -57,7 +57,7 @@ class ShowParams(Params):
 
     name: str = Field(json_schema_extra={"argument": True})
     seed: int = Field(0, ge=0, description="Seed of the sample shown.")
-    difficulty: Difficulty = Field("medium", description="Of the sample.")
+    difficulty: Difficulty = Field("medium", description="Difficulty of the sample.")
 
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
@@ -90,7 +90,7 @@ class DataParams(Params):
 
     task: str = Field(json_schema_extra={"argument": True})
     seed: int = Field(ge=0, description="Seed of the data set. Required.")
-    difficulty: Difficulty = Field("medium", description="Of the data set.")
+    difficulty: Difficulty = Field("medium", description="Difficulty of the data set.")
 
 
 def oracle(_lab: Lab, params: DataParams) -> Iterator[Result]:
@@ -257,7 +257,11 @@ class CheckParams(Params):
 
     task: str = Field(json_schema_extra={"argument": True})
     seeds: int = Field(3, ge=2, le=1000, description="Number of seeds to try.")
-    step_timeout: float = Field(60.0, gt=0, description="A rule that takes longer on one data set hangs, in seconds.")
+    step_timeout: float = Field(
+        60.0,
+        gt=0,
+        description="Time limit for one rule on one data set, in seconds; a rule beyond it is reported as hanging.",
+    )
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:

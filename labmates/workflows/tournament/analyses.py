@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class CooperationParams(Params):
     """The parameters of the analysis of tournaments."""
 
-    profiles: bool = Field(False, description="Show the behaviour of every single player too.")
-    plans: bool = Field(False, description="Add a table with the plan that each player ended with.")
+    profiles: bool = Field(False, description="Also show the behaviour of every player.")
+    plans: bool = Field(False, description="Add a table with each player's last plan.")
 
 
 def cooperation(runs: Runs, params: CooperationParams) -> Result:

@@ -46,7 +46,7 @@ class TournamentCondition(AblatedCondition):
     )
 
     structure: Literal["ri", "gc", "sa"] = Field(
-        description="Who meets whom, and for what: repeated interaction (ri: everybody meets everybody, for the own "
+        description="Matches and their score: repeated interaction (ri: everybody meets everybody, for the own "
         "score), group competition (gc: only players of different teams meet, for the team's score), or both "
         "(sa, super-additive: everybody meets everybody, for both scores)."
     )
@@ -59,19 +59,19 @@ class TournamentCondition(AblatedCondition):
     team_size: Annotated[str, BeforeValidator(_sizes)] = Field(
         "3", description="Players of a team, at most 50: one number, or one for each team, for instance 3,2."
     )
-    rounds: int = Field(20, ge=1, le=200, description="Most rounds of a match.")
+    rounds: int = Field(20, ge=1, le=200, description="Maximum number of rounds per match.")
     rounds_per_player: int | None = Field(
         None,
         ge=1,
-        description="Rounds that each player has for the whole tournament; fewer than its matches could have. By "
-        "default 0.8 times as many, rounded down.",
+        description="Rounds of each player for the whole tournament, below the maximum of its matches. By default 0.8 "
+        "times that maximum, rounded down.",
     )
     noise: float = Field(
         0.0,
         ge=0,
         le=0.5,
         exclude_if=lambda value: value == 0,  # conditions from before it was there keep their keys
-        description="Probability that a move is executed as the other one; all see what was executed.",
+        description="Probability that a move is flipped; all players see the flipped move.",
     )
     continuation: float = Field(
         1.0,
@@ -80,29 +80,29 @@ class TournamentCondition(AblatedCondition):
         exclude_if=lambda value: value == 1,
         description="Probability that another round follows a round of a match, up to --rounds.",
     )
-    plan_every: int = Field(5, ge=1, le=1000, description="A player plans anew whenever it has played so many rounds.")
+    plan_every: int = Field(5, ge=1, le=1000, description="Number of rounds after which a player plans again.")
     critique_turns: int = Field(
-        1, ge=0, le=5, description="How often a plan is criticised and improved; 0 switches planning off."
+        1, ge=0, le=5, description="Rounds of criticism and improvement of a plan; 0 switches planning off."
     )
     messages: Literal["none", "each-match", "each-round"] = Field(
         "none",
         exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
-        description="Whether both players of a match write each other a message, at the same time, before its first "
-        "round or before each round.",
+        description="Simultaneous messages between the players of a match: before its first round, or before each "
+        "round.",
     )
     reputation: Literal["none", "shown"] = Field(
         "none",
         exclude_if=lambda value: value == "none",
-        description="Whether players see how often their opponent has cooperated in its earlier matches.",
+        description="Visibility of the opponent's cooperation rate in its earlier matches.",
     )
     team_choice: Literal["given", "wished"] = Field(
         "given",
         exclude_if=lambda value: value == "given",
-        description="Whether teams are given, or formed by wishes: players introduce themselves to all and name those "
-        "that they want in their team.",
+        description="Formation of teams: given, or by wishes: players introduce themselves to all and name the "
+        "players that they want in their team.",
     )
     comprehension: Literal["asked", "skipped"] = Field(
-        "asked", description="Whether both players are asked comprehension questions after each match."
+        "asked", description="Comprehension questions to both players after each match."
     )
     temptation: int = Field(5, ge=-1000, le=1000, description="Points of a player who defects alone.")
     reward: int = Field(3, ge=-1000, le=1000, description="Points of both when both cooperate.")
@@ -118,14 +118,14 @@ class TournamentCondition(AblatedCondition):
         if len(given) not in (1, self.teams):
             raise ValueError(f"--team-size names {len(given)} sizes for {self.teams} teams")
         if self.structure == "gc" and self.teams < 2:
-            raise ValueError("group competition takes two teams or more")
+            raise ValueError("group competition needs at least two teams")
         if self.team_choice == "wished":
             self._check_choice()
         if len(self.players) < 2:
-            raise ValueError("a tournament takes two players or more")
+            raise ValueError("a tournament needs at least two players")
         most = self.rounds * min(self.matches_of(player) for player in self.players)
         if most < 2:
-            raise ValueError("the matches of a player must have two rounds or more together")
+            raise ValueError("the matches of a player must have at least two rounds in total")
         if self.rounds_per_player is None:
             share, of = DEFAULT_SHARE
             # Written down, so that the record tells the number and equal conditions have equal keys.
@@ -139,9 +139,9 @@ class TournamentCondition(AblatedCondition):
 
     def _check_choice(self) -> None:
         if self.structure == "ri" or self.teams < 2 or len(set(self.team_size.split(","))) > 1:
-            raise ValueError("wished teams take the structure gc or sa, and two teams or more of equal size")
+            raise ValueError("wished teams need the structure gc or sa, and at least two teams of equal size")
         if teams := set(self.model_for) & set(self.players_of):
-            raise ValueError(f"wished teams are not known before; give models to players (P2=…), not to {min(teams)}")
+            raise ValueError(f"wished teams are unknown in advance; give models to players (P2=…), not to {min(teams)}")
 
     def with_teams(self, players_of: dict[str, list[str]]) -> TournamentCondition:
         """The condition with the teams that were formed by players' wishes."""

@@ -328,7 +328,7 @@ def test_a_run_that_fails_goes_on_without_paying_twice(url: str) -> None:
         ({"mechanism": "telepathy"}, "unknown mechanism"),
         ({"terms": {"order": 3}}, "unknown parameter 'order'"),
         ({"mechanism": "reputation(3)"}, "brackets hold NAME=VALUE"),
-        ({"mechanism": "reputation(order=3"}, "is no mechanism"),
+        ({"mechanism": "reputation(order=3"}, "is not a mechanism"),
         ({"entrants": []}, "entrants"),
         ({"entrants": "scripted:grim?heat=3"}, "heat"),
         ({"entrants": "scripted:grim?temperature"}, "MODEL[?]NAME=VALUE"),

@@ -385,7 +385,7 @@ def test_conditions_that_mean_the_same_have_the_same_key() -> None:
         ({"model_for": {"C": "scripted:random"}}, "unknown group or player 'C'"),
         ({"model_for": {"A6": "scripted:random"}}, "unknown group or player 'A6'"),
         ({"model": "scripted:nobody"}, "unknown scripted baseline 'nobody'"),
-        ({"model": "random"}, "names no provider"),
+        ({"model": "random"}, "has no provider"),
     ],
 )
 def test_a_wrong_condition_is_told_what_is_wrong(more: dict[str, Any], said: str) -> None:

@@ -90,5 +90,5 @@ def test_a_strategy_of_two_is_recognised_among_those_of_the_library(tmp_path: Pa
     values: dict[str, Any] = {"path": tmp_path, "game": "public-goods", "namesakes": "axelrod", "k": 1.5}
     [row] = labmates.analyze("fingerprint", **values, group_size=2).table().rows
     assert (row["nearest"], row["agreement"], row["states"]) == ("axelrod/TitFor2Tats", 1, 3)
-    with pytest.raises(UsageError, match="games of two"):
+    with pytest.raises(UsageError, match="two-player games"):
         labmates.analyze("fingerprint", **values, group_size=4)

@@ -99,5 +99,5 @@ async def test_a_match_that_is_not_there_is_refused(store: Store, crew: Crew, tm
         list(replay_matches(record, [], crew))
     changed = tmp_path / "common-pool" / "one.py"
     changed.write_text(changed.read_text() + "# changed")
-    with closing(Crew(processes=1)) as later, pytest.raises(UsageError, match="are not those that this run began with"):
+    with closing(Crew(processes=1)) as later, pytest.raises(UsageError, match="have changed since this run began"):
         list(replay_matches(record, events, later, 10, 0))

@@ -93,7 +93,7 @@ def test_agents_begin_at_random_places_of_a_graph() -> None:
 def test_graphs_that_can_not_be_are_refused() -> None:
     with pytest.raises(UsageError, match="degree must be 4 or 8 on a lattice, not 6"):
         make_structure("lattice", 100, 6, 4, 0)
-    with pytest.raises(UsageError, match="population 7 makes no lattice"):
+    with pytest.raises(UsageError, match="population 7 can't form a lattice"):
         make_structure("lattice", 7, 4, 4, 0)
     with pytest.raises(UsageError, match="degree must be at least 6 for groups of 4"):
         make_structure("scale-free", 100, 4, 4, 0)
@@ -108,7 +108,10 @@ COMMON: dict[str, Any] = {"game": "public-goods", "strategies": "here", "digest"
         ({"structure": "ring"}, "a graph needs --protocol imitation or moran"),
         ({"protocol": "moran", "strength": 2}, "at most 1 in a Moran process"),
         ({"updates": 3}, "in imitation and moran alone"),
-        ({"protocol": "imitation", "structure": "lattice", "population": 14}, "makes no lattice of 3 rows"),
+        (
+            {"protocol": "imitation", "structure": "lattice", "population": 14},
+            "can't form a lattice of at least 3 rows",
+        ),
         ({"protocol": "imitation", "structure": "ring", "degree": 2}, "must be at least 3"),
     ],
 )

@@ -90,7 +90,7 @@ def fail(_judge: Judge, text: str) -> Any:
     ("make", "rule", "said"),
     [
         (fail, "scores", "error raised KeyError: "),
-        (lambda judge, _: judge.of(0.5), "scores", "error it returned Score, where a list of Score is due"),
+        (lambda judge, _: judge.of(0.5), "scores", "error it returned Score instead of a list of Score"),
         (lambda _judge, _: [], "scores", "error it returned no score"),
         (lambda judge, _: [judge.of(7)], "scores", "a score must lie in [0, 1]"),
         (lambda judge, _: [judge.of(0.5, reason=" ")], "scores", "error e has no reason"),

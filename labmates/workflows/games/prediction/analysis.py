@@ -38,13 +38,13 @@ class MaterialParams(FitParams):
     )
     outcomes: tuple[str, ...] = Field(
         (),
-        description="accuracy, quality, completeness, skill or provenance; repeatable. Default: what the runs have of "
-        "the first three, as in the paper; for screen of skill, quality and completeness.",
+        description="accuracy, quality, completeness, skill or provenance; repeatable. Default: those of the first "
+        "three that the runs have, as in the paper; for screen, of skill, quality and completeness.",
     )
     judges: tuple[str, ...] = Field(
         (),
-        description="[OUTCOME=]NAME: whose scores, for all outcomes or for one; repeatable. Default: verified for "
-        "accuracy and skill, the only judge for others; needed where several scored.",
+        description="[OUTCOME=]NAME: judge of all outcomes or of one; repeatable. Default: verified for accuracy and "
+        "skill, the only judge for others; required if several scored.",
     )
     game: tuple[str, ...] = Field((), description="A game; repeatable. By default all.")
     no_benchmarks: bool = Field(
@@ -53,8 +53,8 @@ class MaterialParams(FitParams):
     )
     unit: Literal["condition", "run"] | None = Field(
         None,
-        description="What an observation is: a model and condition with its runs averaged (as in the paper), or a run. "
-        "Default: condition, or run where no model has two conditions.",
+        description="Unit of observation: a model and condition with its runs averaged (as in the paper), or a run. "
+        "Default: condition, or run if no model has two conditions.",
     )
     draws_seed: int = Field(0, ge=0, description="Seed of draws from posteriors.")
 
@@ -108,10 +108,10 @@ class PredictionParams(MaterialParams):
     spec: tuple[Form, ...] = Field((), description="Form of the model; repeatable. Default: all three.")
     variant: dict[str, str] = Field(
         {},
-        description="Profiles from simulations of another condition than the usual, such as reasoning=cot; repeatable.",
+        description="Use profiles from another condition, such as reasoning=cot; repeatable.",
     )
-    draws: int = Field(4000, ge=500, le=100_000, description="From each posterior.")
-    check_nuts: bool = Field(False, description="Fit all once more by NUTS, which takes minutes (extra 'analysis').")
+    draws: int = Field(4000, ge=500, le=100_000, description="Draws from each posterior.")
+    check_nuts: bool = Field(False, description="Check every fit with NUTS; takes minutes (extra 'analysis').")
 
 
 class PredictionCheckParams(CheckParams, MaterialParams):

@@ -235,14 +235,15 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
         if not judges:
             raise UninformativeError(
                 f"accuracy was scored by {RULES_ON_WORDS} alone, whose rules look for words that any paper on the task "
-                f"has; judge the runs with {VERIFIED}, or take it for what it is: --judge {outcome}={RULES_ON_WORDS}"
+                f"has; judge the runs with {VERIFIED}, or request it by name: "
+                f"--judge {outcome}={RULES_ON_WORDS}"
             )
         judges = [VERIFIED] if VERIFIED in judges else judges
     if len(judges) > 1:
         judges = [judge for judge in judges if outcomes[judge].issuperset(OUTCOMES)]
     if len(judges) != 1:
         raise UsageError(
-            f"several judges scored {outcome}: {scorers}. Their scores are not to be mixed: choose one with "
+            f"several judges scored {outcome}: {scorers}. Scores of different judges are never mixed: choose one with "
             f"--judge NAME, or for this outcome alone with --judge {outcome}=NAME"
         )
     if len(able) > 1:
@@ -324,7 +325,7 @@ def _why_not(
     if missing := [game for game in games if game not in mine]:
         return f"no simulations of {', '.join(missing)}"
     if single := [game for game in games if mine[game].error is None]:
-        return f"a single simulation of {', '.join(single)}, so that its error is not known"
+        return f"a single simulation of {', '.join(single)}, so that its error is unknown"
     if failed := unplayed(mine, games):
         return failed
     if not controls:
@@ -373,7 +374,7 @@ def _enough(
             f"{subject} both a profile and scored lab runs; {LEAST_MODELS} are needed at the very least{_list(reasons)}"
         )
     if not games:
-        raise UsageError("no game tells these models apart, so none can predict anything")
+        raise UsageError("no game distinguishes these models, so none can predict anything")
     if freedom < 1:
         raise UsageError(
             f"{models} models are too few for {coefficients} coefficients per model (intercept, {games} games, "
@@ -400,7 +401,7 @@ def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tupl
         )
     single = len(cells) == len({one.model for one, _ in scored})
     if unit == "condition" and single:
-        raise UsageError("no model has lab runs of two conditions, so that conditions say nothing of noise: --unit run")
+        raise UsageError("no model has lab runs of two conditions, so the noise can't be estimated: use --unit run")
     chosen: Unit = unit or ("run" if single else "condition")
     if single:
         notes.append("Each model has one condition, so its runs are the observations.")
@@ -443,12 +444,12 @@ def _varies(outcome: str, data: PredictionData) -> None:
     spread = float(np.sqrt(np.mean([data.outcome[data.model_of == at].var() for at in range(len(data.models))])))
     if spread < 1e-9:
         raise UninformativeError(
-            f"{outcome} does not vary within any model: there is no noise to measure effects by. More runs per model "
+            f"{outcome} does not vary within any model: effects can't be measured without noise. More runs per model "
             "with other seeds or conditions are needed"
         )
     _, left, rank = summarise(data).within
     if rank < len(data.outcome) - len(data.models) and left < 1e-18 * len(data.outcome):
         raise UninformativeError(
-            f"{outcome} is exactly what the conditions make it within each model: there is no noise to measure effects "
-            "by. More runs per model with other seeds are needed"
+            f"the conditions determine {outcome} exactly within each model: effects can't be measured "
+            "without noise. More runs per model with other seeds are needed"
         )

@@ -36,7 +36,7 @@ class Material:
     known
         Models that the user's own rosters name.
     told
-        Where it is from.
+        Source.
     """
 
     levels: list[Level]

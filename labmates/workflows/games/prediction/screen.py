@@ -79,10 +79,11 @@ class ScreenParams(MaterialParams):
     models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
     simulations: int = Field(SIMULATIONS, ge=2, le=10_000, description="Of each game.")
     seed: int = Field(0, ge=0, description="Seed of the first simulation.")
-    stored: bool = Field(False, description="Play nothing: take the profile from what is there.")
+    stored: bool = Field(False, description="Use the stored profile and play nothing.")
     spec: Literal["robust", "correlated"] = Field(
         "correlated",
-        description="Form of the model; the paper's own has too narrow intervals for models that it has not seen.",
+        description="Form of the model; the paper's own form is not offered, because its intervals for new models are "
+        "too narrow.",
     )
     covariates: tuple[str, ...] = Field((), description="None.", json_schema_extra={"recorded": True})
 
@@ -158,7 +159,7 @@ def _taken(
     if levels and (params.stored or params.games):
         return _Taken(levels, ratio=ratio(levels))
     if params.stored:
-        raise UsageError(f"there is no profile of {model} ({material.told}); without --stored it is taken")
+        raise UsageError(f"there is no profile of {model} ({material.told}); omit --stored to take it now")
     played = profile(lab, [reference], games=games, simulations=params.simulations, seed=params.seed)
     levels = [level for each in played for level in levels_of_profile(each)]
     taken = [game for each in played for game in each.games]

@@ -83,21 +83,21 @@ def candidate(model: str, levels: Sequence[Level], known: KnownModel | None, stu
     if failed := unplayed(mine, data.games):
         raise UsageError(f"the profile of {model} can't be used: {failed}")
     if single := [game for game in data.games if mine[game].error is None]:
-        raise UsageError(f"{model} has a single simulation of {', '.join(single)}: its error is not known")
+        raise UsageError(f"{model} has a single simulation of {', '.join(single)}: its error is unknown")
     values = np.array([mine[game].value for game in data.games])
     errors = np.array([mine[game].error for game in data.games], dtype=float)
     controls = np.empty(0)
     if data.controls:
         if known is None:
             raise UsageError(
-                f"size and benchmark scores of {model} are not known, which the study controls for: --roster FILE.csv "
-                "adds them, --no-benchmarks does without"
+                f"size and benchmark scores of {model} are unknown, and the study controls for them: add them with "
+                "--roster FILE.csv, or use --no-benchmarks"
             )
         all_of = dict(zip(CONTROLS, control_values(known), strict=True))
         controls = np.array([all_of[name] for name in data.controls])
         if np.isnan(controls).any():
             lacks = ", ".join(name for name in data.controls if np.isnan(all_of[name]))
-            raise UsageError(f"{model} has no {lacks}: --roster FILE.csv adds it, --no-benchmarks does without")
+            raise UsageError(f"{model} has no {lacks}: add it with --roster FILE.csv, or use --no-benchmarks")
         controls = study.control_scale(controls)
     return Candidate(study.level_scale(values), errors / study.level_scale.spread, controls)
 

@@ -25,13 +25,13 @@ class SimulationsParams(FitParams):
     data: Path | None = Field(None, description="A CSV file with one row per simulation, instead of a store.")
     outcome: Literal["cooperation", "efficiency", "proximity"] = Field(
         "cooperation",
-        description="What is explained: cooperation, by what was done; efficiency, by what came of it; or the paper's "
-        "proximity, which is 1 - cooperation.",
+        description="Outcome: cooperation (of actions), efficiency (of the resulting welfare), or the paper's "
+        "proximity, 1 - cooperation.",
     )
     question: Literal["strategy", "prompt"] = Field(
-        "strategy", description="What drives cooperation; or whether the wording of the rules matters."
+        "strategy", description="The factors behind cooperation, or the effect of the rules' wording."
     )
-    spec: Literal["paper", "robust", "both"] = Field("both", description="What is fitted.")
+    spec: Literal["paper", "robust", "both"] = Field("both", description="Specification to fit.")
     seed: int = Field(0, ge=0, description="Seed of draws and permutations.")
 
     def specifications(self) -> tuple[Specification, ...]:
@@ -62,7 +62,7 @@ class SimulationsParams(FitParams):
         from labmates.workflows.games.proximity.observations import observations_of_csv, observations_of_runs
 
         if self.data is not None and (runs.study is not None or runs.url is not None):
-            raise UsageError("--data takes the place of a store: give a file, or a study and --store, not both")
+            raise UsageError("--data replaces a store: give a file, or a study and --store, not both")
         more = [model for path in self.rosters for model in read_roster(path)]
         if self.data is not None:
             return observations_of_csv(self.data, more)
@@ -72,9 +72,9 @@ class SimulationsParams(FitParams):
 class ProximityParams(SimulationsParams):
     """The parameters of the regression of cooperation."""
 
-    draws: int = Field(4000, ge=500, le=1_000_000, description="Of the posterior.")
-    check_nuts: bool = Field(False, description="Fit it once more by NUTS (extra 'analysis'); takes a minute or more.")
-    nuts_draws: int = Field(1000, ge=100, le=100_000, description="In each of four chains.")
+    draws: int = Field(4000, ge=500, le=1_000_000, description="Draws of the posterior.")
+    check_nuts: bool = Field(False, description="Check the fit with NUTS (extra 'analysis'); takes a minute or more.")
+    nuts_draws: int = Field(1000, ge=100, le=100_000, description="NUTS draws in each of four chains.")
 
 
 class ProximityCheckParams(CheckParams, SimulationsParams):

@@ -145,7 +145,7 @@ def _told_both_ways(frame: pd.DataFrame, left: list[LeftOut]) -> pd.DataFrame:
     once = ways < 2
     if once.all():
         raise UsageError(
-            "no condition without reasoning was told in both ways, standard and alternate: play some with "
+            "no condition without reasoning has both framings, standard and alternate: play some with "
             "labmates run game --framing alternate"
         )
     if once.any():

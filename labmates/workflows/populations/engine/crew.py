@@ -58,7 +58,7 @@ class Crew:
                 self._known[key] = self._known.pop(key)  # the last in order is what was used last
             else:
                 if library_digest(Path(folder), game) != digest:
-                    raise UsageError(f"the strategies in {folder} are not those that this run began with")
+                    raise UsageError(f"the strategies in {folder} have changed since this run began")
                 self._make_room()
                 workers = Workers(processes=self._processes, unsafe=self._unsafe)
                 try:

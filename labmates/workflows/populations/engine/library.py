@@ -130,7 +130,7 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no text in UTF-8") from error
+        raise UsageError(f"{path} is not UTF-8 text") from error
 
 
 def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
@@ -345,10 +345,10 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
     for file in files:
         known = game or file.game
         if known is None:
-            raise UsageError(f"which game is {file.path} for? Give it with --game ({', '.join(REPEATED)})")
+            raise UsageError(f"the game of {file.path} is unknown; give it with --game ({', '.join(REPEATED)})")
         target = StrategyFile(library / known / file.path.name, known, file.model)
         if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
-            raise UsageError(f"{target.path} is there already and differs from {file.path}")
+            raise UsageError(f"{target.path} already exists and differs from {file.path}")
         targets.append((target, known))
     for file, (target, known) in zip(files, targets, strict=True):
         text = read_text(file.path)

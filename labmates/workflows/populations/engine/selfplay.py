@@ -100,7 +100,7 @@ def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Ge
     """
     known = sorted({gene.model for gene in population.genes})
     if len(known) != 1:
-        raise UsageError(f"self-play is of one model's strategies; name it, one of: {', '.join(known)}")
+        raise UsageError(f"self-play needs the strategies of one model; choose one of: {', '.join(known)}")
     return _only(population, attitudes[0]), _only(population, attitudes[1])
 
 
@@ -111,5 +111,5 @@ def _only(population: Population, name: str) -> Gene:
         raise UsageError(f"there are no strategies with the attitude '{name}'")
     if len(found) > 1:
         sets = " or ".join(f"'{gene.set_name}'" for gene in found)
-        raise UsageError(f"strategies with the attitude '{name}' were written in different ways: name one set, {sets}")
+        raise UsageError(f"strategies with the attitude '{name}' form several sets: choose one, {sets}")
     return found[0]

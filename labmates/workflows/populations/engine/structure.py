@@ -78,7 +78,7 @@ def check_structure(shape: Shape, agents: int, degree: int, group_size: int) -> 
         if degree not in (4, 8):
             raise UsageError(f"degree must be 4 or 8 on a lattice, not {degree}")
         if _rows(agents) < 3:
-            raise UsageError(f"population {agents} makes no lattice of 3 rows or more (try {isqrt(agents) ** 2})")
+            raise UsageError(f"population {agents} can't form a lattice of at least 3 rows (try {isqrt(agents) ** 2})")
     elif degree >= agents or degree % 2:
         raise UsageError(f"degree must be even and below the population ({agents}), not {degree}")
     least = degree // 2 if shape in ("small-world", "scale-free") else degree

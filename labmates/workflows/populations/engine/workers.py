@@ -249,7 +249,7 @@ class _Engine:
         try:
             result = self.link.recv()
         except (EOFError, OSError) as error:
-            raise WorkersError("a process that plays has died, through no fault of any strategy") from error
+            raise WorkersError("a playing process has died, not caused by any strategy") from error
         if isinstance(result, Result):
             return result
         what, unconfined = result

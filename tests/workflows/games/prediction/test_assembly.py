@@ -189,7 +189,7 @@ def test_too_few_models_constant_games_one_task_and_constant_scores_are_said() -
     assert any(
         "o-ring is left out of the predictors: all of these models play it alike" in one for one in constant.notes
     )
-    with pytest.raises(UsageError, match="no game tells these models apart"):
+    with pytest.raises(UsageError, match="no game distinguishes these models"):
         put(levels(value=5.0), lab())
     one_task = put(levels(), [one for one in lab() if one.condition["task"] == "anomaly"])
     assert any("One task only, anomaly" in note for note in one_task.notes)
@@ -355,5 +355,5 @@ def test_outcomes_that_conditions_determine_are_refused() -> None:
         replace(one, scores={("verified", "accuracy"): 0.3 if one.condition["task"] == "anomaly" else 0.4})
         for one in lab()
     ]
-    with pytest.raises(UsageError, match="accuracy is exactly what the conditions make it within each model"):
+    with pytest.raises(UsageError, match="the conditions determine accuracy exactly within each model"):
         put(levels(), by_task)

@@ -335,7 +335,7 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
     with pytest.raises(UsageError, match=r"gpt_descriptions\.py can't be read as Python"):
         list(import_strategies(workers, published, tmp_path / "other"))
     one.file.path.write_text("# another\n")
-    with pytest.raises(UsageError, match="is there already and differs"):
+    with pytest.raises(UsageError, match="already exists and differs"):
         list(import_strategies(workers, published, target))
     for wrong, said in (({"models": ["gtp"]}, "has no strategies of 'gtp'"), ({"attitudes": ["kind"]}, "'kind'")):
         with pytest.raises(UsageError, match=said):
