@@ -25,6 +25,8 @@ import traceback
 from pathlib import Path
 
 import labmates
+from labmates.sandboxes.bubblewrap import bubblewrap_works
+from tests.support.prepared_kernels import use_prepared_kernels
 
 LIBRARIES = [
     "PIL.BmpImagePlugin",
@@ -101,6 +103,7 @@ def main(address: str) -> None:
     """Wait for callers for ever."""
     for module in modules():
         importlib.import_module(module)
+    bubblewrap_works()  # tried once, for all commands
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
@@ -153,11 +156,14 @@ def _executed(what: str, arguments: list[str]) -> int:
             from labmates.workflows import sandbox_pool
 
             sandbox_pool._TRIALS = 0  # as in all tests: no sandbox is started ahead for a model that may not need it
+            if "--sandbox" not in arguments:
+                use_prepared_kernels(for_bubblewrap=True)
             sys.argv[:] = ["labmates", *map(_run_id, arguments)]
             labmates(sys.argv[1:])
         else:
             import runpy
 
+            use_prepared_kernels(for_bubblewrap=True)
             sys.argv[:] = arguments
             sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
             runpy.run_path(arguments[0], run_name="__main__")

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from labmates.sandboxes import local
+from labmates.sandboxes import bubblewrap, local
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.warmup import warm_up
 
@@ -59,8 +59,16 @@ class PreparedKernel:
                 self.returncode = os.waitstatus_to_exitcode(int.from_bytes(line.recv(4), "big"))
 
 
-def use_prepared_kernels() -> None:
-    """Fork the plain kernels of this process from now on."""
+def use_prepared_kernels(*, for_bubblewrap: bool = False) -> None:
+    """Fork the plain kernels of this process from now on.
+
+    Parameters
+    ----------
+    for_bubblewrap
+        Where bubblewrap is chosen, too: what isolates a kernel is no matter here.
+    """
+    if for_bubblewrap:
+        bubblewrap.BubblewrapLauncher = local.PlainLauncher  # type: ignore[assignment, misc]
     local.subprocess = SimpleNamespace(Popen=_start, DEVNULL=subprocess.DEVNULL)  # type: ignore[assignment, attr-defined]
 
 
