@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import shutil
-import subprocess
+import os
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,28 +9,13 @@ import pytest
 
 from tests.docs.everyone import everyone
 from tests.support.openai_server import OpenAIServer
-from tests.support.plugins import ROOT
-
-START_SECONDS = 400
-"""It imports the whole package, which takes seven seconds of a processor, and a busy machine gives few."""
+from tests.support.shared_server import shared_server
 
 
 @pytest.fixture(scope="session")
-def forge() -> Iterator[Path]:
-    """Return the address of the process that commands are forked from."""
-    folder = Path(tempfile.mkdtemp(prefix="labmates-docs-"))  # not pytest's: the path of a socket must be short
-    address = folder / "forge"
-    with subprocess.Popen([sys.executable, "-m", "tests.docs.forge", str(address)], cwd=ROOT) as process:
-        try:
-            end = time.monotonic() + START_SECONDS
-            while not address.exists():
-                assert process.poll() is None
-                assert time.monotonic() < end, "what commands are forked from did not start"
-                time.sleep(0.05)
-            yield address
-        finally:
-            process.terminate()
-    shutil.rmtree(folder)
+def forge() -> Path:
+    """The address of the process that commands are forked from."""
+    return shared_server("forge", [sys.executable, "-m", "tests.docs.forge"], lambda: os.environ)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """Runs ``labmates`` and Python in processes that need not import everything anew.
 
-``python -m tests.docs.forge SOCKET`` imports what commands need, once, and waits. For each connection it forks a
-process that takes over the caller's arguments, folder, environment and files, and does what a new process would do. The
-caller is a script of a few lines (`write_stand_ins`) that a shell finds by the names ``labmates`` and ``python``.
+``python -m tests.docs.forge SOCKET`` imports what commands need, once, and goes on in a process of its own until the
+socket is removed. For each connection it forks a process that takes over the caller's arguments, folder, environment
+and files, and does what a new process would do. The caller is a script of a few lines (`write_stand_ins`) that a shell
+finds by the names ``labmates`` and ``python``.
 
 Why: importing LangGraph, pandas and the like takes longer than most commands on our pages do.
 """
@@ -100,7 +101,7 @@ def modules() -> list[str]:
 
 
 def main(address: str) -> None:
-    """Wait for callers for ever."""
+    """Wait for callers in a process of its own."""
     for module in modules():
         importlib.import_module(module)
     bubblewrap_works()  # tried once, for all commands
@@ -108,12 +109,19 @@ def main(address: str) -> None:
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
         door.listen()
-        while True:
-            line, _ = door.accept()
-            if os.fork() == 0:
-                door.close()
-                _take_over(line)
-            line.close()
+        if os.fork():
+            return
+        os.setsid()
+        for stream in (1, 2):
+            os.dup2(0, stream)
+        door.settimeout(1.0)
+        while Path(address).exists():
+            with contextlib.suppress(TimeoutError):
+                line, _ = door.accept()
+                if os.fork() == 0:
+                    door.close()
+                    _take_over(line)
+                line.close()
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG) != (0, 0):
                     pass

@@ -15,8 +15,6 @@ from tests.docs.walk import Done, Walk, names_database
 from tests.support.plugins import ROOT
 from tests.support.postgres import database
 
-pytestmark = pytest.mark.xdist_group("pages")  # one process that commands are forked from is enough
-
 NOT_RUN: dict[str, list[str]] = {
     "README.md": ["it installs everything a second time"],
     "docs/gallery/README.md": ["it serves until it is stopped"],

@@ -10,8 +10,6 @@ from tests.docs.pages import Block
 from tests.docs.walk import Walk
 from tests.support.plugins import ROOT
 
-pytestmark = pytest.mark.xdist_group("pages")
-
 PRINTED = {
     "analyse_store": ["What all others give, round by round", "scripted:defect", "10.0   7.0   5.0"],
     "compare_baselines": ["verified accuracy", "scripted:diligent less scripted:hasty"],

@@ -145,7 +145,6 @@ def test_replacements_and_exceptions_are_about_existing_examples() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("pages")
 @pytest.mark.needs("docker")
 @pytest.mark.needs("bubblewrap")
 def test_examples_of_help_work(forge: Path, models: str, tmp_path: Path) -> None:

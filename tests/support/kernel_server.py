@@ -5,11 +5,11 @@ Stands alone, as the runner does: it is started with the interpreter, the option
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _PACKET_BYTES = 60_000
-_LOOKS_MILLISECONDS = 1000
 
 
-def main(address: str, runner: str) -> None:
+def main(runner: str, address: str) -> None:
     """Go on in a process of its own, and fork runners until the socket is removed."""
     gc.disable()  # as the runner does
     nursery = _imported_runner(runner)
@@ -36,10 +35,9 @@ def main(address: str, runner: str) -> None:
         for stream in (1, 2):
             os.dup2(0, stream)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for kernels
-        poll = select.poll()
-        poll.register(door, select.POLLIN)
+        door.settimeout(1.0)
         while Path(address).exists():
-            if poll.poll(_LOOKS_MILLISECONDS):
+            with contextlib.suppress(TimeoutError):
                 line, _ = door.accept()
                 if os.fork() == 0:
                     door.close()

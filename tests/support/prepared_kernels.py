@@ -6,14 +6,10 @@ of the sandboxes themselves start kernels as users do.
 
 from __future__ import annotations
 
-import atexit
-import fcntl
 import json
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,19 +17,9 @@ from typing import Any
 from labmates.sandboxes import bubblewrap, local
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.warmup import warm_up
+from tests.support.shared_server import FOLDER, shared_server
 
-_VARIABLE = "PREPARED_KERNELS"  # the workers of a session, and their children, share one server
 _SERVER = Path(__file__).with_name("kernel_server.py")
-
-
-def _shared_folder() -> Path:
-    if _VARIABLE not in os.environ:
-        os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="labmates-kernels-")
-        atexit.register(shutil.rmtree, os.environ[_VARIABLE], ignore_errors=True)
-    return Path(os.environ[_VARIABLE])
-
-
-_FOLDER = _shared_folder()
 
 
 class PreparedKernel:
@@ -83,18 +69,9 @@ def _start(command: list[str], **options: Any) -> PreparedKernel | subprocess.Po
 
 
 def _connection() -> socket.socket:
+    """Connect to the server, which has the interpreter, the options and the environment of kernels."""
+    command = [str(this_interpreter().executable), *FLAGS, str(_SERVER), str(local.RUNNER)]
+    address = shared_server("kernels", command, lambda: local.local_environment(FOLDER, FOLDER, warm_up()))
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    address = str(_FOLDER / "socket")
-    with (_FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not Path(address).exists():
-            _start_server(address)
-        line.connect(address)
+    line.connect(str(address))
     return line
-
-
-def _start_server(address: str) -> None:
-    """Start the server, which goes on in a process of its own when it is ready."""
-    command = [str(this_interpreter().executable), *FLAGS, str(_SERVER), address, str(local.RUNNER)]
-    environment = local.local_environment(_FOLDER, _FOLDER, warm_up())
-    subprocess.run(command, env=environment, cwd=_FOLDER, stdin=subprocess.DEVNULL, check=True, timeout=300)
