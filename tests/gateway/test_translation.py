@@ -290,6 +290,18 @@ def test_a_translated_stream_comes_in_parts(provider: str, monkeypatch: pytest.M
     assert content.count(b'"arguments": "' if provider == "anthropic" else b'"input_json_delta"') > 2
 
 
+def test_tools_of_namespaces_are_tools_with_longer_names() -> None:
+    inner = {"type": "function", **LOOK, "parameters": SCHEMA}
+    used = {"type": "function_call", "call_id": "a", "namespace": "mcp__lab", "name": "look", "arguments": "{}"}
+    body = {"input": [used], "tools": [{"type": "namespace", "name": "mcp__lab", "tools": [inner]}]}
+    prompt = RESPONSES.prompt(body)
+    [message] = prompt.messages
+    assert [tool["function"]["name"] for tool in prompt.tools] == ["mcp__lab__look"]
+    assert isinstance(message, AIMessage)
+    assert message.tool_calls[0]["name"] == "mcp__lab__look"
+    assert prompt.placed("mcp__lab__look") == "mcp__lab/look"
+
+
 def test_results_of_tools_come_before_the_words_beside_them() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     used = [

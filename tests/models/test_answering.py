@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from labmates.models.protocols import PROTOCOLS
 from labmates.models.protocols.answering import Passage
 from labmates.models.protocols.base import Prompt, Protocol, RefusedRequestError
 from labmates.models.protocols.chat import CHAT
+from labmates.models.protocols.responses import RESPONSES
 from labmates.models.reply import Reply, ToolCall
 from labmates.models.watching import LISTENER, Piece
 
@@ -26,8 +28,10 @@ def reply_of(text: str, *calls: ToolCall) -> Reply:
     return Reply(text, calls, (), AIMessage(""), "tool_calls" if calls else "stop", Usage(1, 1))
 
 
-def passage(protocol: Protocol, *, stop: tuple[str, ...] = (), one_call: bool = False) -> Passage:
-    prompt = Prompt([], [], "", None, 0, None, stop, one_call)
+def passage(
+    protocol: Protocol, *, stop: tuple[str, ...] = (), one_call: bool = False, namespaces: tuple[str, ...] = ()
+) -> Passage:
+    prompt = Prompt([], [], "", None, 0, None, stop, one_call, namespaces)
     return Passage(protocol, {"stream": True, "stream_options": {"include_usage": True}}, prompt, "m")
 
 
@@ -129,3 +133,13 @@ async def test_a_reply_that_breaks_off_ends_in_an_error_of_the_protocol(protocol
 async def test_another_attempt_before_the_first_part_does_no_harm() -> None:
     parts = await passed(CHAT, [None, Piece("<"), None, Piece("Good")], reply_of("Good"))
     assert texts_of(parts) == ["Good"]
+
+
+async def test_a_call_of_a_tool_in_a_namespace_names_both() -> None:
+    whole = reply_of("", replace(LOOK, name="mcp__lab__look"))
+    for pieces in ([replace(CALLED[0], name="mcp__lab__look"), CALLED[1]], []):
+        events = data_of(await passed(RESPONSES, pieces, whole, namespaces=("mcp__lab",)))
+        [item] = events[-1]["response"]["output"]
+        assert (item["namespace"], item["name"]) == ("mcp__lab", "look")
+        [call] = RESPONSES.said(events)["tool_calls"]
+        assert call["function"]["name"] == "mcp__lab__look"

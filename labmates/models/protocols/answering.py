@@ -127,7 +127,9 @@ class Passage:
             return b""
         if piece.number == self._calls and piece.name:
             self._calls += 1
-            begun = self._begun() + self._writer.call(piece.id or f"call_{uuid4().hex}", piece.name)
+            begun = self._begun() + self._writer.call(
+                piece.id or f"call_{uuid4().hex}", self._prompt.placed(piece.name)
+            )
             return begun + (self._writer.arguments(piece.text) if piece.text else b"")
         if piece.number != self._calls - 1:
             self._is_broken = self._has_begun

@@ -74,6 +74,8 @@ class Prompt:
         Texts that end the reply.
     one_call
         At most one tool may be called at once.
+    namespaces
+        Their tools have the name of the namespace before their own, with two underscores between.
     """
 
     messages: list[BaseMessage]
@@ -84,13 +86,20 @@ class Prompt:
     response_format: Json | None
     stop: tuple[str, ...]
     one_call: bool
+    namespaces: tuple[str, ...]
 
     def ended(self, reply: Reply) -> Reply:
         """The reply up to the first text that ends it, with as many calls as the request allows."""
         ends = [place for text in self.stop if (place := reply.text.find(text)) >= 0]
         if ends:
             return replace(reply, text=reply.text[: min(ends)], tool_calls=(), finish="stop")
-        return replace(reply, tool_calls=reply.tool_calls[:1]) if self.one_call else reply
+        calls = reply.tool_calls[:1] if self.one_call else reply.tool_calls
+        return replace(reply, tool_calls=tuple(replace(call, name=self.placed(call.name)) for call in calls))
+
+    def placed(self, name: str) -> str:
+        """The name of a called tool, with a slash after its namespace."""
+        space = next((space for space in self.namespaces if name.startswith(f"{space}__")), None)
+        return name if space is None else f"{space}/{name[len(space) + 2 :]}"
 
 
 class Writer(ABC):
@@ -238,18 +247,22 @@ class Protocol(ABC):
                 response_format=self.response_format(body),
                 stop=tuple(filter(None, [stop] if isinstance(stop, str) else map(str, stop))),
                 one_call=body.get("parallel_tool_calls") is False or bool(choice.get("disable_parallel_tool_use")),
+                namespaces=tuple(tool["name"] for tool in list_of(body, "tools") if tool.get("type") == "namespace"),
             )
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
             raise RefusedRequestError(f"the request is malformed: {reason}") from error
 
     def _functions(self, body: Json) -> Iterator[Json]:
-        """The tools that any model can call, as chat completions have them: those of namespaces are left out."""
+        """The tools that any model can call, as chat completions have them."""
         for tool in list_of(body, "tools"):
             kind = tool.get("type")
             if self.provider == "openai" and kind not in ("function", "namespace"):
                 raise ValueError(f"this model, which another protocol serves, has no tools of type '{kind}'")
-            if kind != "namespace":
+            if kind == "namespace":
+                inner = [{**each, "name": f"{tool['name']}__{each['name']}"} for each in list_of(tool, "tools")]
+                yield from self._functions({"tools": inner})
+            else:
                 yield self.tool(tool)
 
     @abstractmethod

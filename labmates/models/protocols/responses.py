@@ -181,7 +181,8 @@ def _content(content: Any) -> Any:
 
 
 def _call(item: Json) -> Json:
-    return function_call(item["call_id"], item["name"], item["arguments"] or "{}")
+    space = f"{item['namespace']}__" if item.get("namespace") else ""
+    return function_call(item["call_id"], space + item["name"], item["arguments"] or "{}")
 
 
 def _text_item(text: str) -> Json:
@@ -196,7 +197,9 @@ def _text_item(text: str) -> Json:
 
 
 def _call_item(call_id: str, name: str, arguments: str) -> Json:
-    named = {"call_id": call_id, "name": name, "arguments": arguments}
+    """An item for a call of a tool, whose name may have a slash after its namespace."""
+    space, _, own = name.rpartition("/")
+    named = {"call_id": call_id, "name": own, "arguments": arguments, **({"namespace": space} if space else {})}
     return {"id": f"fc_{call_id}", "type": "function_call", "status": "completed", **named}
 
 

@@ -124,7 +124,7 @@ def make_app(session: SeatSession) -> ASGIApp:
 
 
 class _Gate:
-    """Lets requests with the key of the session through, and records any other one as a warning."""
+    """Lets requests with the key of the session through, and records any other key as a warning."""
 
     def __init__(self, app: ASGIApp, session: SeatSession) -> None:
         self._app, self._session = app, session
@@ -135,10 +135,12 @@ class _Gate:
             return
         if scope["path"] == "/mcp":
             scope = {**scope, "path": "/mcp/", "raw_path": b"/mcp/"}
-        if compare_digest(shown_key(Headers(scope=scope)).encode(), self._session.key.encode()):
+        key = shown_key(Headers(scope=scope))
+        if compare_digest(key.encode(), self._session.key.encode()):
             await self._app(scope, receive, send)
             return
-        self._session.note("somebody asked the seat's server with a key that is not the seat's; it was refused")
+        if key:  # Programs look whether there is a server, and whether it wants a key.
+            self._session.note("somebody asked the seat's server with a key that is not the seat's; it was refused")
         protocol = next((each for each in PROTOCOLS if each.path == scope["path"]), PROTOCOLS[0])
         error = protocol.error(401, "the key is not that of this seat and step")
         await JSONResponse(error, 401)(scope, receive, send)

@@ -44,7 +44,10 @@ def check_command(seat: str, command: Sequence[str]) -> None:
     if _program(command[0]) is None:
         raise UsageError(f"the seat {seat}: there is no program '{command[0]}'; install it, or give its path")
     if why := bubblewrap_works():
-        raise UsageError(f"the seat {seat}: its command runs in bubblewrap, which does not work here: {why}")
+        raise UsageError(
+            f"the seat {seat}: its command runs in bubblewrap, also where Docker runs the lab's code, and bubblewrap "
+            f"does not work here: {why} (on Debian: apt-get install bubblewrap)"
+        )
 
 
 async def run_command(session: SeatSession, command: Sequence[str]) -> str:

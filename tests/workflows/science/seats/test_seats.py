@@ -12,16 +12,19 @@ from typing import Any
 
 import pytest
 
+from labmates.agents.organisation_files import find_organisation
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
 from labmates.models.protocols.base import RefusedRequestError
 from labmates.records.events import LLMCallEvent, ToolCallEvent, WarningEvent
+from labmates.sandboxes import bubblewrap
 from labmates.studies.settings import RunSettings
 from labmates.workflows.calls import outer_step
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.seats.adapters import PythonSeat
+from labmates.workflows.science.seats.programs import check_command
 from tests.studies.test_resume import KILLED, go_on
 from tests.support.children import run_child
 from tests.support.openai_server import OpenAIServer, fault
@@ -33,6 +36,7 @@ from tests.workflows.science.seats.test_conformance import seated
 from tests.workflows.science.test_science_lab import Lab
 
 NO_FUNCTION: list[str] = []
+EXAMPLES = Path(__file__).parents[4] / "examples" / "agents"
 
 
 @pytest.fixture
@@ -129,6 +133,24 @@ def test_an_agent_that_cannot_start_is_refused_before_the_run(seat: dict[str, An
     )
     with pytest.raises(UsageError, match=told):
         condition.check()
+
+
+def test_a_command_without_bubblewrap_is_refused_with_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    bubblewrap._probe.cache_clear()
+    try:
+        with pytest.raises(UsageError, match=r"the seat ana: .*no program 'bwrap' .*apt-get install bubblewrap"):
+            check_command("ana", [sys.executable])
+    finally:
+        bubblewrap._probe.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_the_example_of_a_program_is_an_organisation_with_its_command(name: str) -> None:
+    organisation = find_organisation(str(EXAMPLES / f"{name}.yaml"))
+    [(_, seat)] = organisation.seats.values()
+    assert seat.command
+    assert any("LABMATES_KEY" in part for part in seat.command)
 
 
 @pytest.mark.needs("bubblewrap")
