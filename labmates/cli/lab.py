@@ -202,7 +202,7 @@ def useless(kind: str) -> list[str]:
     """The settings that mean nothing to runs of a kind."""
     experiment = EXPERIMENTS.get(kind)
     code = [] if experiment.needs_sandbox else ["max_sandboxes"] if experiment.shared else ["sandbox", "max_sandboxes"]
-    code += [] if experiment.shared else ["processes"]
+    code += [] if experiment.shared else ["processes", "executor", "ray_address"]
     judges = [] if experiment.report else ["judges", "extractor"]
     asks = experiment.condition.approvals is not Condition.approvals
     approval = [] if asks else ["approve_all", "approve_in_viewer", "approval_timeout"]

@@ -116,14 +116,14 @@ def run(
     The same command resumes an interrupted study, and does nothing when all runs have ended. A study that has grown
     (more replicates, more values) keeps its runs. Other machines that reach the store can join: labmates worker.
     """
+    from labmates.ray_cluster import check_executor
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
     from labmates.studies.spec import in_batches, read_spec
     from labmates.studies.study import enter
 
-    if ray_address and executor != "ray":
-        raise UsageError("--ray-address goes with --executor ray")
+    check_executor(executor, ray_address)
     source = find_study(study)
     spec = read_spec(in_batches(source) if batch else source)
     with Store(store) as database:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -19,17 +19,12 @@ import sqlalchemy as sa
 
 from labmates.errors import LabmatesError, UsageError
 from labmates.process_ids import this_worker
+from labmates.ray_cluster import connected
 from labmates.records.claims import Claims
 from labmates.records.run import ENDED
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.studies.ray_cluster import (
-    SANDBOX,
-    connected,
-    is_one_machine,
-    sandboxes_of_nodes,
-    share_of_sandboxes,
-)
+from labmates.studies.cancellation import to_its_end
 from labmates.studies.ray_orders import Postbox
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
@@ -37,6 +32,8 @@ from labmates.studies.study import work_on
 from labmates.workflows.sandbox_pool import default_sandboxes
 from labmates.workflows.stop_signal import StopSignal
 
+SANDBOX = "sandbox"
+"""The Ray resource of which a node has as many as sandboxes may be open on it at once."""
 _ASK_SECONDS = 1.0
 """The interval at which a worker asks for its orders."""
 _LOOK_SECONDS = 5.0
@@ -102,18 +99,56 @@ async def work_on_ray(
     settings = settings or spec.settings()
     sandboxes = settings.max_sandboxes or default_sandboxes()
     store = await asyncio.to_thread(Store, url, must_exist=True)
+    connection = ExitStack()
     try:
-        async with connected(address, workers=workers, sandboxes=sandboxes) as ray:
-            reached = _url_for_workers(store, one_machine=is_one_machine(ray))
-            share = share_of_sandboxes(sandboxes_of_nodes(ray), workers)
-            share = min(share, settings.max_sandboxes or share)
-            settings = settings.model_copy(update={"max_sandboxes": share})
-            driver = _Driver(ray, store, reached, spec, settings, stop_signal or StopSignal(), notify)
-            before = await asyncio.to_thread(_ended, store, spec)
-            await driver.work(workers)
-            return await asyncio.to_thread(_ended, store, spec) - before
+        to_ray = connected(address, cpus=workers, resources={SANDBOX: sandboxes})
+        ray = await to_its_end(asyncio.to_thread(connection.enter_context, to_ray))
+        reached = _url_for_workers(store, one_machine=is_one_machine(ray))
+        share = share_of_sandboxes(sandboxes_of_nodes(ray), workers)
+        share = min(share, settings.max_sandboxes or share)
+        settings = settings.model_copy(update={"max_sandboxes": share})
+        driver = _Driver(ray, store, reached, spec, settings, stop_signal or StopSignal(), notify)
+        before = await asyncio.to_thread(_ended, store, spec)
+        await driver.work(workers)
+        return await asyncio.to_thread(_ended, store, spec) - before
     finally:
+        await to_its_end(asyncio.to_thread(connection.close))
         await asyncio.to_thread(store.close)
+
+
+def is_one_machine(ray: ModuleType) -> bool:
+    """Whether all of the cluster is this machine."""
+    return len({node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}) == 1
+
+
+def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
+    """The number of sandboxes each worker may open: the most with which all workers find a place at once.
+
+    Where even one each is too many, it is one, and some workers wait.
+
+    Parameters
+    ----------
+    nodes
+        How many sandboxes each node holds.
+
+    Raises
+    ------
+    UsageError
+        If no node holds any.
+    """
+    largest = max(nodes, default=0)
+    if not largest:
+        raise UsageError(
+            f"no node of the Ray cluster has the resource '{SANDBOX}', which limits the sandboxes open on it at once; "
+            f"declare it when you start the nodes: ray start … --resources='{{\"{SANDBOX}\": 8}}'"
+        )
+    fitting = (share for share in range(largest, 0, -1) if sum(node // share for node in nodes) >= workers)
+    return next(fitting, 1)
+
+
+def sandboxes_of_nodes(ray: ModuleType) -> list[int]:
+    """The number of sandboxes each living node of the cluster holds."""
+    return [int(node["Resources"].get(SANDBOX, 0)) for node in ray.nodes() if node["Alive"]]
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from labmates.judges.registry import JUDGES
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
+from labmates.ray_cluster import check_executor
 from labmates.sandboxes.choose import SANDBOXES
 
 BATCHED_RUNS: Final = 256
@@ -47,6 +48,16 @@ class RunSettings(BaseModel):
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes for players' code; by default one for each processor."
     )
+    executor: Literal["local", "ray"] = Field(
+        "local",
+        description="Where worker processes play: on this machine, or on a Ray cluster.",
+        exclude_if=lambda value: value == "local",  # older runs keep their settings
+    )
+    ray_address: str | None = Field(
+        None,
+        description="Address of a Ray cluster; by default a local one is started.",
+        exclude_if=lambda value: value is None,
+    )
     max_concurrent_runs: int = Field(
         8, ge=1, le=1024, description=f"Maximum number of concurrent runs; with batches {BATCHED_RUNS} by default."
     )
@@ -72,6 +83,11 @@ class RunSettings(BaseModel):
         description="Fingerprint of the private salt (LABMATES_SALT) of the data sets; recorded, never set.",
         json_schema_extra={"recorded": True},
     )
+
+    @model_validator(mode="after")
+    def _address_of_ray(self) -> RunSettings:
+        check_executor(self.executor, self.ray_address)
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -196,6 +196,14 @@ class SessionSettings(Protocol):
     def sandbox(self) -> str:
         """Where code runs."""
 
+    @property
+    def executor(self) -> str:
+        """Where worker processes are: ``local`` or ``ray``."""
+
+    @property
+    def ray_address(self) -> str | None:
+        """Address of a Ray cluster; None for a Ray on this machine."""
+
 
 C = TypeVar("C", bound=Condition)
 

@@ -83,6 +83,8 @@ class _Settings:
 
     processes: int | None = None
     sandbox: str = "auto"
+    executor: str = "local"
+    ray_address: str | None = None
 
 
 def studio_graph(name: str) -> Any:

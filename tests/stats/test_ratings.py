@@ -323,7 +323,10 @@ def test_cells_may_have_models_of_their_own(tmp_path: Path) -> None:
     [
         ({"cells": [{"models": ["c", "d"]}, {}]}, r"cells\[1\] names no models, nor does the file"),
         ({"cells": [{"models": ["c", "c"]}]}, "names a model twice: c, c"),
-        ({"models": ["a", "b"], "cells": [{}], "conventions": {"range": {"g": [2, 2]}}}, "the range of g is empty: from 2 to 2"),
+        (
+            {"models": ["a", "b"], "cells": [{}], "conventions": {"range": {"g": [2, 2]}}},
+            "the range of g is empty: from 2 to 2",
+        ),
     ],
 )
 def test_cells_without_models_are_refused(tmp_path: Path, data: dict[str, Any], said: str) -> None:

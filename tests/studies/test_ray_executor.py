@@ -10,20 +10,19 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
+from labmates import ray_cluster
 from labmates.errors import MissingExtraError, UsageError
+from labmates.ray_cluster import connected
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.studies import ray_cluster
-from labmates.studies.ray_cluster import connected, share_of_sandboxes
-from labmates.studies.ray_executor import work_on_ray
+from labmates.studies.ray_executor import SANDBOX, share_of_sandboxes, work_on_ray
 from labmates.studies.source import read_study
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec
@@ -53,8 +52,8 @@ def no_trials() -> None:
     sandbox_pool._TRIALS = 0
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
+@pytest.fixture(scope="module")
+def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         token = tmp_path_factory.mktemp("ray") / "token"
         token.write_text("only-of-these-tests-0123456789abcdef")
@@ -65,7 +64,7 @@ async def ray(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
         import ray
 
         patch.setattr(ray, "init", partial(ray.init, runtime_env={"worker_process_setup_hook": no_trials}))
-        async with connected(None, workers=WORKERS, sandboxes=4):
+        with connected(None, cpus=WORKERS, resources={SANDBOX: 4}):
             yield ray
 
 

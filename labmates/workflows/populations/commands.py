@@ -40,12 +40,16 @@ class SandboxParams(Params):
         description="Sandbox of strategies' code: confined processes, or (unsafe) plain ones with all your rights.",
     )
 
+    def warn(self, lab: Lab) -> None:
+        """Warn if strategies' code is not confined."""
+        if self.sandbox == "unsafe-local":
+            lab.warn("WARNING: strategies' code runs on this machine without any isolation.")
+
     def workers(self, lab: Lab, processes: int | None) -> Workers:
         """The workers that play strategies; warns if they are not confined."""
         from labmates.workflows.populations.engine.workers import Workers
 
-        if self.sandbox == "unsafe-local":
-            lab.warn("WARNING: strategies' code runs on this machine without any isolation.")
+        self.warn(lab)
         return Workers(processes=processes, unsafe=self.sandbox == "unsafe-local")
 
 
@@ -123,24 +127,29 @@ class EstimateParams(SandboxParams):
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
     )
+    executor: Literal["local", "ray"] = Field(
+        "local", description="Where worker processes play: on this machine, or on a Ray cluster."
+    )
+    ray_address: str | None = Field(None, description="Address of a Ray cluster; by default a local one is started.")
 
 
 def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
-    """Estimate how long an evolution takes on this machine, by playing its first generations.
+    """Estimate how long an evolution takes on this machine or Ray cluster, by playing its first generations.
 
     The estimate is for all generations: the evolution may end earlier, when a gene reaches the threshold.
     """
     from labmates.workflows.populations.duration import measure
+    from labmates.workflows.populations.engine.crew import open_crew
     from labmates.workflows.populations.engine.evolution import Evolution
-    from labmates.workflows.populations.engine.library import load_population
     from labmates.workflows.populations.evolution import rules_of
 
     condition = EvolutionCondition.model_validate(lab.condition(EvolutionCondition.kind, {}).model_dump())
-    models, attitudes = condition.chosen
-    with params.workers(lab, params.processes) as workers:
-        library = Path(condition.strategies)
-        population = load_population(workers, library, condition.game, models=models, attitudes=attitudes)
-        evolution = Evolution(rules_of(condition, params.seed), population, workers.play, seed=params.seed)
+    assert condition.digest is not None
+    params.warn(lab)
+    with open_crew(params) as crew:
+        strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
+        rules = rules_of(condition, params.seed)
+        evolution = Evolution(rules, strategies.population, strategies.play, seed=params.seed)
         duration = measure(evolution, condition, params.seconds)
     row = duration.row()
     lines = [

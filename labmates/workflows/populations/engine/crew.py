@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from labmates.errors import UsageError
+from labmates.ray_cluster import check_executor, connected
 from labmates.workflows.experiment import SessionSettings
 from labmates.workflows.populations.engine.library import Population, library_digest, load_population
 from labmates.workflows.populations.engine.workers import Batch, Result, Workers
@@ -29,11 +32,27 @@ class Crew:
         Worker processes; by default one for each processor.
     unsafe
         Leave out the confinement.
+    executor
+        Where strategies play: ``local`` or ``ray``. Connects to Ray at first use.
+    ray_address
+        Address of a Ray cluster; by default a local one is started.
     """
 
-    def __init__(self, *, processes: int | None = None, unsafe: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        processes: int | None = None,
+        unsafe: bool = False,
+        executor: str = "local",
+        ray_address: str | None = None,
+    ) -> None:
+        check_executor(executor, ray_address)
         self._processes = processes
         self._unsafe = unsafe
+        self._executor = executor
+        self._ray_address = ray_address
+        self._connection = ExitStack()
+        self._ray: ModuleType | None = None
         self._lock = threading.Lock()
         self._known: dict[_Key, tuple[Workers, Population]] = {}
         self._users: dict[_Key, weakref.WeakSet[Strategies]] = {}
@@ -60,7 +79,7 @@ class Crew:
                 if library_digest(Path(folder), game) != digest:
                     raise UsageError(f"the strategies in {folder} have changed since this run began")
                 self._make_room()
-                workers = Workers(processes=self._processes, unsafe=self._unsafe)
+                workers = self._shared_workers()
                 try:
                     population = load_population(workers, Path(folder), game, models=models, attitudes=attitudes)
                 except BaseException:
@@ -75,13 +94,31 @@ class Crew:
     def _make_room(self) -> None:
         """End workers that nobody uses any more, until there is room for others; runs of one session may use many."""
         for key in [key for key in self._known if not self._users[key]]:
-            if len(self._known) < _MOST_LIBRARIES:
-                break
+            if len(self._known) < (_MOST_LIBRARIES if self._ray is None else 1):
+                break  # on Ray, workers hold the processors that the next ones need
             self._known.pop(key)[0].close()
             del self._users[key]
 
+    def _shared_workers(self) -> Workers:
+        if self._executor == "local":
+            return self.workers()
+        from labmates.workflows.populations.engine.ray_workers import RayWorkers
+
+        if self._ray is None:
+            processors = self._processes or len(os.sched_getaffinity(0))
+            self._ray = self._connection.enter_context(connected(self._ray_address, cpus=processors))
+        return RayWorkers(self._ray, processes=self._processes, unsafe=self._unsafe)
+
     def workers(self) -> Workers:
-        """Workers that nobody shares; to be closed by whoever asked for them."""
+        """Workers on this machine that nobody shares; to be closed by whoever asked for them.
+
+        Raises
+        ------
+        UsageError
+            If strategies are to play elsewhere.
+        """
+        if self._executor != "local":
+            raise UsageError("--executor ray: strategies are checked on this machine")
         return Workers(processes=self._processes, unsafe=self._unsafe)
 
     def close(self) -> None:
@@ -91,12 +128,20 @@ class Crew:
                 workers.close()
             self._known.clear()
             self._users.clear()
+            self._connection.close()
 
 
 @contextmanager
 def open_crew(settings: SessionSettings) -> Iterator[Crew]:
     """Open the workers that the runs of a session share; they start when there is something to play."""
-    with closing(Crew(processes=settings.processes, unsafe=settings.sandbox == "unsafe-local")) as crew:
+    with closing(
+        Crew(
+            processes=settings.processes,
+            unsafe=settings.sandbox == "unsafe-local",
+            executor=settings.executor,
+            ray_address=settings.ray_address,
+        )
+    ) as crew:
         yield crew
 
 

@@ -137,13 +137,18 @@ class Workers:
                 sources = list(received_sources(told["found"], data))
             except UnreadableError as error:
                 raise UsageError(f"{name} can't be read as Python: {error}") from error
-            first = len(self._sources)
-            self._sources += sources
-            found = [Loaded(**vars(one.found), index=index) for index, one in enumerate(sources, start=first)]
-            self.loaded += found
+            found = self.learn(sources)
             lines = lines_of(text)
             self._texts += ["".join(lines[one.line - 1 : one.end]) for one in found]
             return found
+
+    def learn(self, sources: Sequence[Source]) -> list[Loaded]:
+        """Take strategies that have been read; they are numbered in this order."""
+        first = len(self._sources)
+        self._sources += sources
+        found = [Loaded(**vars(one.found), index=index) for index, one in enumerate(sources, start=first)]
+        self.loaded += found
+        return found
 
     def text(self, strategy: int) -> str:
         """The code of a strategy's class, as it stands in its file."""

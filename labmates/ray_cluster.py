@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from labmates.errors import MissingExtraError, UsageError
-from labmates.studies.cancellation import to_its_end
 
-SANDBOX = "sandbox"
-"""The Ray resource of which a node has as many as sandboxes may be open on it at once."""
 CONNECT_SECONDS = 30.0
 """The time within which a cluster has to answer."""
 _OBJECT_STORE_BYTES = 80 * 1024**2  # hardly anything passes through it; Ray wants 75 MB at least
@@ -42,9 +40,21 @@ def import_ray() -> ModuleType:
         raise MissingExtraError("a Ray cluster", "ray") from error
 
 
-@asynccontextmanager
-async def connected(address: str | None, *, workers: int, sandboxes: int) -> AsyncIterator[ModuleType]:
-    """Connect this process to Ray, and yield Ray.
+def check_executor(executor: str, ray_address: str | None) -> None:
+    """Check that an address is given for a Ray cluster alone.
+
+    Raises
+    ------
+    UsageError
+        If not.
+    """
+    if ray_address is not None and executor != "ray":
+        raise UsageError("--ray-address goes with --executor ray")
+
+
+@contextmanager
+def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | None = None) -> Iterator[ModuleType]:
+    """Connect this process to Ray, and yield Ray; blocks for seconds.
 
     Without an address, it is the Ray that the process is connected to already, else one that is started on this machine
     and ended with the connection.
@@ -53,10 +63,10 @@ async def connected(address: str | None, *, workers: int, sandboxes: int) -> Asy
     ----------
     address
         ``HOST:PORT`` of a cluster of which this machine is a node, or ``auto`` for the one that runs here.
-    workers
-        How many workers a Ray that is started can hold at once.
-    sandboxes
-        How many sandboxes it can.
+    cpus
+        Processors of a Ray that is started.
+    resources
+        Further resources of it, by name.
 
     Raises
     ------
@@ -67,7 +77,7 @@ async def connected(address: str | None, *, workers: int, sandboxes: int) -> Asy
     """
     ray = import_ray()
     if ray.is_initialized():
-        if address is not None:
+        if address not in (None, ray.get_runtime_context().gcs_address):
             raise UsageError(f"this process is connected to Ray already, so it can't connect to '{address}'")
         yield ray
         return
@@ -79,63 +89,28 @@ async def connected(address: str | None, *, workers: int, sandboxes: int) -> Asy
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options |= {
             "address": "local",  # a new one, whatever RAY_ADDRESS says
-            "num_cpus": workers,
-            "resources": {SANDBOX: sandboxes},
+            "num_cpus": cpus,
+            "resources": dict(resources or {}),
             "object_store_memory": _OBJECT_STORE_BYTES,
             "include_dashboard": False,
             "_temp_dir": folder,
         }
     else:
-        await _try_out(address)
+        _try_out(address)
         options["address"] = address
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
-        # On a thread: it takes seconds, and on the main thread Ray would replace our handler of SIGTERM by its own.
-        await to_its_end(asyncio.to_thread(ray.init, **options))
+        with ThreadPoolExecutor(1) as thread:  # on the main thread Ray would replace our handler of SIGTERM by its own
+            thread.submit(ray.init, **options).result()
         with _quiet():
             yield ray
     finally:
-        await to_its_end(asyncio.to_thread(ray.shutdown))
+        ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_one_machine(ray: ModuleType) -> bool:
-    """Whether all of the cluster is this machine."""
-    return len({node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}) == 1
-
-
-def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
-    """The number of sandboxes each worker may open: the most with which all workers find a place at once.
-
-    Where even one each is too many, it is one, and some workers wait.
-
-    Parameters
-    ----------
-    nodes
-        How many sandboxes each node holds.
-
-    Raises
-    ------
-    UsageError
-        If no node holds any.
-    """
-    largest = max(nodes, default=0)
-    if not largest:
-        raise UsageError(
-            f"no node of the Ray cluster has the resource '{SANDBOX}', which limits the sandboxes open on it at once; "
-            f"declare it when you start the nodes: ray start … --resources='{{\"{SANDBOX}\": 8}}'"
-        )
-    fitting = (share for share in range(largest, 0, -1) if sum(node // share for node in nodes) >= workers)
-    return next(fitting, 1)
-
-
-def sandboxes_of_nodes(ray: ModuleType) -> list[int]:
-    """The number of sandboxes each living node of the cluster holds."""
-    return [int(node["Resources"].get(SANDBOX, 0)) for node in ray.nodes() if node["Alive"]]
-
-
-async def _try_out(address: str) -> None:
+def _try_out(address: str) -> None:
     """Connect to a cluster in a process of its own: at a wrong address Ray tries for minutes, and can't be stopped.
 
     Raises
@@ -148,23 +123,18 @@ async def _try_out(address: str) -> None:
             f"'{address}' is not the address of a usable Ray cluster: start it on a node of the cluster and give "
             "HOST:PORT of the head node, or auto"
         )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _TRY, address, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
-    )
+    command = [sys.executable, "-c", _TRY, address]
     try:
-        _, errors = await asyncio.wait_for(process.communicate(), CONNECT_SECONDS)
-    except TimeoutError:
+        done = subprocess.run(  # noqa: S603
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=CONNECT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
         why = f"nothing answered within {CONNECT_SECONDS:.0f} s"
     else:
-        if process.returncode == 0:
+        if done.returncode == 0:
             return
-        lines = errors.decode(errors="replace").strip().splitlines()
-        why = lines[-1] if lines else f"the attempt ended with {process.returncode}"
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"the attempt ended with {done.returncode}"
     raise UsageError(
         f"can't connect to a Ray cluster at '{address}': {why}. Give HOST:PORT of its head node (ray start prints it), "
         "or auto, on a machine that is a node of the cluster."
