@@ -1,28 +1,38 @@
-"""Payoffs of a user's own game of cooperators and defectors, by how many cooperate, from YAML.
+"""Payoffs of a user's own game from YAML, by how many others take each action.
 
-A file has two lists. With three players::
+A file of cooperators and defectors has two lists. With three players::
 
     cooperate: [0, 2, 4]  # what a cooperator gets when 1, 2, 3 cooperate
     defect: [1, 1, 1]     # what a defector gets when 0, 1, 2 cooperate
 
 or, for two players, what the player in the row gets: ``matrix: [[3, 0], [5, 1]]`` (cooperation first).
+
+A game of named actions has their names, and a matrix for two players or, for more, the payoffs of each action by how
+many others take each. With three players and two actions::
+
+    actions: [hunt, gather]
+    counts:         # how many others hunt and gather: what who hunts and who gathers gets
+      "2 0": [4, 1]
+      "1 1": [0, 1]
+      "0 2": [0, 1]
 """
 
 from __future__ import annotations
 
 import json
 import math
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from labmates.bounded_yaml import compose_yaml
-from labmates.games.repeated import MOST_PLAYERS
+from labmates.games.repeated import MOST_ACTIONS, MOST_COMPOSITIONS, MOST_PLAYERS, compositions
 
 _EXAMPLE = "cooperate: [0, 2, 4] and defect: [1, 1, 1], or matrix: [[3, 0], [5, 1]]"
 
 
 def read_payoffs(value: str) -> str:
-    """The payoffs as JSON with both lists, from a file of YAML or from such a text.
+    """The payoffs as JSON with both lists, or with actions and table, from a file of YAML or from such a text.
 
     Raises
     ------
@@ -42,7 +52,53 @@ def read_payoffs(value: str) -> str:
         data = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"not YAML: {' '.join(str(error).split())[:200]}") from error
-    return json.dumps(_lists(data))
+    return json.dumps(_named(data) if isinstance(data, dict) and "actions" in data else _lists(data))
+
+
+def _named(data: dict[Any, Any]) -> dict[str, Any]:
+    """The names of the actions, and for each the payoffs by composition of the others."""
+    actions = data.get("actions")
+    if not isinstance(actions, list) or not all(isinstance(name, str) and name.strip() for name in actions):
+        raise ValueError("actions: a list of names, for instance [rock, paper, scissors]")
+    if len(set(actions)) != len(actions) or not 2 <= len(actions) <= MOST_ACTIONS:
+        raise ValueError(f"actions: 2 to {MOST_ACTIONS} different names")
+    if set(data) == {"actions", "table"}:  # as it was read before
+        return {"actions": actions, "table": _rows(data["table"], len(actions), "table")}
+    if set(data) == {"actions", "matrix"}:
+        rows = _rows(data["matrix"], len(actions), "matrix")
+        if any(len(row) != len(actions) for row in rows):
+            raise ValueError(f"matrix: {len(actions)} rows of {len(actions)} payoffs, one for each action")
+        return {"actions": actions, "table": rows}
+    if set(data) != {"actions", "counts"} or not isinstance(data["counts"], dict):
+        raise ValueError("a game of named actions needs 'actions' and a 'matrix' or 'counts' of payoffs")
+    return {"actions": actions, "table": _by_counts(data["counts"], len(actions))}
+
+
+def _by_counts(counts: dict[Any, Any], actions: int) -> list[list[float]]:
+    """The payoffs of each action, from lists of all actions' payoffs by composition of the others."""
+    try:
+        given = {tuple(map(int, str(key).split())): key for key in counts}
+        others = sum(next(iter(given)))
+        wanted = list(islice(compositions(others, actions), MOST_COMPOSITIONS)) if 1 <= others < MOST_PLAYERS else []
+    except (ValueError, StopIteration):
+        given, wanted = {}, []
+    if not wanted or set(given) != set(wanted) or len(given) != len(counts):
+        raise ValueError(
+            f"counts: a key for each way in which the others can share {actions} actions, for instance "
+            f'"{" ".join("1" if not place else "0" for place in range(actions))}" for one other'
+        )
+    columns = _rows([counts[given[one]] for one in wanted], len(wanted), "counts")
+    if any(len(column) != actions for column in columns):
+        raise ValueError(f"counts: {actions} payoffs for each key, one for each action")
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _rows(data: Any, count: int, name: str) -> list[list[float]]:
+    if not isinstance(data, list) or len(data) != count or not all(isinstance(row, list) for row in data):
+        raise ValueError(f"{name}: {count} lists of payoffs")
+    if not all(_is_number(payoff) for row in data for payoff in row):
+        raise ValueError(f"{name}: finite numbers")
+    return [[float(payoff) for payoff in row] for row in data]
 
 
 def _lists(data: Any) -> dict[str, list[float]]:
@@ -66,6 +122,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def players_of(payoffs: str) -> int:
+    """The number of players that payoffs of named actions are for."""
+    rules = rules_of(payoffs)
+    actions, columns = len(rules["actions"]), len(rules["table"][0])
+    return next(n for n in range(2, MOST_PLAYERS + 1) if math.comb(n - 2 + actions, actions - 1) >= columns)
+
+
 def rules_of(payoffs: str | None) -> dict[str, Any]:
-    """The rules of the game ``by-count`` with these payoffs; none where there are none."""
+    """The rules of the game ``by-count`` or ``by-action`` with these payoffs; none where there are none."""
     return {} if payoffs is None else dict(json.loads(payoffs))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import mul
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from labmates.errors import UsageError, unknown_name
 
-Actions = NDArray[np.bool_]
-"""True where a player cooperates; shape ``(groups, players)`` in a round, ``(groups, rounds, players)`` in a game."""
+Actions = NDArray[Any]
+"""Shape ``(groups, players)`` in a round, ``(groups, rounds, players)`` in a game. True where a player cooperates; in
+games of named actions (`ByAction`) the number of the action."""
 Payoffs = NDArray[np.float64]
 
 MOST_PLAYERS, MOST_ROUNDS = 4096, 1000
@@ -52,6 +53,8 @@ class RepeatedGame(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]
+    is_binary: ClassVar[bool] = True
+    """Whether players cooperate or defect."""
 
     def __post_init__(self) -> None:
         _check("n_players", self.n_players, 2, MOST_PLAYERS)
@@ -89,6 +92,22 @@ class RepeatedGame(ABC):
     def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs | None:
         """The stocks after a round in which players got `payoffs`."""
         return stock
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The name of each action, by its number."""
+        return ("D", "C")
+
+    def cooperates(self, actions: Actions) -> NDArray[np.bool_]:
+        """Where players cooperate; in games of named actions, where they take the first one."""
+        return actions
+
+    def others(self, actions: Actions, own: Actions) -> NDArray[np.int64]:
+        """How many others cooperate, for each player of `own`, who are the first of `actions`; shape of `own`.
+
+        In games of named actions, how many take each; shape ``(groups, players, actions)``.
+        """
+        return np.asarray(actions.sum(axis=1)[:, None] - own)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -354,8 +373,106 @@ class ByCount(RepeatedGame):
         return np.asarray(np.where(cooperate, cooperators[counts], defectors[counts]))
 
 
+def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to share `total` among `parts`, those with the most for the first part first."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total, -1, -1):
+        yield from ((first, *rest) for rest in compositions(total - first, parts - 1))
+
+
+MOST_ACTIONS, MOST_COMPOSITIONS = 32, 20_000
+
+
+@dataclass(frozen=True)
+class ByAction(RepeatedGame):
+    """A game of one's own with two or more named actions: payoffs by how many others take each.
+
+    Parameters
+    ----------
+    actions
+        Their names; the first counts as cooperation.
+    table
+        For each action, the payoff for each composition of the others (see `compositions`). For two players that is a
+        matrix: a row for the player's action, a column for the other's.
+    """
+
+    actions: tuple[str, ...] = ()
+    table: tuple[tuple[float, ...], ...] = ()
+
+    name: ClassVar[str] = "by-action"
+    title: ClassVar[str] = "Payoffs by action"
+    summary: ClassVar[str] = "Each player gets what a table says for its action and how many others take each action."
+    is_binary: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "actions", tuple(self.actions))
+        object.__setattr__(self, "table", tuple(tuple(map(float, row)) for row in self.table))
+        super().__post_init__()
+
+    def check(self) -> None:
+        """Check that there is a payoff for each action and composition, and that they are finite and differ."""
+        _check("actions", len(self.actions), 2, MOST_ACTIONS)
+        rows = math.comb(self.n_players - 2 + len(self.actions), len(self.actions) - 1)
+        _check("the number of compositions of the others", rows, 2, MOST_COMPOSITIONS)  # so that codes fit 64 bits
+        if len(self.table) != len(self.actions) or any(len(row) != rows for row in self.table):
+            given = len(self.table[0]) if self.table else 0
+            raise UsageError(f"n_players must fit the payoffs: {self.n_players} players need {rows} a row, not {given}")
+        payoffs = {payoff for row in self.table for payoff in row}
+        if len(payoffs) == 1 or not all(map(math.isfinite, payoffs)):
+            raise UsageError("payoffs must be finite numbers, and not all the same")
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The names of the actions."""
+        return self.actions
+
+    def cooperates(self, actions: Actions) -> NDArray[np.bool_]:
+        """Where players take the first action."""
+        return np.asarray(actions == 0)
+
+    def others(self, actions: Actions, own: Actions) -> NDArray[np.int64]:
+        """How many others take each action, for each player of `own`; shape ``(groups, players, actions)``."""
+        numbers = np.arange(len(self.actions))
+        taken = (actions[..., None] == numbers).sum(axis=1)
+        return np.asarray(taken[:, None] - (own[..., None] == numbers))
+
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest welfare of all compositions."""
+        place = {others: at for at, others in enumerate(compositions(self.n_players - 1, len(self.actions)))}
+        welfare = []
+        for counts in compositions(self.n_players, len(self.actions)):
+            each = (
+                count * self.table[action][place[(*counts[:action], count - 1, *counts[action + 1 :])]]
+                for action, count in enumerate(counts)
+                if count
+            )
+            welfare.append(sum(each) / self.n_players)
+        return min(welfare), max(welfare)
+
+    def individual_bounds(self) -> tuple[float, float]:
+        """The least and the greatest payoff of the table."""
+        payoffs = [payoff for row in self.table for payoff in row]
+        return min(payoffs), max(payoffs)
+
+    @cached_property
+    def _lookup(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The weight of each action in the code of a composition, the sorted codes, and their places in the table."""
+        # Those who take the last action are the rest.
+        weights = [*(self.n_players**place for place in range(len(self.actions) - 1)), 0]
+        codes = np.array(list(compositions(self.n_players - 1, len(self.actions)))) @ np.array(weights)
+        return np.array(weights), np.sort(codes), np.argsort(codes)
+
+    def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
+        """The payoffs in the table."""
+        weights, codes, places = self._lookup
+        composition = places[np.searchsorted(codes, self.others(cooperate, cooperate) @ weights)]
+        return np.asarray(np.array(self.table)[cooperate, composition])
+
+
 REPEATED: dict[str, type[RepeatedGame]] = {
-    game.name: game for game in (PublicGoods, CollectiveRisk, CommonPool, ByCount)
+    game.name: game for game in (PublicGoods, CollectiveRisk, CommonPool, ByCount, ByAction)
 }
 """All repeated games by name."""
 

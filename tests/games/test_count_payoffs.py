@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from labmates.games.count_payoffs import read_payoffs, rules_of
+from labmates.games.count_payoffs import players_of, read_payoffs, rules_of
 from labmates.games.repeated import make_repeated
 
 
@@ -33,9 +34,27 @@ def test_a_matrix_is_of_two_players_with_cooperation_first() -> None:
         ("{cooperate: 3, defect: [1, 2]}", "cooperate: a list of finite numbers"),
         ("{matrix: [[1, 2]]}", "two rows of two payoffs"),
         ("{cooperate: [1", "not YAML"),
+        ("{actions: [a], matrix: [[1]]}", "2 to 32 different names"),
+        ("{actions: [a, 1], matrix: [[1, 2], [3, 4]]}", "a list of names"),
+        ("{actions: [a, b], matrix: [[1, 2]]}", "matrix: 2 lists of payoffs"),
+        ("{actions: [a, b], matrix: [[1, 2], [3]]}", "2 rows of 2 payoffs"),
+        ("{actions: [a, b], matrix: [[1, 2], [3, x]]}", "matrix: finite numbers"),
+        ("{actions: [a, b]}", "needs 'actions' and a 'matrix' or 'counts'"),
+        ("{actions: [a, b], counts: {1 0: [1, 2]}}", "a key for each way"),
+        ("{actions: [a, b], counts: {1 0: [1, 2], 0 1: [1]}}", "2 payoffs for each key"),
         ("missing.yaml", "missing.yaml can't be read"),
     ],
 )
 def test_what_is_not_such_payoffs_is_refused(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_payoffs(text)
+
+
+def test_named_actions_have_a_matrix_or_payoffs_by_counts_of_the_others() -> None:
+    matrix = read_payoffs("{actions: [rock, paper, scissors], matrix: [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]}")
+    game = make_repeated("by-action", 2, 5, rules_of(matrix))
+    assert (read_payoffs(matrix), players_of(matrix)) == (matrix, 2)
+    assert game.payoffs(np.array([[0, 1], [2, 1], [2, 2]], np.uint8), None).tolist() == [[-1, 1], [1, -1], [0, 0]]
+    counts = read_payoffs('{actions: [hunt, gather], counts: {"0 2": [0, 1], "2 0": [4, 1], "1 1": [0, 1]}}')
+    assert players_of(counts) == 3
+    assert make_repeated("by-action", 3, 5, rules_of(counts)).bounds() == (1 / 3 * 1, 4)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from labmates.errors import UsageError
 from labmates.games.repeated import REPEATED, CommonPool, make_repeated
 
+BINARY = [name for name, game in REPEATED.items() if game.is_binary]
+
 
 def row(text: str) -> np.ndarray:
     return np.array([[one == "C" for one in text]])
@@ -59,7 +61,7 @@ def test_bounds_hold_whatever_the_benefit(k: float, m: int) -> None:
     assert game.bounds() == pytest.approx((min(welfare), max(welfare)), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", list(REPEATED))
+@pytest.mark.parametrize("name", BINARY)
 @given(data=st.data())
 def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.DataObject) -> None:
     players = data.draw(st.integers(3, 6))
@@ -80,7 +82,7 @@ def test_no_play_is_outside_of_the_bounds_which_are_reached(name: str, data: st.
     assert game.efficiency(low) == (0 if low < high else 1)
 
 
-@pytest.mark.parametrize("name", list(REPEATED))
+@pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(
     ("players", "rounds", "rules"), [(2, 1, {}), (3, 5, {}), (4, 20, {"continuation": 0.8}), (5, 7, {"k": 2.5})]
 )
@@ -155,7 +157,7 @@ def test_the_stock_follows_its_formula_in_exact_numbers(moves: list[list[bool]])
 
 def test_groups_that_are_played_together_do_not_matter_to_each_other() -> None:
     chance = np.random.default_rng(0)
-    for name in REPEATED:
+    for name in BINARY:
         game = make_repeated(name, 5, 7)
         actions = chance.random((6, 7, 5)) < 0.5
         alone = np.concatenate([game.play(actions[i : i + 1]) for i in range(6)])
@@ -190,3 +192,25 @@ def test_a_stock_is_never_negative(players: int, capacity: int) -> None:
         stock = game.next_stock(stock, game.payoffs(np.zeros((1, players), dtype=bool), stock))
         assert stock is not None
         assert stock[0] >= 0
+
+
+@given(
+    st.integers(2, 5).flatmap(
+        lambda n: st.tuples(*[st.lists(st.integers(-9, 9), min_size=n, max_size=n, unique=True)] * 2)
+    ),
+    st.integers(0, 2**20),
+)
+def test_a_game_of_two_named_actions_pays_as_one_of_cooperation(lists: tuple[list[int], ...], seed: int) -> None:
+    cooperate, defect = lists
+    players = len(cooperate)
+    plain = make_repeated("by-count", players, 3, {"cooperate": cooperate, "defect": defect})
+    table = [cooperate[::-1], defect[::-1]]  # by how many others cooperate, the most first
+    named = make_repeated("by-action", players, 3, {"actions": ["c", "d"], "table": table})
+    actions = np.random.default_rng(seed).random((4, 3, players)) < 0.5
+    numbers = np.where(actions, 0, 1).astype(np.uint8)
+    assert np.array_equal(named.play(numbers), plain.play(actions))
+    assert named.bounds() == pytest.approx(plain.bounds())
+    assert np.array_equal(named.cooperates(numbers), actions)
+    others = named.others(numbers[:, 0], numbers[:, 0])
+    assert np.array_equal(others[..., 0], plain.others(actions[:, 0], actions[:, 0]))
+    assert (others.sum(axis=2) == players - 1).all()

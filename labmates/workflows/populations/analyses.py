@@ -111,10 +111,8 @@ class StrategiesParams(Params):
     """What analyses of strategies share in their parameters: which play, by which rules, and where."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-    game: Game = Field(description="Game; by-count takes your own payoffs.")
-    payoffs: PayoffsFile = Field(
-        None, description="YAML file with the payoffs by the number of cooperators (by-count)."
-    )
+    game: Game = Field(description="Game; by-count and by-action take your own payoffs.")
+    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
     models: tuple[str, ...] = Field((), description="Take this model's strategies; repeatable.")
     attitudes: tuple[str, ...] = Field((), description="Take strategies of this attitude; repeatable.")
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")

@@ -57,9 +57,7 @@ class PlayParams(SandboxParams):
     """The parameters of one game."""
 
     game: Game = Field(description="The game.")
-    payoffs: PayoffsFile = Field(
-        None, description="YAML file with the payoffs by the number of cooperators (by-count)."
-    )
+    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
     rounds: int = Field(20, description="Rounds of the game.")
     k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
@@ -166,6 +164,9 @@ class CheckParams(SandboxParams):
 
     path: Path = _PATH
     game: Game | None = _GAME
+    payoffs: PayoffsFile = Field(
+        None, description="YAML file with the payoffs (by-action); the checks play this game."
+    )
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
     )
@@ -187,6 +188,8 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
             if game is None:
                 known = ", ".join(get_args(Game))
                 raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
+            if (game == "by-action") != (params.payoffs is not None):
+                raise UsageError("--payoffs: strategies for by-action are checked with their payoffs, and no others")
             verdicts, cached = _verdicts(workers, file.path.name, read_text(file.path), game, params)
             total += len(verdicts)
             wrong += sum(bool(verdict.problems) for verdict in verdicts)
@@ -198,17 +201,20 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     yield Result((), verdict=[summary], objects=(), fault=fault)
 
 
-def _verdicts(workers: Workers, name: str, text: str, game: str, params: SandboxParams) -> tuple[list[Checked], bool]:
+def _verdicts(workers: Workers, name: str, text: str, game: str, params: CheckParams) -> tuple[list[Checked], bool]:
     """The verdicts on a file, and whether they are of an earlier check; only confined checks are kept."""
+    from labmates.games.count_payoffs import players_of
     from labmates.workflows.populations.engine.checks import check_strategies
     from labmates.workflows.populations.engine.verdicts import keep_verdicts, known_verdicts
 
     confined = params.sandbox != "unsafe-local"
-    if confined and (known := known_verdicts(text, game)) is not None:
+    key = game + (params.payoffs or "")
+    if confined and (known := known_verdicts(text, key)) is not None:
         return known, True
-    verdicts = check_strategies(workers, game, workers.load(name, text, lowered=False))
+    played = game_of(game, players_of(params.payoffs), 20, {}, params.payoffs) if params.payoffs else game
+    verdicts = check_strategies(workers, played, workers.load(name, text, lowered=False))
     if confined:
-        keep_verdicts(text, game, verdicts)
+        keep_verdicts(text, key, verdicts)
     return verdicts, False
 
 

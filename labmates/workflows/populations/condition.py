@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labmates.games.repeated import RepeatedGame
 
 
-Game = Literal["public-goods", "collective-risk", "common-pool", "by-count"]
+Game = Literal["public-goods", "collective-risk", "common-pool", "by-count", "by-action"]
 
 
 def _read(value: str | None) -> str | None:
@@ -37,7 +37,7 @@ def _read(value: str | None) -> str | None:
 
 
 PayoffsFile = Annotated[str | None, BeforeValidator(_read)]
-"""Payoffs by the number of cooperators: a file when it is given, then its content."""
+"""Payoffs of a game of one's own: a file when it is given, then its content."""
 
 
 def game_of(
@@ -53,9 +53,13 @@ def game_of(
     from labmates.games.count_payoffs import rules_of
     from labmates.games.repeated import make_repeated
 
-    if (name == "by-count") != (payoffs is not None):
-        raise UsageError("--payoffs FILE and --game by-count go together")
-    return make_repeated(name, n_players, n_rounds, {**rules, **rules_of(payoffs)})
+    own = rules_of(payoffs)
+    if (name in ("by-count", "by-action")) != bool(own):
+        raise UsageError("--payoffs FILE and --game by-count or by-action go together")
+    if own and (name == "by-action") != ("actions" in own):
+        other = "by-action" if "actions" in own else "by-count"
+        raise UsageError(f"payoffs: the file is of another game; give --game {other}")
+    return make_repeated(name, n_players, n_rounds, {**rules, **own})
 
 
 class PopulationCondition(Condition, ABC):
@@ -65,11 +69,11 @@ class PopulationCondition(Condition, ABC):
         {"game", "payoffs", "strategies", "digest", "group_size", "rounds", "rules"}
     )
 
-    game: Game = Field(description="Game; by-count takes your own payoffs.")
+    game: Game = Field(description="Game; by-count and by-action take your own payoffs.")
     payoffs: PayoffsFile = Field(
         None,
         exclude_if=lambda value: value is None,  # older conditions keep their keys
-        description="YAML file with the payoffs by the number of cooperators (by-count).",
+        description="YAML file with the payoffs (by-count, by-action).",
     )
     strategies: str = Field(
         description="The library of strategies: a folder with one for each game, or a file (see: labmates strategies)."
@@ -82,7 +86,7 @@ class PopulationCondition(Condition, ABC):
     rules: dict[str, FiniteFloat] = Field(
         default_factory=dict,
         description="Another value of one of the game's parameters, NAME=VALUE: k, m, "
-        "capacity; noise (probability that a move is executed as its opposite) and continuation (probability that "
+        "capacity; noise (probability that a move is executed as another one) and continuation (probability that "
         "another round follows a round; players do not see the end) of every game.",
     )
 

@@ -49,7 +49,7 @@ class FingerprintParams(DiversityParams):
 
         if self.namesakes == "axelrod" and self.group_size != 2:
             raise UsageError("--namesakes axelrod: its strategies play two-player games (--group-size 2)")
-        values = {"N": range(1, self.group_size), "P": ("0.5",), "": ("",)}
+        values = {"N": range(1, self.group_size), "P": ("0.5",), "": ("",), "A": ()}
         names = [
             f"{name}-{value}".rstrip("-")
             for name, reference in REFERENCES.items()

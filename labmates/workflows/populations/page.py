@@ -22,7 +22,9 @@ render = templates_of(__package__)
 _MOST_ROWS: Final = 60
 _MOST_STEPS: Final = 200
 _MOST_LINES: Final = 12
-"""Players of a match whose payoffs are drawn and listed."""
+"""Players of a match whose payoffs are drawn."""
+_MOST_COLUMNS: Final = 6
+"""Players of a match whose payoffs are listed."""
 _MOST_STRATEGIES: Final = 40
 
 
@@ -97,7 +99,14 @@ def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) ->
     with closing(Crew(processes=1)) as crew:
         [replayed] = replay_matches(run, events, crew, step, group)
     match, most = replayed.match, _MOST_ROWS
-    body = render("match.html", replayed=replayed, match=match, links=links, run=run, most=most)
+    labels = match.game.labels
+    facts = {
+        "replayed": replayed,
+        "match": match,
+        "cooperative": "C" if match.game.is_binary else labels[0],
+        "most": most,
+    }
+    body = render("match.html", links=links, run=run, **facts)
     title = f"{STEPS[run.kind].capitalize()} {replayed.step}, group {replayed.group}"
     more = len(match.players) - most
     yield Section("moves", title, body, f"{more} more players are in the export" if more > 0 else "")
@@ -108,9 +117,15 @@ def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) ->
     }
     drawn = line_plot(lines, "Payoffs added up, by round", x_label="round")
     yield Section("payoffs", "Payoffs added up", render("plot.html", drawing=drawn, names=names))
-    rows = [row for row in match.rows() if row["seat"] < _MOST_LINES]
-    columns = [Column("round", once=True), Column("seat"), Column("strategy"), Column("move")]
-    table = Table("rounds", "Rounds", [*columns, Column("payoff"), Column("total")], rows)
+    seats = range(min(len(match.players), _MOST_COLUMNS))
+    parts = ("move", "payoff", "total")
+    each = [Column(f"{part} {seat}", part, group=f"seat {seat}") for seat in seats for part in parts]
+    columns = [Column("round"), *each]
+    rows: dict[int, dict[str, object]] = {}
+    for row in match.rows():
+        cells = {f"{part} {row['seat']}": row[part] for part in parts}
+        rows.setdefault(row["round"], {"round": row["round"]}).update(cells)
+    table = Table("rounds", "Rounds", columns, rows.values())
     note = f"All players, as CSV or JSON: labmates strategies match {run.id} --step {replayed.step} --group {group}"
     yield Section("rounds", "Rounds", table, note)
     yield Section("strategies", "Strategies", render("sources.html", sources=replayed.sources))

@@ -64,6 +64,8 @@ def situations(game: RepeatedGame, features: Features) -> Situations:
     UsageError
         If there are too many.
     """
+    if not game.is_binary:
+        raise UsageError(f"behaviours are cooperation rates: they need a game of two actions, C and D, not {game.name}")
     rounds, others = game.n_rounds, game.n_players - 1
     games = (others + 1) ** (rounds - 1) if features == "counts" else _multisets(2 ** (rounds - 1), others)
     if games > _MOST_GAMES:

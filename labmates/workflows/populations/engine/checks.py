@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,16 +46,23 @@ class Checked:
     microseconds: float
 
 
-def check_strategies(workers: Workers, game: str, strategies: Sequence[Loaded], *, seed: int = 0) -> list[Checked]:
-    """Check strategies for a game, in their order."""
+def check_strategies(
+    workers: Workers, game: str | RepeatedGame, strategies: Sequence[Loaded], *, seed: int = 0
+) -> list[Checked]:
+    """Check strategies for a game, in their order.
+
+    Parameters
+    ----------
+    game
+        The name of a game for any number of players, or a game whose payoffs are for its own number.
+    """
     going = [one for one in strategies if not one.problems]
     found: dict[int, list[str]] = {one.index: list(one.problems) for one in strategies}
     same = dict.fromkeys(found, True)
     seconds: defaultdict[int, float] = defaultdict(float)
     decisions: Counter[int] = Counter()
     with workers.twin() as others:
-        for n_players, n_rounds in SIZES:
-            made = make_repeated(game, n_players, n_rounds)
+        for made in _sizes(game):
             first, second = (
                 _played(who, made, going, seed, size) for who, size in zip((workers, others), _TOGETHER, strict=True)
             )
@@ -62,7 +70,7 @@ def check_strategies(workers: Workers, game: str, strategies: Sequence[Loaded], 
                 same[one.index] &= bool((first.actions[place] == second.actions[place]).all())
                 found[one.index] += [*first.errors.get(one.index, ()), *second.errors.get(one.index, ())]
                 seconds[one.index] += first.seconds.get(one.index, 0.0)
-                decisions[one.index] += _KINDS * n_rounds
+                decisions[one.index] += _KINDS * made.n_rounds
             going = [one for one in going if one.index not in first.stopped | second.stopped]
     checked = []
     for one in strategies:
@@ -74,6 +82,13 @@ def check_strategies(workers: Workers, game: str, strategies: Sequence[Loaded], 
     return checked
 
 
+def _sizes(game: str | RepeatedGame) -> list[RepeatedGame]:
+    """The games that are played."""
+    if isinstance(game, str):
+        return [make_repeated(game, n_players, n_rounds) for n_players, n_rounds in SIZES]
+    return [replace(game, n_rounds=n_rounds) for n_rounds in (20, 1, 5)]
+
+
 _DECLARED = ", although it draws no random numbers"
 
 
@@ -81,7 +96,7 @@ _DECLARED = ", although it draws no random numbers"
 class _Round:
     """What strategies did, in their order ``(strategies, kinds, rounds)``, and what went wrong by number."""
 
-    actions: NDArray[np.bool_]
+    actions: NDArray[Any]
     errors: dict[int, list[str]]
     stopped: set[int]
     seconds: dict[int, float]
@@ -105,7 +120,7 @@ def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], 
             errors.setdefault(index, []).append(_told(error, game))
             stopped |= {index} if error.stopped else set()
     shape = len(strategies), _KINDS, game.n_rounds
-    actions = np.concatenate([result.actions[:, :, 0] for result in results]) if results else np.empty(0, bool)
+    actions = np.concatenate([result.actions[:, :, 0] for result in results]) if results else np.empty(0, np.uint8)
     return _Round(actions.reshape(shape), errors, stopped, seconds)
 
 
@@ -114,8 +129,11 @@ def _told(error: Errors, game: RepeatedGame) -> str:
     return f"{error.what} ({when}; {game.n_players} players, {game.n_rounds} rounds)"
 
 
-def opponents(game: RepeatedGame) -> NDArray[np.bool_]:
-    """The moves of opponents of each kind: all cooperate, all defect, half, at random, in turns, ever fewer."""
+def opponents(game: RepeatedGame) -> NDArray[Any]:
+    """The moves of opponents of each kind: all cooperate, all defect, half, at random, in turns, ever fewer.
+
+    In games of named actions, the first one stands for cooperation and the last one for defection.
+    """
     rounds, others = game.n_rounds, game.n_players - 1
     chance = np.random.default_rng(0)
     found = np.zeros((_KINDS, rounds, others), dtype=bool)
@@ -124,4 +142,8 @@ def opponents(game: RepeatedGame) -> NDArray[np.bool_]:
     found[3] = chance.random((rounds, others)) < 0.5
     found[4, ::2] = True
     found[5] = np.arange(rounds)[:, None] * others < (np.arange(others)[::-1] + 1) * rounds
-    return found
+    if game.is_binary:
+        return found
+    named = np.where(found, 0, len(game.labels) - 1).astype(np.uint8)
+    named[3] = chance.integers(len(game.labels), size=(rounds, others))
+    return named

@@ -139,7 +139,7 @@ class Evolution:
         earned = np.concatenate([rules.game.counted(result.actions).mean(axis=1) for result in results])
         games = np.bincount(seats.reshape(-1))
         payoffs = np.bincount(seats.reshape(-1), weights=earned.reshape(-1)) / games
-        cooperated = sum(int(result.actions.sum()) for result in results)
+        cooperated = sum(int(rules.game.cooperates(result.actions).sum()) for result in results)
         return Generation(number, agents, payoffs, cooperated / (seats.size * rules.game.n_rounds), merged(results))
 
     def games(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> tuple[NDArray[np.int64], Batch]:

@@ -23,8 +23,10 @@ class Match:
     ----------
     players
         Their names, by seat.
+    game
+        The game that they play.
     actions
-        Shape ``(rounds, players)``; True for cooperation.
+        Shape ``(rounds, players)``; True for cooperation, or the numbers of named actions.
     payoffs
         The same shape.
     errors
@@ -32,15 +34,16 @@ class Match:
         for each of its ``seats``. Rounds are counted from 0; -1 is when the player was made.
     """
 
+    game: RepeatedGame
     players: tuple[str, ...]
-    actions: NDArray[np.bool_]
+    actions: NDArray[Any]
     payoffs: NDArray[np.float64]
     errors: dict[str, dict[str, Any]]
 
     @property
-    def moves(self) -> list[str]:
-        """The moves of each player, a letter for each round."""
-        return ["".join("C" if cooperates else "D" for cooperates in column) for column in self.actions.T]
+    def moves(self) -> list[list[str]]:
+        """The moves of each player, round by round."""
+        return [[self.game.labels[move] for move in column] for column in self.actions.T.tolist()]
 
     @property
     def totals(self) -> NDArray[np.float64]:
@@ -50,7 +53,7 @@ class Match:
     def as_json(self) -> dict[str, Any]:
         """The match as an object of JSON."""
         return {
-            "actions": [["C" if one else "D" for one in row] for row in self.actions],
+            "actions": [list(row) for row in zip(*self.moves, strict=True)],
             "total_payoffs": self.payoffs.sum(axis=0).tolist(),
             "errors": self.errors,
         }
@@ -58,7 +61,7 @@ class Match:
     def lines(self) -> Iterator[str]:
         """The match as text: moves and total of each player, then errors."""
         for player, moves, total in zip(self.players, self.moves, self.payoffs.sum(axis=0), strict=True):
-            yield f"{moves}  {total:8.2f}  {player}"
+            yield f"{('' if self.game.is_binary else ' ').join(moves)}  {total:8.2f}  {player}"
         for player, error in self.errors.items():
             where = "before the first round" if error["round"] < 0 else f"in round {error['round']}"
             yield f"{player}: {error['count']} errors, first {where}: {error['what']}"
@@ -102,7 +105,7 @@ def match_of(
             sums["count"] += fault["count"]
             sums["seats"][str(seat)] = dict(fault)
     actions = result.actions[place : place + 1]
-    return Match(tuple(players), actions[0], game.play(actions)[0], errors)
+    return Match(game, tuple(players), actions[0], game.play(actions)[0], errors)
 
 
 def play_match(workers: Workers, game: RepeatedGame, players: Sequence[str], *, seed: int = 0) -> Match:

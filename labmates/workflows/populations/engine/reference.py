@@ -64,6 +64,7 @@ REFERENCES: dict[str, Reference] = {
     "last-defect": Reference(
         "Cooperates in all rounds but the last.", "return C if t < self.rounds - 1 else D", cooperates=True
     ),
+    "action": Reference("Takes action A always, in games of named actions (0 is the first).", "return {p}", "A"),
     "alternate": Reference("Cooperates in every other round, first in the first.", "return C if t % 2 == 0 else D"),
     "win-stay": Reference(
         "Cooperates first; goes on with what brought more than the time before, else changes.",
@@ -122,8 +123,8 @@ def _read(name: str) -> tuple[Reference, str]:
         raise UsageError(f"the reference strategy is written {_spelled(found['name'])}, not '{name}'")
     if reference.parameter == "P" and float(value) > 1:
         raise UsageError(f"the probability of the reference strategy '{name}' must be from 0 to 1")
-    if reference.parameter == "N" and not value.isdigit():
-        raise UsageError(f"the number of players of the reference strategy '{name}' must be a whole number")
+    if reference.parameter in ("N", "A") and not value.isdigit():
+        raise UsageError(f"the number in the name of the reference strategy '{name}' must be a whole number")
     return reference, value or ""
 
 

@@ -87,7 +87,7 @@ def play_mixture(batch: Batch, play: PlayBatches, selfish: int) -> Mixture:
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
     welfare = batch.game.counted(actions).mean(axis=(1, 2))
-    return Mixture(selfish, tuple(map(float, welfare)), float(actions.mean()), merged(results))
+    return Mixture(selfish, tuple(map(float, welfare)), float(batch.game.cooperates(actions).mean()), merged(results))
 
 
 def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:

@@ -62,7 +62,7 @@ class Batch:
     first: int = 0
     cooperate: frozenset[int] = frozenset()
     broken: frozenset[int] = frozenset()
-    opponents: NDArray[np.bool_] | None = None
+    opponents: NDArray[Any] | None = None
     anew: bool = False
 
 
@@ -122,7 +122,7 @@ class Result:
     Attributes
     ----------
     actions
-        Shape ``(groups, rounds, players)``; True for cooperation.
+        Shape ``(groups, rounds, players)``; True for cooperation, or the numbers of named actions.
     errors
         By the strategy's number.
     own
@@ -131,7 +131,7 @@ class Result:
         Processor time of the players' processes, and of all.
     """
 
-    actions: NDArray[np.bool_]
+    actions: NDArray[Any]
     errors: Mapping[int, Errors]
     own: Mapping[int, float]
     own_seconds: float
@@ -193,7 +193,7 @@ class Engine:
     def programs(self, batch: Batch) -> Programs | None:
         """What the machine executes; None as long as it is not worth loading it, or where it is not installed."""
         self._decisions += batch.groups.size * batch.game.n_rounds
-        if batch.anew or not (self._settings["native"] or self._decisions > _WORTH_LOADING):
+        if batch.anew or not batch.game.is_binary or not (self._settings["native"] or self._decisions > _WORTH_LOADING):
             return None
         machine = load_machine()
         if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):
@@ -259,14 +259,15 @@ class Engine:
         return table
 
 
-def _slips(batch: Batch) -> NDArray[np.bool_] | None:
-    """Where noise changes a move, ``(groups, rounds, players)``; each group draws from its own seed."""
+def _slips(batch: Batch) -> NDArray[np.uint8] | None:
+    """By how much noise changes the number of each move, ``(groups, rounds, players)``; groups draw from own seeds."""
     if not batch.game.noise:
         return None
     shape = batch.game.n_rounds, batch.groups.shape[1]
     numbers = range(batch.first, batch.first + len(batch.groups))
     drawn = [np.random.default_rng([batch.seed, group, _NOISE]).random(shape) for group in numbers]
-    return np.array(drawn) < batch.game.noise
+    slips = np.array(drawn) / batch.game.noise  # uniform below 1 where there is noise
+    return np.where(slips < 1, 1 + slips * (len(batch.game.labels) - 1), 0).astype(np.uint8)
 
 
 class _Failures:
@@ -311,15 +312,17 @@ class _Play:
         places, rounds, others = len(self._strategies), game.n_rounds, game.n_players - 1
         playable, self._compiled, of_paper, random = engine.facts(self._strategies)
         paper = bool(of_paper.any())
+        kind: Any = np.bool_ if game.is_binary else np.uint8
         theirs = (
-            (np.zeros((places, rounds, others), bool), np.zeros((places, rounds, others))) if paper else (None, None)
+            (np.zeros((places, rounds, others), kind), np.zeros((places, rounds, others))) if paper else (None, None)
         )
-        self.actions = np.empty((len(batch.groups), rounds, game.n_players), bool)
+        self.actions = np.empty((len(batch.groups), rounds, game.n_players), kind)
         self.failures = _Failures(batch, self._strategies)
         self.own: defaultdict[int, float] = defaultdict(float)
         self.own_seconds = 0.0
         self._stock = game.start(len(batch.groups))
-        self._fallback = np.isin(self._strategies, list(batch.cooperate))
+        cooperate = np.isin(self._strategies, list(batch.cooperate))
+        self._fallback = cooperate if game.is_binary else np.where(cooperate, 0, len(game.labels) - 1).astype(kind)
         self._running = ~np.isin(self._strategies, list(batch.broken))
         self._running &= playable
         for place in np.flatnonzero(~self._running).tolist():
@@ -331,16 +334,19 @@ class _Play:
         self._hosts: dict[int, Host] = {}
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
+            "moves": len(game.labels),
             "seed": batch.seed, "first": batch.first, "seats": batch.groups.shape[1], "paper": paper,
             "timed": batch.anew,
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
-        same &= game.noise == 0  # a move that noise changed does not follow from what a player has seen
+        # A move that noise changed does not follow from what a player has seen.
+        same &= game.is_binary and game.noise == 0
         self._begun = False
         self._slips = _slips(batch)
         self._native: NativePlayers | None = None
         payoffs: NDArray[np.float64] = np.zeros((places, rounds))
-        counts: NDArray[np.int64] = np.zeros((places, rounds), np.int64)
+        by_action = () if game.is_binary else (len(game.labels),)
+        counts: NDArray[np.int64] = np.zeros((places, rounds, *by_action), np.int64)
         programs = engine.programs(batch)
         if programs is not None:
             able, seats = self._running & self._compiled, batch.groups.shape[1]
@@ -350,14 +356,14 @@ class _Play:
         self._table = engine.table(game)
         self._nodes = self._table.start(self._strategies, same & (not batch.anew), rounds)
         stocks = None if game.start(1) is None else np.zeros((places, rounds))
-        self._history = History(np.zeros((places, rounds), bool), payoffs, counts, stocks, *theirs)
+        self._history = History(np.zeros((places, rounds), kind), payoffs, counts, stocks, *theirs)
 
     def round(self, t: int) -> None:
         """Let all players decide, and pay them."""
         game, groups = self._batch.game, self._batch.groups
         if self._stock is not None and self._history.stocks is not None:
             self._history.stocks[:, t] = np.repeat(self._stock, groups.shape[1])
-        chosen = self._fallback.copy()
+        chosen: NDArray[Any] = self._fallback.copy()
         waiting = self._running
         if self._native is not None:
             self._native.decide(t, chosen, None if self._history.stocks is None else self._history.stocks[:, t])
@@ -368,18 +374,19 @@ class _Play:
         if waiting.any():
             self._decide(t, np.flatnonzero(waiting), chosen)
         if self._slips is not None:
-            chosen ^= self._slips[:, t].reshape(-1)
+            slips = self._slips[:, t].reshape(-1)
+            chosen = chosen ^ slips.astype(bool) if game.is_binary else (chosen + slips) % len(game.labels)
         actions = own = chosen.reshape(groups.shape)
         if self._batch.opponents is not None:
             actions = np.concatenate([actions, self._batch.opponents[:, t]], axis=1)
         paid = game.payoffs(actions, self._stock)
         self._stock = game.next_stock(self._stock, paid)
         self.actions[:, t] = actions
-        counts = (actions.sum(axis=1)[:, None] - own).reshape(-1)
+        counts = game.others(actions, own).reshape(-1, *self._history.counts.shape[2:])
         self._write(t, actions, paid, counts)
         self._nodes = self._table.after(self._nodes, counts)
 
-    def _write(self, t: int, actions: NDArray[np.bool_], paid: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
+    def _write(self, t: int, actions: NDArray[Any], paid: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         """Add a round to what all players see."""
         history, seats = self._history, self._batch.groups.shape[1]
         history.actions[:, t] = actions[:, :seats].reshape(-1)
@@ -392,7 +399,7 @@ class _Play:
                 history.their_actions[seat::seats, t] = np.delete(actions, seat, axis=1)
                 history.their_payoffs[seat::seats, t] = np.delete(paid, seat, axis=1)
 
-    def _decide(self, t: int, missing: NDArray[np.int64], chosen: NDArray[np.bool_]) -> None:
+    def _decide(self, t: int, missing: NDArray[np.int64], chosen: NDArray[Any]) -> None:
         """Ask players, of those that stand in the same node one alone."""
         nodes = self._nodes[missing]
         if nodes.any():

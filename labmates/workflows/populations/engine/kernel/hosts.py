@@ -57,13 +57,16 @@ class History:
 
     Attributes
     ----------
+    actions, counts
+        Truth values and how many others cooperated; in games of named actions numbers and, with one more axis, how many
+        others took each.
     stocks
         What is in the pool before each round; None in games that have no pool.
     their_actions, their_payoffs
         Those of each player's opponents, ``(places, rounds, players - 1)``; None if nobody sees them.
     """
 
-    actions: NDArray[np.bool_]
+    actions: NDArray[Any]
     payoffs: NDArray[np.float64]
     counts: NDArray[np.int64]
     stocks: NDArray[np.float64] | None
@@ -133,6 +136,7 @@ class Host:
     _told: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     _offset: int = 0
     _asked: int = 0
+    _moves: int = 0
 
     def __post_init__(self) -> None:
         descriptor = os.memfd_create("labmates")
@@ -154,7 +158,7 @@ class Host:
         """Begin a batch with the players of some places."""
         first = int(places[0]) if len(places) == 1 else 0
         size = 1 if len(places) == 1 else int(places.max()) + 1
-        self._offset, self._told = first, np.zeros(size, np.int64)
+        self._offset, self._told, self._moves = first, np.zeros(size, np.int64), game["moves"]
         with contextlib.suppress(ClosedError):  # found out when it is asked
             send(self._connection, {**game, "places": size, "offset": first})
 
@@ -189,7 +193,7 @@ class Host:
             told, data = parsed(message)
             answers = np.frombuffer(data, np.uint8)
             failures = [_checked(one, self._asked) for one in told["failures"]]
-            if len(answers) != self._asked or (answers > FAILED).any():
+            if len(answers) != self._asked or not ((answers < self._moves) | (answers == FAILED)).all():
                 raise ValueError("the answer is no answer")
             own = {int(number): _seconds(one) for number, one in told["own"].items() if int(number) in self._known}
             return Answers(answers, failures, _seconds(told["seconds"]), own)

@@ -98,11 +98,20 @@ class ByCountDescription(GameDescription):
     defect: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class ByActionDescription(GameDescription):
+    """Payoffs by action: names of the actions, and for each its payoff by composition of the others."""
+
+    actions: tuple[str, ...]
+    table: tuple[tuple[float, ...], ...]
+
+
 DESCRIPTIONS: dict[str, type[GameDescription]] = {
     "public-goods": PublicGoodsDescription,
     "collective-risk": CollectiveRiskDescription,
     "common-pool": CommonPoolDescription,
     "by-count": ByCountDescription,
+    "by-action": ByActionDescription,
 }
 """The class of the description of each game, by the game's name."""
 
@@ -194,6 +203,28 @@ class SeenHistory(PlayerHistory):
 
     def __init__(self, record: Record, t: int) -> None:
         self._record = record
+        self.round_number = t
+
+
+class ActionHistory:
+    """What a player has seen in `round_number` rounds of a game of named actions, which are numbered from 0.
+
+    Attributes
+    ----------
+    my_actions
+        What the player did; shape ``(round_number,)``.
+    my_payoffs
+        What the player got.
+    opponent_counts
+        How many others took each action; shape ``(round_number, actions)``.
+    """
+
+    __slots__ = ("my_actions", "my_payoffs", "opponent_counts", "round_number")
+
+    def __init__(self, record: Record, t: int) -> None:
+        self.my_actions = record.actions[:t]
+        self.my_payoffs = record.payoffs[:t]
+        self.opponent_counts = record.opponents[:t]
         self.round_number = t
 
 

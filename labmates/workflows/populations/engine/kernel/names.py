@@ -145,7 +145,10 @@ def own_names(*, paper: bool) -> dict[str, Any]:
 def _interfaces(paper: bool) -> dict[str, types.ModuleType]:
     """The modules that stand for ours and for the published program's."""
     actions = {"Action": interface.Action, "C": interface.C, "D": interface.D}
-    history = {"PlayerHistory": interface.PaperHistory if paper else interface.PlayerHistory}
+    history = {
+        "PlayerHistory": interface.PaperHistory if paper else interface.PlayerHistory,
+        "ActionHistory": interface.ActionHistory,
+    }
     states = {"GameDescription": interface.GameDescription, "GameState": interface.GameState}
     common, players = {**actions, **history, **states}, {"BaseStrategy": interface.BaseStrategy}
     games = {kind.__name__: kind for kind in (*interface.DESCRIPTIONS.values(), interface.CommonPoolState)}

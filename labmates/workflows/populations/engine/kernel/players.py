@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import marshal
+import math
 import mmap
 import os
 import socket
@@ -27,6 +28,7 @@ from labmates.workflows.populations.engine.kernel.chance import player_random, s
 from labmates.workflows.populations.engine.kernel.confine import confine
 from labmates.workflows.populations.engine.kernel.interface import (
     DESCRIPTIONS,
+    ActionHistory,
     C,
     CommonPoolState,
     D,
@@ -40,8 +42,8 @@ from labmates.workflows.populations.engine.kernel.limits import MARKS, PLACE, De
 from labmates.workflows.populations.engine.kernel.names import compiled_names, own_names
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, Reader, receive, send
 
-DEFECTED, COOPERATED, FAILED = 0, 1, 2
-"""Answers, one byte for each decision."""
+COOPERATED, FAILED = 1, 255
+"""Answers, one byte for each decision: the number of an action (0 for defection), or that there is none."""
 OUT_OF_MEMORY = 78
 """Exit code of a process that has not enough memory left to go on."""
 MOST_SPENT = 8
@@ -207,6 +209,7 @@ class Players:
         answers = bytearray(len(places))
         failures: list[dict[str, Any]] = []
         marks, players, decided = self._marks, self._players, self._decided
+        named = 0 if self._game.is_binary else len(self._game.labels)
         self._watch.decisions += 1
         for index, place in enumerate(places):
             marks[PLACE] = place
@@ -217,7 +220,9 @@ class Players:
                 decide, history, record = players[place]
                 seen = history(record, t)
                 answer = decide(seen) if stocks is None else decide(seen, stocks[index])
-                if answer is C:
+                if named:
+                    answers[index] = _number(answer, named)
+                elif answer is C:
                     answers[index] = COOPERATED
                 elif answer is not D:
                     raise _IllegalError(answer)
@@ -242,7 +247,8 @@ class Players:
             except BaseException as error:
                 raise _UnmadeError from error
             record = self._seen.record(place, paper=strategy.paper)
-            history = _PaperSeen if strategy.paper else SeenHistory
+            seen = SeenHistory if self._game.is_binary else ActionHistory
+            history = _PaperSeen if strategy.paper else seen
             self._players[place] = self._asking(player, strategy), history, record
         decide, history, record = self._players[place]
         self._watch.decisions += 1
@@ -278,25 +284,28 @@ class Seen:
 
     def __init__(self, places: int, game: RepeatedGame, *, paper: bool) -> None:
         rounds, others = game.n_rounds, game.n_players - 1
-        self._actions, self._own_actions = _array(np.bool_, places, rounds)
+        kind, self._actions_of = (np.bool_, ()) if game.is_binary else (np.int64, (len(game.labels),))
+        self._sent = np.bool_ if game.is_binary else np.uint8
+        self._actions, self._own_actions = _array(kind, places, rounds)
         self._payoffs, self._own_payoffs = _array(np.float64, places, rounds)
-        self._counts, self._own_counts = _array(np.int64, places, rounds)
+        self._counts, self._own_counts = _array(np.int64, places, rounds, *self._actions_of)
         self._stocks = np.zeros((places, rounds))
         self._stocked = game.start(1) is not None
         self._others = others if paper else 0
         if paper:
-            self._their_actions, self._own_their_actions = _array(np.bool_, places, rounds, others)
+            self._their_actions, self._own_their_actions = _array(kind, places, rounds, others)
             self._their_payoffs, self._own_their_payoffs = _array(np.float64, places, rounds, others)
 
     def write(self, data: Reader, rows: int) -> None:
         """Add rows: the places, the rounds, and what was seen there."""
         places, rounds = data.take(np.int32, rows), data.take(np.int32, rows)
-        self._actions[places, rounds] = data.take(np.bool_, rows)
+        self._actions[places, rounds] = data.take(self._sent, rows)
         self._payoffs[places, rounds] = data.take(np.float64, rows)
-        self._counts[places, rounds] = data.take(np.int64, rows)
+        counts = data.take(np.int64, rows * math.prod(self._actions_of))
+        self._counts[places, rounds] = counts.reshape(rows, *self._actions_of)
         if self._others:
             shape = rows, self._others
-            self._their_actions[places, rounds] = data.take(np.bool_, rows * self._others).reshape(shape)
+            self._their_actions[places, rounds] = data.take(self._sent, rows * self._others).reshape(shape)
             self._their_payoffs[places, rounds] = data.take(np.float64, rows * self._others).reshape(shape)
         if self._stocked:
             told = data.take(np.int32, 1)[0]
@@ -326,8 +335,15 @@ def _array(kind: Any, *shape: int) -> tuple[NDArray[Any], NDArray[Any]]:
 class _IllegalError(Exception):
     """An answer that is no action."""
 
-    def __init__(self, answer: Any) -> None:
-        super().__init__(f"answered with {_class_name(answer)}, not C or D")
+    def __init__(self, answer: Any, legal: str = "C or D") -> None:
+        super().__init__(f"answered with {_class_name(answer)}, not {legal}")
+
+
+def _number(answer: Any, actions: int) -> int:
+    """The number of an action of a game of named actions."""
+    if type(answer) in (int, np.int64, np.int32) and 0 <= answer < actions:
+        return int(answer)
+    raise _IllegalError(answer, f"a whole number from 0 to {actions - 1}")
 
 
 class _StoppedError(Exception):
