@@ -41,7 +41,8 @@ class Registry(Generic[T]):
         Our own entries, but for those that experiments declare: name to ``"module:attribute"``.
     families
         Our own entries that are too many to be listed, by the beginning of their names: ``"module:function"``, which
-        takes the rest of a name and returns the entry or raises `UsageError`.
+        takes the rest of a name and returns the entry or raises `UsageError`. Experiments declare theirs by a name that
+        ends with a slash.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Registry(Generic[T]):
         self.what = what
         self.group = group
         self._given = own or {}
-        self._families = families or {}
+        self._given_families = families or {}
         self._loaded: dict[str, T] = {}
         self._replaced: set[str] = set()
         self._plugins: dict[str, list[EntryPoint]] | None = None
@@ -58,7 +59,12 @@ class Registry(Generic[T]):
 
     @cached_property
     def _own(self) -> Mapping[str, str]:
-        return {**self._given, **_declared()[self.group]}
+        return {**self._given, **{name: at for name, at in _declared()[self.group].items() if not name.endswith("/")}}
+
+    @cached_property
+    def _families(self) -> Mapping[str, str]:
+        declared = {start: at for start, at in _declared()[self.group].items() if start.endswith("/")}
+        return {**self._given_families, **declared}
 
     def names(self) -> list[str]:
         """Names of all entries, sorted; a plug-in can't take the name of one of ours."""

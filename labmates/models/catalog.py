@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, ValidationInfo
 
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, Access, Entry, named_entries, read_reference
+from labmates.models.names import full_name
 from labmates.models.options import ModelOptions
 
 
@@ -75,13 +76,11 @@ class Catalog:
 def _resolved(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, str) and not hasattr(value, "ainvoke"):
         return value
-    if isinstance(info.context, Catalog):
-        return info.context.name_of(value)
-    catalog = Catalog(named={})
+    catalog = info.context if isinstance(info.context, Catalog) else Catalog(named={})
     name = catalog.name_of(value)
-    if catalog.options().entries:
+    if catalog is not info.context and catalog.options().entries:
         raise UsageError(f"model '{value}': connection settings are not part of a condition")
-    return name
+    return full_name(name)
 
 
 ModelRef = Annotated[str, BeforeValidator(cast(Any, _resolved))]

@@ -129,6 +129,22 @@ def parse_model(text: str) -> ModelName:
     return model
 
 
+def full_name(text: str) -> str:
+    """A model's name as records have it: the name of a strategy's file is followed by the digest of its content.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    """
+    start = f"{SCRIPTED}:code/"
+    if not text.startswith(start) or "@" in text:
+        return text
+    from labmates.models.scripted import BASELINES
+
+    return f"{SCRIPTED}:{getattr(BASELINES.get(text.removeprefix(f'{SCRIPTED}:')), 'baseline', '')}"
+
+
 @lru_cache(maxsize=4096)
 def _split(text: str) -> ModelName:
     """A model's name in its parts, whether there is such a provider or not."""

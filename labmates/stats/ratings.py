@@ -15,8 +15,9 @@ import numpy as np
 
 from labmates.stats.deviation import deviation_ratings, ranks
 from labmates.stats.domains import ANY, Domain
+from labmates.stats.fixation import alpha_rank
 from labmates.stats.intervals import Estimate, average, estimate
-from labmates.stats.metagame import Array, mean_payoffs
+from labmates.stats.metagame import Array, mean_payoffs, pairs_of
 from labmates.stats.replicator import RATE, STEPS, Dynamics, replicator_dynamics
 from labmates.stats.samples import Sample, pooled
 from labmates.stats.validity import MOST_FAILED, Tally
@@ -131,6 +132,8 @@ class Rated:
         Payoff against the population after replicator dynamics, which is `population`.
     deviation, rank
         Deviation rating, and the rank that it gives (1 is best).
+    alpha_rank
+        Share of time under rare mutations and infinitely strong selection.
     average_fitness
         What that population gets on average.
     converged
@@ -145,6 +148,7 @@ class Rated:
     population: Array | None = None
     deviation: Array | None = None
     rank: Array | None = None
+    alpha_rank: Array | None = None
     average_fitness: float | None = None
     converged: bool | None = None
     bounds: Mapping[str, Bounds | None] = field(default_factory=dict)
@@ -155,7 +159,7 @@ class Rated:
         ``normalised`` has mean and fitness with 0 all defect, 1 all cooperate. ``failed`` has shares of decisions, null
         where nobody knows, ``valid`` whether they are below the limit, ``left_out`` the models that are not rated.
         """
-        cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank")
+        cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank", "alpha_rank")
         values: dict[str, Any] = {name: _listed(getattr(self, name)) for name in arrays}
         normalised = None
         if cell.scale is not None:
@@ -259,6 +263,7 @@ def rate(cell: Cell, evolution: Evolution = EVOLUTION) -> Rated:
         dynamics.population,
         deviation,
         ranks(deviation, unit=float(np.ptp(cell.payoffs))),
+        alpha_rank(pairs_of(cell.payoffs)),
         dynamics.average,
         dynamics.converged,
     )

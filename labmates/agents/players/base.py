@@ -8,17 +8,30 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final
 
+from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.registry import Registry
 
 Strategy = Callable[[Any, random.Random], str]
 """Takes a situation and a source of chance, and returns the reply."""
+Chooses = Callable[[Sequence[Round], Payoffs, float, int], Action]
+"""Takes the rounds of an iterated prisoner's dilemma (own action first), its payoffs, its number of rounds (infinity if
+unknown) and a seed, and returns the next action. Raises `StrategyError` if there is none."""
 LIBRARY: Final = "axelrod/"
 """How the names of baselines begin that are strategies of the library axelrod."""
+CODE: Final = "code/"
+"""How the names of baselines begin that are strategies written as code."""
+
+
+class StrategyError(Exception):
+    """A strategy has failed to choose."""
+
+
 _MIDDLE: Final = 0.5
 
 
@@ -70,21 +83,21 @@ class Family:
         played.
     strategies
         By the name of the baseline.
-    library
-        Makes the strategy of the library axelrod of that name; None where its strategies mean nothing.
+    of_rounds
+        Makes the strategy that chooses by the rounds of an iterated prisoner's dilemma; None where none is played.
     as_colleague
         What a baseline with a disposition does; None where a disposition means nothing.
     """
 
     read: Callable[[Heard], Any]
     strategies: Mapping[str, Strategy]
-    library: Callable[[str], Strategy] | None = None
+    of_rounds: Callable[[Chooses], Strategy] | None = None
     as_colleague: AsColleague | None = None
 
-    def strategy(self, baseline: str) -> Strategy | None:
-        """The strategy of a baseline; None if it means nothing here."""
-        if baseline.startswith(LIBRARY) and self.library is not None:
-            return self.library(baseline.removeprefix(LIBRARY))
+    def strategy(self, baseline: str, chooses: Chooses | None = None) -> Strategy | None:
+        """The strategy of a baseline, or the one that chooses so; None if it means nothing here."""
+        if chooses is not None and self.of_rounds is not None:
+            return self.of_rounds(chooses)
         return self.strategies.get(baseline)
 
 
@@ -101,18 +114,22 @@ class Player(ScriptedModel):
     """Plays every family of games in which there is a strategy of its name."""
 
     baseline: ClassVar[str]
+    chooses: ClassVar[Chooses | None] = None
 
     def compose(self, heard: Heard) -> Draft:
         """Reply of the strategy."""
         family = family_of(heard)
         if family is None or not family.strategies or (situation := family.read(heard)) is None:
             return Draft("This is no game that I know.")
-        if (strategy := family.strategy(self.baseline)) is None:
+        if (strategy := family.strategy(self.baseline, type(self).chooses)) is None:
             return Draft(f"I do not play {heard.kind} games.")
-        return Draft(strategy(situation, random.Random(heard.seed)))
+        try:
+            return Draft(strategy(situation, random.Random(heard.seed)))
+        except StrategyError as error:
+            return Draft(f"My strategy has failed: {error}")
 
 
-def player(baseline: str, about: str) -> type[Player]:
-    """The player that follows the strategies called `baseline`."""
-    made = {"__doc__": about, "baseline": baseline, "description": about}
+def player(baseline: str, about: str, chooses: partial[Action] | None = None) -> type[Player]:
+    """The player that follows the strategies called `baseline`, or the one that chooses so."""
+    made = {"__doc__": about, "baseline": baseline, "description": about, "chooses": chooses}
     return type("".join(re.findall(r"[^\W_]+", baseline.title())), (Player,), made)

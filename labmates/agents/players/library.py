@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from labmates.agents.players.base import LIBRARY, Player, player
-from labmates.games.iterated.library import check_playable, library_names, unknown_strategy
-from labmates.games.iterated.match import Payoffs
+from labmates.games.iterated.library import check_playable, library_action, library_names, unknown_strategy
+from labmates.games.iterated.match import Action, Payoffs, Round
 
 
 def library_player(name: str) -> type[Player]:
@@ -19,7 +22,13 @@ def library_player(name: str) -> type[Player]:
     """
     if name not in library_names():
         raise unknown_strategy(name)
-    return player(f"{LIBRARY}{name}", f"Plays as the strategy {name} of the library axelrod does.")
+    return player(
+        f"{LIBRARY}{name}", f"Plays as the strategy {name} of the library axelrod does.", partial(_choose, name)
+    )
+
+
+def _choose(name: str, rounds: Sequence[Round], payoffs: Payoffs, length: float, seed: int) -> Action:
+    return library_action(name, rounds, payoffs=payoffs, length=length, seed=seed)
 
 
 def check_player(baseline: str, payoffs: Payoffs) -> None:

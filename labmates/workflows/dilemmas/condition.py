@@ -216,8 +216,8 @@ class DilemmaCondition(AblatedCondition):
             raise UsageError(f"{len(self.entrants)} models in games of {game.players} make too many matches")
 
     def _check_library(self, game: NormalForm) -> None:
-        """Check that strategies of the library axelrod have a prisoner's dilemma to play, without designs around it."""
-        from labmates.agents.players.base import LIBRARY
+        """Check that strategies of axelrod and of files have a prisoner's dilemma, without designs around it."""
+        from labmates.agents.players.base import CODE, LIBRARY
         from labmates.agents.players.library import check_player
         from labmates.games.iterated.match import Payoffs
         from labmates.games.normal_form import prisoners_payoffs
@@ -225,7 +225,7 @@ class DilemmaCondition(AblatedCondition):
 
         names = [model.removeprefix("scripted:") for model in self.models()]
         for name in names:
-            if not name.startswith(LIBRARY):
+            if not name.startswith((LIBRARY, CODE)):
                 continue
             payoffs = prisoners_payoffs(game)
             if payoffs is None or any(isinstance(one, Negotiation) for one in self.mechanisms()):

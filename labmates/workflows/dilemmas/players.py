@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from labmates.agents.players.base import Family
-from labmates.games.iterated.library import library_action
+from labmates.agents.players.base import Chooses, Family
 from labmates.games.iterated.match import Payoffs, Round
 from labmates.games.normal_form import NormalForm, prisoners_payoffs
 from labmates.mechanisms.base import Answer, Blank, Sheet, Stage, past_of
@@ -154,8 +154,8 @@ def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.R
     return strategy
 
 
-def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
-    """A strategy of the library axelrod, for choices in a prisoner's dilemma; it knows of a match what is told.
+def _of_rounds(chooses: Chooses) -> Callable[[Situation, random.Random], str]:
+    """A strategy of the iterated prisoner's dilemma; it knows of a match what is told.
 
     Where co-players change, what the present one did last stands for what it did to this player.
     """
@@ -166,7 +166,7 @@ def _of_library(name: str) -> Callable[[Situation, random.Random], str]:
             return "I play prisoner's dilemmas, and nothing around them."
         past = past_of(situation.facts)
         rounds = [] if past is None else _pairs(past, does_its_part(situation.view, situation.seat))
-        action = library_action(name, rounds, payoffs=Payoffs(*payoffs), seed=rng.getrandbits(31))
+        action = chooses(rounds, Payoffs(*payoffs), math.inf, rng.getrandbits(31))
         return situation.reply(_choice(situation, action == "C"))
 
     return strategy
@@ -211,5 +211,5 @@ FAMILY = Family(
         "standing": _norm(standing),
         "equilibrium": _equilibrium,
     },
-    _of_library,
+    _of_rounds,
 )

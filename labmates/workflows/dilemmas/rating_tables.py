@@ -11,7 +11,7 @@ from labmates.stats.replicator import AT_REST, STEPS
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
 
-RATINGS = ("mean", "fitness", "population", "deviation", "rank")
+RATINGS = ("mean", "fitness", "population", "deviation", "rank", "alpha_rank")
 FAILED = "failed decisions"
 """The row of a summary that says how much of what was played was none."""
 _EVOLVED = ("fitness", "population")

@@ -15,5 +15,5 @@ ENTRIES = {
         "selfplay": ".analyses:SELFPLAY",
     },
     "labmates.verbs": {"strategies": ".verbs:STRATEGIES"},
-    "labmates.models": {"author": ".author:Author"},
+    "labmates.models": {"author": ".author:Author", "code/": ".code_players:code_player"},
 }

@@ -164,9 +164,7 @@ class CheckParams(SandboxParams):
 
     path: Path = _PATH
     game: Game | None = _GAME
-    payoffs: PayoffsFile = Field(
-        None, description="YAML file with the payoffs (by-action); the checks play this game."
-    )
+    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-action); the checks play this game.")
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
     )

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from labmates.agents.players.base import Family
+from labmates.agents.players.base import Chooses, Family
 from labmates.agents.players.base import Strategy as Reply
-from labmates.games.iterated.library import library_action
 from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
 from labmates.games.iterated.questions import UNDECIDABLE, forgives, plays_tit_for_tat
 from labmates.games.iterated.strategies import STRATEGIES, Strategy
@@ -96,10 +95,9 @@ def _of_strategy(strategy: Strategy) -> Reply:
     return partial(_reply, choose)
 
 
-def _of_library(name: str) -> Reply:
+def _of_rounds(chooses: Chooses) -> Reply:
     def choose(situation: Situation, rng: random.Random) -> Action:
-        seed = rng.getrandbits(31)
-        return library_action(name, situation.rounds, payoffs=situation.payoffs, length=situation.length, seed=seed)
+        return chooses(situation.rounds, situation.payoffs, situation.length, rng.getrandbits(31))
 
     return partial(_reply, choose)
 
@@ -133,4 +131,4 @@ def answers(situation: Situation) -> dict[str, Any]:
     return {key: known[key](facts) for key, facts in situation.questions.items()}
 
 
-FAMILY = Family(read, {name: _of_strategy(strategy) for name, strategy in STRATEGIES.items()}, _of_library)
+FAMILY = Family(read, {name: _of_strategy(strategy) for name, strategy in STRATEGIES.items()}, _of_rounds)

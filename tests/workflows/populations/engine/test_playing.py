@@ -173,7 +173,9 @@ def test_reference_strategies_do_what_they_say(workers: Workers, name: str, move
 
 def test_every_reference_strategy_passes_the_checks(workers: Workers) -> None:
     names = [
-        f"{name}-{0.5 if one.parameter == 'P' else 1}" if one.parameter else name for name, one in REFERENCES.items()
+        f"{name}-{0.5 if one.parameter == 'P' else 1}" if one.parameter else name
+        for name, one in REFERENCES.items()
+        if one.parameter != "A"  # for games of named actions
     ]
     loaded = workers.load("references", reference_source(names))
     assert [one.name for one in loaded] == [class_name(name) for name in names]

@@ -54,6 +54,9 @@ class Batch:
         What the others do, ``(groups, rounds, players - 1)``; None if they are strategies, too.
     anew
         Ask for every decision, also for those that are known from games before.
+    given
+        What was executed in the first rounds whatever the players decided, ``(groups, rounds, seats)``; the game is
+        played for one more round. Failures in these rounds are not counted.
     """
 
     game: RepeatedGame
@@ -64,6 +67,12 @@ class Batch:
     broken: frozenset[int] = frozenset()
     opponents: NDArray[Any] | None = None
     anew: bool = False
+    given: NDArray[Any] | None = None
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that are played."""
+        return self.game.n_rounds if self.given is None else min(self.given.shape[1] + 1, self.game.n_rounds)
 
 
 @dataclass(frozen=True)
@@ -193,7 +202,9 @@ class Engine:
     def programs(self, batch: Batch) -> Programs | None:
         """What the machine executes; None as long as it is not worth loading it, or where it is not installed."""
         self._decisions += batch.groups.size * batch.game.n_rounds
-        if batch.anew or not batch.game.is_binary or not (self._settings["native"] or self._decisions > _WORTH_LOADING):
+        if batch.anew or batch.given is not None or not batch.game.is_binary:
+            return None
+        if not (self._settings["native"] or self._decisions > _WORTH_LOADING):
             return None
         machine = load_machine()
         if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):
@@ -224,7 +235,7 @@ class Engine:
         began = time.process_time()
         play = _Play(batch, self)
         try:
-            for t in range(batch.game.n_rounds):
+            for t in range(batch.rounds):
                 play.round(t)
         except BaseException:
             self.end_together()
@@ -340,7 +351,7 @@ class _Play:
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
         # A move that noise changed does not follow from what a player has seen.
-        same &= game.is_binary and game.noise == 0
+        same &= game.is_binary and game.noise == 0 and batch.given is None
         self._begun = False
         self._slips = _slips(batch)
         self._native: NativePlayers | None = None
@@ -373,7 +384,9 @@ class _Play:
         waiting = waiting & (known == UNKNOWN)
         if waiting.any():
             self._decide(t, np.flatnonzero(waiting), chosen)
-        if self._slips is not None:
+        if self._batch.given is not None and t < self._batch.given.shape[1]:
+            chosen = self._batch.given[:, t].reshape(-1)
+        elif self._slips is not None:
             slips = self._slips[:, t].reshape(-1)
             chosen = chosen ^ slips.astype(bool) if game.is_binary else (chosen + slips) % len(game.labels)
         actions = own = chosen.reshape(groups.shape)
@@ -520,6 +533,8 @@ class _Play:
 
     def _failed(self, places: NDArray[np.int64], failures: Sequence[Mapping[str, Any]]) -> None:
         for one in failures:
+            if 0 <= one["round"] < self._batch.rounds - 1 and self._batch.given is not None and not one["over"]:
+                continue
             place = int(places[one["index"]])
             self.failures.add(place, one["round"], one["what"], over=one["over"], spent=one["spent"])
             self._running[place] &= not one["over"]
