@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from labmates import condition_types as types
 from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
+from labmates.judges.registry import registered_name
 from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
@@ -542,7 +543,8 @@ def judge(
     runs
         Ids.
     judges
-        Models as ``provider:name``, which judge by rubrics, and names of registered judges.
+        Models as ``provider:name``, which judge by rubrics, names of registered judges, and judges of your own as
+        ``path/to/file.py:Class``.
     extractor
         Model that reads findings out of a report without a findings block; by default the first model among the judges.
     again
@@ -572,7 +574,7 @@ async def ajudge(
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
     except ValidationError as error:
         raise UsageError(explain(error)) from error
-    asked = RunSettings(models=options, judges=tuple(judges), extractor=extractor)
+    asked = RunSettings(models=options, judges=tuple(map(registered_name, judges)), extractor=extractor)
     asked = asked.resolved(Catalog(options))
     panel = make_panel(asked.judges, asked.extractor, always=())
     with await asyncio.to_thread(Store, store, must_exist=True) as database:

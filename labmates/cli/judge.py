@@ -48,7 +48,8 @@ class Judge(click.Command):
     "judges",
     multiple=True,
     metavar="NAME",
-    help="A model as provider:name, which judges by rubrics, or a registered judge; can be repeated. "
+    help="A model as provider:name, which judges by rubrics, a registered judge, or a judge of your own as "
+    "path/to/file.py:Class; can be repeated. "
     "[default: heuristic, verified]",
 )
 @click.option(
@@ -82,6 +83,7 @@ def judge(
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel
+    from labmates.judges.registry import registered_name
     from labmates.models.catalog import Catalog
     from labmates.records.selection import select_runs
     from labmates.records.store import Store
@@ -90,7 +92,8 @@ def judge(
 
     if not (run_ids or study or kind or task):
         raise UsageError("name the runs to judge, or choose them by --study, --kind or --task")
-    asked = RunSettings(models=model_options(values), judges=judges or ALWAYS, extractor=extractor)
+    named = tuple(map(registered_name, judges)) or ALWAYS
+    asked = RunSettings(models=model_options(values), judges=named, extractor=extractor)
     asked = asked.resolved(Catalog(asked.models))
     panel = make_panel(asked.judges, asked.extractor, always=())
     options = asked.models

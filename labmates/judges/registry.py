@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Judge
 from labmates.registry import Registry
-from labmates.tasks.reference import find_class
+from labmates.tasks.reference import find_class, resolve_reference
 
 JUDGES: Registry[Callable[[], Judge]] = Registry(
     "judge",
@@ -43,3 +44,28 @@ def load_judge(reference: str) -> Judge:
         return get_judge(reference)
     judge: Judge = find_class(reference, JUDGES.what, lambda value: callable(getattr(value, "score", None)))()
     return judge
+
+
+def registered_name(reference: str) -> str:
+    """The name of a judge; a judge of a file, ``path/to/file.py:Class``, is registered for this process.
+
+    Raises
+    ------
+    UsageError
+        If the file or the class is missing, can't be imported or made, or has the name of one of labmates' judges.
+    """
+    if not reference.partition(":")[0].endswith(".py"):
+        return reference
+    try:
+        judge = load_judge(resolve_reference(reference, JUDGES))
+    except LabmatesError:
+        raise
+    except (Exception, SystemExit) as error:  # a file may raise anything
+        raise UsageError(f"the judge '{reference}' can't be loaded: {type(error).__name__}: {error}") from error
+    name = getattr(judge, "name", None)
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"the judge '{reference}' has no name: set its attribute 'name'")
+    if JUDGES.is_own(name):
+        raise UsageError(f"the judge '{reference}' has the name of labmates' judge '{name}'; choose another name")
+    JUDGES.register(name, type(judge))
+    return name

@@ -212,6 +212,8 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
     for (kind, models), mine in _grouped(runs).items():
         usage = [run.usage for run in mine]
         calls = sum(one.llm_calls for one in usage)
+        # Replies of people and programs are no model calls.
+        replies = sum(max(one.llm_calls, one.failed_replies) for one in usage)
         seconds = [run.seconds for run in mine if run.status in ENDED]
         rows.append(
             {
@@ -224,7 +226,7 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
                 "reasoning_tokens": sum(one.reasoning_tokens for one in usage),
                 "tool_calls": sum(one.tool_calls for one in usage),
                 "failed_replies": sum(one.failed_replies for one in usage),
-                "failed_reply_share": sum(one.failed_replies for one in usage) / calls if calls else None,
+                "failed_reply_share": sum(one.failed_replies for one in usage) / replies if replies else None,
                 "credits": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
                 "bill": shown_bill(mine),
                 "seconds_per_run": fmean(seconds) if seconds else None,

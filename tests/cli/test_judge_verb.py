@@ -5,11 +5,13 @@ import json
 import os
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from labmates.judges.registry import JUDGES
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
 from tests.judges.conftest import answer
@@ -52,6 +54,44 @@ def test_a_run_is_judged_when_it_ends_and_again_later_without_running(labmates: 
     story = labmates("show", record["id"]).out
     for part in ("Judging (no part of the budget)", "judge rubric:scripted:gullible asked", "Handoff"):
         assert part in story
+
+
+MINE = """
+from labmates.judges.base import Score
+
+class Mine:
+    "How long a report is."
+    name, version, metrics = "NAME", "1", ("length",)
+
+    async def score(self, report):
+        return [Score(self.name, self.version, "length", min(1.0, len(report.text) / 10_000), "by its characters")]
+"""
+
+
+def test_a_judge_of_a_file_scores_runs_under_its_name(
+    labmates: Labmates, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", sys.path[:])
+    monkeypatch.setattr(JUDGES, "_loaded", dict(JUDGES._loaded))
+    monkeypatch.setattr(JUDGES, "_replaced", set())
+    run = ended_run(store)
+    path = labmates.folder / "mine.py"
+    path.write_text(MINE.replace("NAME", "length_of_text"))
+    [judged] = labmates("judge", run.id, "--judge", "mine.py:Mine", "--json").records
+    assert [(one["judge"], one["metric"]) for one in judged["added"]] == [("length_of_text", "length")]
+    assert "nothing to add" in labmates("judge", run.id, "--judge", "mine.py").out
+    shown = labmates("judges", "show", "length_of_text").out
+    assert shown.count("How long a report is.") == 1
+    for text, said in (
+        (MINE.replace("NAME", "verified"), "has the name of labmates' judge 'verified'; choose another name"),
+        (MINE.replace('"NAME"', "7"), "the judge 'mine.py' has no name: set its attribute 'name'"),
+        ("1 / 0", "the judge 'mine.py' can't be loaded: ZeroDivisionError"),
+        ("x = 1", "choose a judge of"),
+    ):
+        path.write_text(text)
+        refused = labmates("judge", run.id, "--judge", "mine.py")
+        assert (refused.code, said in " ".join(refused.err.split())) == (2, True), refused.err
+    assert "there is no file 'gone.py'" in labmates("judge", run.id, "--judge", "gone.py").err
 
 
 def test_judges_at_a_server_are_shown_with_what_they_said(labmates: Labmates, store: Store) -> None:

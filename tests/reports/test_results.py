@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from labmates.records.run import RunRecord, RunStatus
+from labmates.records.run import RunRecord, RunStatus, Usage
 from labmates.reports.results import (
     by_model,
     cells,
@@ -17,6 +17,7 @@ from labmates.reports.results import (
     results_table,
     varying,
 )
+from labmates.reports.runs import use
 from labmates.stats.domains import Domain
 
 
@@ -35,6 +36,13 @@ def test_conditions_are_told_by_what_differs_and_does_not_follow_from_it() -> No
         "game a, order 1", "game a, order 3", "game b, order 1", "game b, order 3"
     ]  # fmt: skip
     assert varying([run(0, 1, game="a"), run(1, 1, game="a", model="m:b")]) == []
+
+
+def test_no_more_than_all_replies_have_failed() -> None:
+    dying = replace(run(0, 1), usage=Usage(llm_calls=1, failed_replies=3))  # a program on a seat calls no model
+    steady = replace(run(1, 1), usage=Usage(llm_calls=4, failed_replies=1))
+    [row] = use([dying, steady], {}).tables[0].rows
+    assert row["failed_reply_share"] == 4 / 7
 
 
 def test_means_have_intervals_over_runs_that_have_ended() -> None:

@@ -32,7 +32,7 @@ from labmates.workflows.science.judge_check import (
     sample_cases,
     try_judge,
 )
-from labmates.workflows.science.tasks import NewParams, trial_result, using_task
+from labmates.workflows.science.tasks import NewParams, trial_result, using_task, without_install
 
 if TYPE_CHECKING:
     from labmates.workflows.command import Lab
@@ -78,7 +78,7 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
     lines = [
         f"{params.name}, version {facts['version']}" + (f"  ({package})" if package else ""),
         f"metrics: {', '.join(facts['metrics']) or 'not named'}",
-        f"\n{facts['title']}",
+        *([] if rules.startswith(facts["title"]) else [f"\n{facts['title']}"]),
         f"\n{rules}",
         *(f"\nPrompt: {title}\n{text}" for title, text in prompts.items()),
     ]
@@ -147,6 +147,7 @@ def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
         f"  pip install -e {shlex.quote(str(folder))}",
         f"  labmates judges check {params.name}",
         f"  labmates judge RUN --judge {params.name}",
+        *without_install(folder),
         f"{folder / 'README.md'} says what to change.",
     ]
     yield Result((), verdict=lines)

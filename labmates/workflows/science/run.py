@@ -317,4 +317,5 @@ def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, flo
 def _replies(recorder: Recorder) -> tuple[int, int]:
     """The number of replies that seats gave, without the model calls behind them, and of those that failed."""
     replies = sum(event.type == "llm_call" and not outer_step(event.step) for event in recorder.events)
-    return replies, recorder.usage().failed_replies
+    failed = recorder.usage().failed_replies
+    return max(replies, failed), failed  # a program that dies leaves a failed reply without a call

@@ -247,9 +247,16 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
         f"  pip install -e {shlex.quote(str(folder))}",
         f"  labmates tasks check {params.name}",
         f"  labmates run science --task {params.name} --model scripted:diligent",
+        *without_install(folder),
         f"{folder / 'README.md'} says what to change.",
     ]
     yield Result((), verdict=lines)
+
+
+def without_install(folder: Path) -> list[str]:
+    """How a new package is used where nothing is installed."""
+    place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
+    return [f"Without installing it: uvx --with {place} --from 'labmates[lab]' labmates …"]
 
 
 class CheckParams(Params):

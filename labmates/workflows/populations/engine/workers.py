@@ -226,7 +226,12 @@ class Workers:
 
     def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if self._root is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            except OSError as error:
+                raise WorkersError(
+                    f"strategies need packet sockets, which this system lacks ({error}); use Linux"
+                ) from error
             command = [sys.executable, *FLAGS, "-m", "labmates.workflows.populations.engine.kernel.forking"]
             with theirs:
                 process = subprocess.Popen(  # noqa: S603
