@@ -300,14 +300,17 @@ class ModelHub:
 
             chat = openai_chat(name, endpoint, self._http_client(), self.options, redact)
             return per_call(chat), Dialect(LIMITS[endpoint.hosted])
+        streams = not self.options.batch
         if name.provider in OPENAI_FAMILY:
             family = provider_chat(name, endpoint, self.options, redact, client=self._http_client())
-            return per_call(family, request_body(name)), Dialect("max_tokens")
+            return per_call(family, request_body(name), may_stream=streams), Dialect("max_tokens")
         limit = LIMIT_FIELDS.get(name.provider, "max_tokens")
         if name.provider == GIVEN:
             from labmates.models.providers import prepared
 
-            return per_instance(partial(prepared, given_chat(name.name))), Dialect(limit)
+            given = given_chat(name.name)
+            may_stream = given.disable_streaming is not True
+            return per_instance(partial(prepared, given), may_stream=may_stream), Dialect(limit)
 
         def build(tokens: int, temperature: float | None) -> BaseChatModel:
             settings = {limit: tokens} if temperature is None else {limit: tokens, "temperature": temperature}
@@ -319,7 +322,7 @@ class ModelHub:
         # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
         build(1024, None)
         marks = cache_marks(name.provider, name.name)
-        watched, streams = name.provider == "anthropic", not self.options.batch
+        watched = name.provider == "anthropic"
         return per_instance(build, marks, is_watched=watched, may_stream=streams), Dialect(limit)
 
     def _http_client(self) -> CallClient:

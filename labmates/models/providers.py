@@ -48,8 +48,15 @@ _NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "s
 """Settings that go with each call, or to nobody."""
 
 
-def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send:
-    """The sender to a chat model that takes all parameters with each call; `body` goes with all."""
+def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_stream: bool = False) -> Send:
+    """The sender to a chat model that takes all parameters with each call; `body` goes with all.
+
+    Parameters
+    ----------
+    may_stream
+        Let LangChain stream a reply that somebody listens to; see `labmates.models.watching`.
+    """
+    streaming = chat.model_copy(update={"disable_streaming": False}) if may_stream else chat
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
         if request.tools:
@@ -63,7 +70,10 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None) -> Send
             arguments = {**arguments, **held} if body is None else {**arguments, "extra_body": {**body, **held}}
         elif body:
             arguments = {**arguments, "extra_body": dict(body)}
-        return await chat.ainvoke(list(request.messages), request.config, **arguments)
+        messages = list(request.messages)
+        if may_stream and (listener := LISTENER.get()) is not None:
+            return await _watched(streaming, messages, request.config, listener, stream_usage=True, **arguments)
+        return await chat.ainvoke(messages, request.config, **arguments)
 
     return send
 
@@ -96,7 +106,7 @@ def per_instance(
             on_the_wire()
         chat = built(request.max_output_tokens, arguments.get("temperature"))
         listener = LISTENER.get() if may_stream else None
-        if listener is not None:
+        if listener is not None and chat.disable_streaming is True:
             chat = chat.model_copy(update={"disable_streaming": False})
         # LangChain's word for any tool is another one than OpenAI's.
         choice = {"tool_choice": request.tool_choice.replace(ANY_TOOL, "any")} if request.tool_choice else {}
@@ -112,13 +122,17 @@ def per_instance(
 
 
 async def _watched(
-    asked: Runnable[Any, Any], messages: list[BaseMessage], config: RunnableConfig, listener: Listener
+    asked: Runnable[Any, Any],
+    messages: list[BaseMessage],
+    config: RunnableConfig,
+    listener: Listener,
+    **arguments: Any,
 ) -> BaseMessage:
     """The message of a model whose reply comes in parts."""
     listener(None)
     whole: AIMessageChunk | None = None
     calls: dict[Any, int] = {}
-    async for chunk in asked.astream(messages, config):
+    async for chunk in asked.astream(messages, config, **arguments):
         whole = chunk if whole is None else whole + chunk
         if text := text_of(chunk.content):
             listener(Piece(text))

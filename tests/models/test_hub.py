@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from itertools import repeat
 from typing import Any, ClassVar
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tracers.base import BaseTracer
@@ -18,6 +19,7 @@ from langchain_core.tracers.schemas import Run
 from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.models.errors import EndpointError
+from labmates.models.given import name_given
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
@@ -273,25 +275,43 @@ async def test_a_streaming_consumer_around_the_call_does_not_change_the_reply() 
     assert server.requests[0].body["stream"] is False
 
 
-async def test_a_watched_reply_is_streamed_and_stays_the_same() -> None:
-    answer = Answer(text="Hello there", reasoning="hm", calls=(Call("run_code", {"code": "print(1)"}),))
+async def twice(hub: ModelHub, model: str) -> tuple[Reply, Reply, list[Piece | None]]:
+    """The replies to the same call, of which the second one is listened to."""
     heard: list[Piece | None] = []
+    whole = await hub.call(model, [HumanMessage("Hi")], seed=1, max_output_tokens=50)
+    token = LISTENER.set(heard.append)
+    watched = await hub.call(model, [HumanMessage("Hi")], seed=1, max_output_tokens=50)
+    LISTENER.reset(token)
+    return whole, replace(watched, seconds=whole.seconds), heard
 
-    async def reply(hub: ModelHub) -> Reply:
-        return await hub.call("openai:m", [HumanMessage("Hi")], seed=1, max_output_tokens=50)
 
+@pytest.mark.parametrize("model", ["openai:m", "azure_openai:m"])
+async def test_a_watched_reply_is_streamed_and_stays_the_same(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123456789")
+    monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
+    reasoning = "hm" if model == "openai:m" else None  # LangChain's classes for others leave it out
+    answer = Answer(text="Hello there", reasoning=reasoning, calls=(Call("run_code", {"code": "print(1)"}),))
     with OpenAIServer(lambda request, n: answer) as server:
-        async with ModelHub(ModelOptions(base_url=server.base_url)) as hub:
-            whole = await reply(hub)
-            token = LISTENER.set(heard.append)
-            watched = await reply(hub)
-            LISTENER.reset(token)
-    assert [request.body.get("stream") for request in server.requests] == [False, True]
-    assert replace(watched, seconds=whole.seconds) == whole
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", server.base_url.removesuffix("/v1"))
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        async with ModelHub(ModelOptions()) as hub:
+            whole, watched, heard = await twice(hub, model)
+    assert [bool(request.body.get("stream")) for request in server.requests] == [False, True]
+    assert watched == whole
     assert heard[0] is None
     text = "".join(map(str, heard[1:]))
-    assert text.startswith("hmHello there\nrun_code: ")
+    assert text.startswith(f"{reasoning or ''}Hello there\nrun_code: ")
     assert json.loads(text.partition("run_code: ")[2]) == {"code": "print(1)"}
+
+
+async def test_a_chat_model_of_a_program_streams_a_watched_reply_unless_it_refuses() -> None:
+    for refuses in (False, True):
+        chat = GenericFakeChatModel(messages=iter(repeat("Hello you there")), disable_streaming=refuses)
+        async with ModelHub(ModelOptions()) as hub:
+            whole, watched, heard = await twice(hub, name_given(chat))
+        assert watched == whole
+        pieces = [] if refuses else ["Hello", " ", "you", " ", "there"]
+        assert [str(piece) for piece in heard if piece is not None] == pieces
 
 
 async def test_another_provider_goes_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
