@@ -38,6 +38,8 @@ class RepeatedGame(ABC):
     continuation
         Probability that another round follows a round, up to `n_rounds`. Players do not see the end, so all rounds are
         played, and each counts by the probability that the game reaches it: the exact expectation over all ends.
+    sources
+        Whether strategies read each other's code (program equilibrium).
 
     Raises
     ------
@@ -49,6 +51,7 @@ class RepeatedGame(ABC):
     n_rounds: int = 20
     noise: float = field(default=0.0, kw_only=True)
     continuation: float = field(default=1.0, kw_only=True)
+    sources: bool = field(default=False, kw_only=True)
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -63,6 +66,8 @@ class RepeatedGame(ABC):
             raise UsageError(f"noise must be from 0 to 0.5, not {self.noise:g}")
         if not 0 < self.continuation <= 1:
             raise UsageError(f"continuation must be more than 0 and at most 1, not {self.continuation:g}")
+        if self.sources not in (0, 1):
+            raise UsageError(f"sources must be 0 or 1, not {self.sources:g}")
         self.check()
 
     @abstractmethod

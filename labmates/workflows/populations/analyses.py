@@ -350,11 +350,13 @@ class PlayedParams(StrategiesParams):
     continuation: float = Field(
         1.0, gt=0, le=1, description="Probability that another round follows a round; players do not see the end."
     )
+    sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     seed: int = Field(0, ge=0, description="Seed of all random numbers.")
 
     def played_game(self) -> RepeatedGame:
         """The game that groups play."""
-        return self.make_game(self.group_size, self.rounds, noise=self.noise, continuation=self.continuation)
+        chosen = self.model_dump(include={"noise", "continuation", "sources"})
+        return self.make_game(self.group_size, self.rounds, **chosen)
 
 
 class InvasionParams(PlayedParams):

@@ -63,6 +63,7 @@ class PlayParams(SandboxParams):
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
     capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 for each player]")
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
+    sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     players: tuple[str, ...] = Field(
         description="FILE.py:CLASS or reference:NAME, by seat; several words.", json_schema_extra={"words": True}
     )
@@ -73,7 +74,7 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     """Play one game; seats are in the order of the players."""
     from labmates.workflows.populations.engine.match import play_match
 
-    rules = params.model_dump(include={"k", "m", "capacity", "noise"})
+    rules = params.model_dump(include={"k", "m", "capacity", "noise", "sources"})
     game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
     with params.workers(lab, 1) as workers:
         match = play_match(workers, game, params.players, seed=params.seed)

@@ -87,7 +87,8 @@ class PopulationCondition(Condition, ABC):
         default_factory=dict,
         description="Another value of one of the game's parameters, NAME=VALUE: k, m, "
         "capacity; noise (probability that a move is executed as another one) and continuation (probability that "
-        "another round follows a round; players do not see the end) of every game.",
+        "another round follows a round; players do not see the end) and sources (1: strategies read each other's code) "
+        "of every game.",
     )
 
     @model_validator(mode="after")
@@ -348,11 +349,11 @@ class StrategiesCondition(PlayCondition):
         "standard",
         description="Prompt for the description, to measure its effect; paper has the content of the paper's prompt.",
     )
-    information: Literal["counts", "individual"] = Field(
+    information: Literal["counts", "individual", "source"] = Field(
         "counts",
         exclude_if=lambda value: value == "counts",  # older conditions keep their keys
-        description="Information about the others: the number of cooperators (counts), or each one's move and payoff, "
-        "as in the paper (individual).",
+        description="Information about the others: the number of cooperators (counts), each one's move and payoff, as "
+        "in the paper (individual), or the number of cooperators and everybody's code (source).",
     )
     system: str = Field(
         "",

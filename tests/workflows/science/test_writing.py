@@ -223,7 +223,7 @@ def test_writing_that_failed_says_how_it_goes_on_into_the_same_library(labmates:
 
 @pytest.mark.parametrize("game", ["public-goods", "common-pool"])
 @pytest.mark.parametrize("prompt", ["standard", "brief", "paper"])
-@pytest.mark.parametrize("information", ["counts", "individual"])
+@pytest.mark.parametrize("information", ["counts", "individual", "source"])
 def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any, information: Any) -> None:
     condition = StrategiesCondition(
         model="scripted:author", game=game, attitude="selfish", prompt=prompt, information=information
@@ -231,7 +231,8 @@ def test_the_text_of_orders_renders_their_facts(game: Any, prompt: Any, informat
     described, implemented = describing(condition), implementing(condition, "Strategy_1", "Defect in 3 of 4 rounds.")
     check_rendered([described.human(), implemented.human()])
     assert ("opponent_actions" in implemented.text) == (information == "individual")
-    assert ("opponent_cooperators" in implemented.text) == (information == "counts")
+    assert ("opponent_cooperators" in implemented.text) == (information != "individual")
+    assert ("opponent_sources" in implemented.text) == (information == "source")
 
 
 @pytest.mark.parametrize("game", ["public-goods", "collective-risk", "common-pool"])

@@ -28,6 +28,7 @@ from labmates.workflows.populations.engine.kernel.source import (
     Source,
     UnreadableError,
     lines_of,
+    program_of,
     received_sources,
 )
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
@@ -173,7 +174,7 @@ class Workers:
         """
         with self._lock:
             try:
-                return self._play(batches, stop or (lambda: False))
+                return self._play(list(map(self._with_texts, batches)), stop or (lambda: False))
             except BaseException:
                 self.close()
                 raise
@@ -198,6 +199,13 @@ class Workers:
             if stop():
                 raise InterruptedError("stopped")
         return [results[number] for number in range(len(batches))]
+
+    def _with_texts(self, batch: Batch) -> Batch:
+        """A batch with the code that its strategies read of each other."""
+        if batch.texts or not batch.game.sources:
+            return batch
+        numbers = set(batch.groups.reshape(-1).tolist())
+        return replace(batch, texts={one: program_of(self._texts[one], self.loaded[one].name) for one in numbers})
 
     def close(self) -> None:
         """End all processes; may be called more than once. What was loaded can be played again."""

@@ -27,7 +27,7 @@ _HAS_MACHINE = find_spec("numba") is not None
 _DATA = frozenset({
     "C", "D", "T", "actions", "capacity", "cooperate", "current_stock", "defect", "k", "m", "my_actions", "my_payoffs",
     "n_players", "n_rounds", "ndim", "opponent_actions", "opponent_cooperators", "opponent_counts", "opponent_payoffs",
-    "real", "round_number", "shape", "size", "table", "value",
+    "opponent_sources", "own_source", "real", "round_number", "shape", "size", "table", "value",
 })  # fmt: skip
 """Attributes that may be read of anything: there is nothing to go on from in them."""
 _METHODS = frozenset({

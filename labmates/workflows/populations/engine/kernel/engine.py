@@ -57,6 +57,8 @@ class Batch:
     given
         What was executed in the first rounds whatever the players decided, ``(groups, rounds, seats)``; the game is
         played for one more round. Failures in these rounds are not counted.
+    texts
+        The code of each strategy by number, where strategies read each other's.
     """
 
     game: RepeatedGame
@@ -68,6 +70,7 @@ class Batch:
     opponents: NDArray[Any] | None = None
     anew: bool = False
     given: NDArray[Any] | None = None
+    texts: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -351,7 +354,7 @@ class _Play:
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
         # A move that noise changed does not follow from what a player has seen.
-        same &= game.is_binary and game.noise == 0 and batch.given is None
+        same &= game.is_binary and game.noise == 0 and batch.given is None and not game.sources
         self._begun = False
         self._slips = _slips(batch)
         self._native: NativePlayers | None = None
@@ -469,7 +472,7 @@ class _Play:
         """Ask compiled players; False if one has to play alone from now on, and the others are to be asked again."""
         host = self._engine.together()
         if not self._begun:
-            host.begin(self._told, np.arange(len(self._strategies)))
+            host.begin(self._facts(range(len(self._batch.groups))), np.arange(len(self._strategies)))
             self._begun = True
         which = which[np.argsort(self._order[places[which]])]
         asked = places[which]
@@ -520,6 +523,14 @@ class _Play:
             if not self._running[place]:
                 self._hosts.pop(place).close()
 
+    def _facts(self, groups: Sequence[int]) -> dict[str, Any]:
+        """What a process of players is told before a batch: the game, and the code that players of groups read."""
+        if not self._batch.texts:
+            return self._told
+        members = {str(self._batch.first + group): self._batch.groups[group].tolist() for group in groups}
+        numbers = {number for seats in members.values() for number in seats}
+        return {**self._told, "members": members, "texts": {str(one): self._batch.texts[one] for one in numbers}}
+
     def _alone(self, place: int) -> Host:
         """The process of one player."""
         host = self._hosts.pop(place, None)
@@ -527,7 +538,7 @@ class _Play:
             if len(self._hosts) >= _MOST_ALONE:
                 self._hosts.pop(next(iter(self._hosts))).close()
             host = self._engine.host()
-            host.begin(self._told, np.array([place]))
+            host.begin(self._facts([place // self._batch.groups.shape[1]]), np.array([place]))
         self._hosts[place] = host
         return host
 

@@ -10,7 +10,7 @@ Two forms are known. In the current one, the answer is asked as ``strategy(histo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -62,10 +62,19 @@ class BaseStrategy:
 
 @dataclass(frozen=True)
 class GameDescription:
-    """The parameters of a game."""
+    """The parameters of a game.
+
+    Attributes
+    ----------
+    own_source, opponent_sources
+        The code of the player's class and of each opponent's as text, each with ``Strategy`` for its name; empty texts
+        where players do not read each other's code.
+    """
 
     n_players: int
     n_rounds: int
+    own_source: str = field(default="", kw_only=True, repr=False)
+    opponent_sources: tuple[str, ...] = field(default=(), kw_only=True, repr=False)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 from types import CodeType
 from typing import Any
@@ -241,7 +242,7 @@ class Players:
         if self._players[place] is None:
             try:
                 first, seed = self._head["first"], self._head["seed"]
-                player = strategy.player(self._description, seed, first + group, seat)
+                player = strategy.player(self._described(first + group, seat), seed, first + group, seat)
                 if not callable(player):
                     raise TypeError("a player can't be called")
             except BaseException as error:
@@ -258,6 +259,15 @@ class Players:
             with contextlib.suppress(Exception):  # it has been counted when it was decided
                 decide(seen, *self._seen.stocks([place], earlier)) if self._stocked else decide(seen)
             self._watch.decisions += 1
+
+    def _described(self, group: int, seat: int) -> GameDescription:
+        """What a player is told of its game, with the code of its group where players read it."""
+        if "texts" not in self._head:
+            return self._description
+        texts = [self._head["texts"][str(number)] for number in self._head["members"][str(group)]]
+        others = (*texts[:seat], *texts[seat + 1 :])
+        unread = ("",) * (self._game.n_players - len(texts))
+        return replace(self._description, own_source=texts[seat], opponent_sources=(*others, *unread))
 
     def _asking(self, player: Any, strategy: Strategy) -> Callable[..., Any]:
         decide: Callable[..., Any] = player.__call__
@@ -414,4 +424,5 @@ def make_game(told: dict[str, Any]) -> RepeatedGame:
 
 def describe(game: RepeatedGame) -> GameDescription:
     """The description of a game that strategies get."""
-    return DESCRIPTIONS[game.name](game.n_players, game.n_rounds, **game.parameters)
+    unread = ("",) * (game.n_players - 1)
+    return DESCRIPTIONS[game.name](game.n_players, game.n_rounds, **game.parameters, opponent_sources=unread)

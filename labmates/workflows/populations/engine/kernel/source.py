@@ -165,6 +165,11 @@ def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Sourc
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
 
 
+def program_of(text: str, name: str) -> str:
+    """The code of a class as other players read it: whatever its name, it is called ``Strategy``."""
+    return re.sub(rf"^class {name}\b", "class Strategy", text, count=1).rstrip() + "\n"
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a text as Python counts them: a form feed, for instance, ends none."""
     return list(StringIO(text, newline=""))
