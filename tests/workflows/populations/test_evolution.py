@@ -348,5 +348,5 @@ def test_attitudes_are_the_same_in_capitals_and_two_in_self_play() -> None:
     one, other = (EvolutionCondition(**common, attitudes=(name,)) for name in ("Selfish", "selfish"))
     assert one.key == other.key
     assert SelfplayCondition(**common, collective="Prosocial").collective == "prosocial"
-    with pytest.raises(ValidationError, match="another attitude"):
+    with pytest.raises(ValidationError, match="must differ from the attitude"):
         SelfplayCondition(**common, selfish="Collective")
