@@ -43,7 +43,7 @@ test-oldest: setup
 
 # Tests wait for engines, servers and one another's locks: one more than two processors keeps these busy, two more gain nothing.
 tests: develop
-	$(BIN)/pytest -n 3 --dist loadgroup --durations 15
+	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 15
 
 lint: develop
 	$(BIN)/ruff check

@@ -16,15 +16,15 @@ WRITE = ["labmates", "strategies", "write", "--model", "scripted:author", "--gam
 for attitude in ("collective", "exploitative"):
     subprocess.run([*WRITE, "--attitude", attitude, "--store", STORE], check=True, capture_output=True)
 
-[selfplay] = labmates.run("selfplay", game="public-goods", strategies="strategies", samples=50, store=STORE)
+[selfplay] = labmates.run("selfplay", game="public-goods", strategies="strategies", samples=20, store=STORE)
 evolutions = labmates.run(
     "evolution",
     game="public-goods",
     strategies="strategies",
-    population=64,
-    elite=8,
-    generations=20,
-    replicates=3,
+    population=32,
+    elite=4,
+    generations=10,
+    replicates=2,
     store=STORE,
 )
 

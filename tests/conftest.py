@@ -71,9 +71,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let slow tests begin first."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Keep tests that share what a module makes with one worker; slow tests begin first, then groups."""
+    for item in items:
+        if _shares_fixtures(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    items.sort(
+        key=lambda item: (item.get_closest_marker("slow") is None, item.get_closest_marker("xdist_group") is None)
+    )
+
+
+def _shares_fixtures(item: pytest.Item) -> bool:
+    """Whether a test uses what is made once per module."""
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(fixture.scope == "module" for versions in fixtures.values() for fixture in versions)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -129,10 +141,10 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+def recorded() -> Iterator[Recorded]:
     """A store with a run of each kind, open to read."""
     from tests.support.recorded import every_kind
 
-    found = every_kind(tmp_path_factory.mktemp("kinds"))
+    found = every_kind()
     yield found
     found.store.close()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.everyone import everyone
 from tests.support.openai_server import OpenAIServer
-from tests.support.shared_server import shared_server
+from tests.support.shared import shared_server
 
 
 @pytest.fixture(scope="session")

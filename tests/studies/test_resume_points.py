@@ -18,7 +18,7 @@ from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from tests.support.puppet import puppet
-from tests.support.recorded import every_kind, storied
+from tests.support.recorded import Recorded, copy_of, storied
 
 POINTS = 12
 KINDS = ("game", "contract", "repetition", "tournament", "selfplay", "evolution", "strategies", "science")
@@ -26,13 +26,10 @@ SETTINGS = RunSettings(sandbox="unsafe-local", processes=1)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, RunRecord]]]:
+def whole(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, dict[str, RunRecord]]]:
     """A store that can be written, and its whole runs."""
-    found = every_kind(tmp_path_factory.mktemp("kinds"))
-    found.store.close()
-    store = Store(found.store.url)
-    yield store, {kind: store.run(found.ids[kind]) for kind in KINDS}
-    store.close()
+    with copy_of(recorded, tmp_path_factory.mktemp("kinds")) as store:
+        yield store, {kind: store.run(recorded.ids[kind]) for kind in KINDS}
 
 
 def told(store: Store, run: RunRecord) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from labmates.studies.audit import audit
 from labmates.studies.judging import judge_runs
 from labmates.studies.recomputing import recompute
 from labmates.studies.replay import replay
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, copy_of
 from tests.support.tampering import LEFT_OUT, TABLES, edited
 
 EDITS = 200
@@ -37,10 +36,7 @@ MADE_UP = ("plugin", "long")
 @pytest.fixture(scope="module")
 def store(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A copy of the recorded store, in which the lab's run was judged once more."""
-    path = tmp_path_factory.mktemp("edited") / "runs.db"
-    assert recorded.store.sqlite_path is not None
-    shutil.copy(recorded.store.sqlite_path, path)
-    with Store(f"sqlite:///{path}") as store:
+    with copy_of(recorded, tmp_path_factory.mktemp("edited")) as store:
         with store.database.engine.begin() as connection:
             connection.execute(sa.delete(schema.runs).where(schema.runs.c.id.in_([recorded.ids[n] for n in MADE_UP])))
         run, panel = store.run(recorded.ids["science"]), make_panel(["heuristic", "scripted:referee"])

@@ -17,7 +17,7 @@ from typing import Any
 from labmates.sandboxes import bubblewrap, local
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.warmup import warm_up
-from tests.support.shared_server import FOLDER, shared_server
+from tests.support.shared import FOLDER, shared_server
 
 _SERVER = Path(__file__).with_name("kernel_server.py")
 

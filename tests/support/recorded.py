@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
 from tests.support.plays import busy_without_code
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
+from tests.support.shared import making
 from tests.support.strategies import library
 
 FIGURE = """import matplotlib.pyplot as plt
@@ -52,14 +54,23 @@ def storied(heard: Heard) -> Draft:
     return busy_without_code(heard)
 
 
-def every_kind(folder: Path) -> Recorded:
-    """Make a real run of each kind; in a thread of its own, since the caller's may have a browser open."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(_every_kind, folder).result()
+def every_kind() -> Recorded:
+    """A real run of each kind; in a thread of its own, since the caller's may have a browser open.
+
+    They are made once for all workers.
+    """
+    with making("kinds") as folder:
+        url, ids = f"sqlite:///{folder}/runs.db", folder / "ids.json"
+        if not ids.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            with ThreadPoolExecutor(1) as pool:
+                made = pool.submit(_every_kind, folder, url).result()
+            ids.write_text(json.dumps(made))
+    return Recorded(Store(url, read_only=True), json.loads(ids.read_text()))
 
 
-def _every_kind(folder: Path) -> Recorded:
-    url = f"sqlite:///{folder}/runs.db"
+def _every_kind(folder: Path, url: str) -> dict[str, str]:
     settings = RunSettings(sandbox="unsafe-local", processes=1)
     cooperate, defect = "return C", "return D if history.round_number else C"
     strategies = str(
@@ -105,7 +116,13 @@ def _every_kind(folder: Path) -> Recorded:
     ids["plugin"] = add(store, "somebody's", [PhaseEvent(step="1", team="crew", status="started", number=0)], Bodies())
     ids["long"] = long_run(store, 250)
     store.close()
-    return Recorded(Store(url, read_only=True), ids)
+    return ids
+
+
+def copy_of(recorded: Recorded, folder: Path) -> Store:
+    """Return a copy of the store that can be written."""
+    assert recorded.store.sqlite_path is not None
+    return Store(f"sqlite:///{shutil.copy(recorded.store.sqlite_path, folder / 'runs.db')}")
 
 
 def a_record(kind: str = "science", **changes: Any) -> RunRecord:

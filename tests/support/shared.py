@@ -1,4 +1,4 @@
-"""Servers that all workers of a session share, with their children: each is started by the first that needs it."""
+"""What the workers of a session share, with their children: each thing is made by the first that needs it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.plugins import ROOT
 
-_VARIABLE = "SHARED_SERVERS"
+_VARIABLE = "SHARED_BY_TESTS"
 _START_SECONDS = 500
 """Importing the whole package takes seconds of a processor, and a busy machine gives few."""
 
 
 def _session_folder() -> Path:
-    """The folder of the sockets: made by the first process of a session, not below pytest's, as paths must be short."""
+    """A folder that the first process of a session makes; not below pytest's, as the paths of sockets must be short."""
     if _VARIABLE not in os.environ:
         os.environ[_VARIABLE] = tempfile.mkdtemp(prefix="labmates-tests-")
         atexit.register(shutil.rmtree, os.environ[_VARIABLE], ignore_errors=True)
@@ -27,6 +28,14 @@ def _session_folder() -> Path:
 
 
 FOLDER = _session_folder()
+
+
+@contextmanager
+def making(name: str) -> Iterator[Path]:
+    """Give the path of something shared, which is there or is to be made now: nobody else makes it meanwhile."""
+    with (FOLDER / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield FOLDER / name
 
 
 def shared_server(name: str, command: Sequence[str], environment: Callable[[], Mapping[str, str]]) -> Path:
@@ -40,9 +49,7 @@ def shared_server(name: str, command: Sequence[str], environment: Callable[[], M
     environment
         The environment of the command.
     """
-    address = FOLDER / name
-    with (FOLDER / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with making(name) as address:
         if not address.exists():
             subprocess.run(
                 [*command, str(address)],
