@@ -139,7 +139,7 @@ def _print_judging(used: list[JudgingUsage]) -> None:
         ["judge", "calls", "tokens in", "tokens out", "cost"],
         rows,
         [False, True, True, True, True],
-        title="Judging (no part of the budget)",
+        title="Judging (outside the budget)",
     )
 
 

@@ -102,7 +102,7 @@ class Links:
         return _with_query("/studies/live", {"study": study})
 
     def compare(self, *runs: str) -> str:
-        """The address of runs beside each other."""
+        """The address of runs side by side."""
         return _with_query("/compare", {"run": runs})
 
     def asset(self, name: str) -> str:

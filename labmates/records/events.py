@@ -102,7 +102,7 @@ class LLMCallEvent(EventBase):
 
 
 class FailedReplyEvent(EventBase):
-    """A reply that could not be used as it was, and why."""
+    """An invalid reply, and the reason."""
 
     type: Literal["failed_reply"] = "failed_reply"
     reason: str

@@ -139,9 +139,9 @@ def _report(
 def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
     warnings = []
     if going := sum(run.status == "running" for run in runs):
-        warnings.append(f"{going} runs are still going on: this report tells how things stood when it was made.")
+        warnings.append(f"{going} runs are still in progress: this report shows the state at the time of writing.")
     if waiting := planned.get("planned", 0):
-        warnings.append(f"{waiting} runs of the study were not begun yet.")
+        warnings.append(f"{waiting} runs of the study have not started yet.")
     if failed := sum(run.status == "failed" for run in runs):
         warnings.append(f"{failed} runs have failed; no table of results counts them.")
     if invalid := sum(run.invalid is not None for run in runs):
@@ -152,13 +152,15 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
     versions = {run.version for run in runs}
     if len(versions) > 1:
         warnings.append(
-            f"Runs are of {len(versions)} versions of labmates, which may differ: {', '.join(sorted(versions))}."
+            f"The runs come from {len(versions)} versions of labmates, which may differ: {', '.join(sorted(versions))}."
         )
     models = {model for run in runs for model in run.models}
     if models and all(map(run_parts.is_baseline, models)):
-        warnings.append("All of these models are baselines, programs of labmates; no language model took part.")
+        warnings.append(
+            "All of these models are baselines (programs that ship with labmates); no language model took part."
+        )
     if not has_figures():
-        warnings.append("There are no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
+        warnings.append("This report has no figures: they need the extra 'plots' (pip install 'labmates[plots]').")
     return warnings
 
 

@@ -167,7 +167,7 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
     fewer = sum(mean.n < cell.runs for cell in groups for mean in cell.means.values())
     remarks = ["Means over runs that have ended.", *notes(mean for cell in groups for mean in cell.means.values())]
     if fewer:
-        remarks.append(f"{fewer} of the means are of fewer runs than their row: the others have no such number.")
+        remarks.append(f"{fewer} of the means are over fewer runs than their row: the other runs lack the value.")
     varies = list(groups[0].varies) if groups else []
     columns = [
         Column("models"),
@@ -176,7 +176,7 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
         *([Column("invalid")] if any(cell.invalid for cell in groups) else []),
     ]
     if any(cell.invalid for cell in groups):
-        remarks.append("Invalid runs have ended but may not be used; they count in these means all the same.")
+        remarks.append("Invalid runs have ended but may not be used; they still count in these means.")
     return Table(
         name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, remarks
     )
@@ -218,7 +218,7 @@ def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: 
     axes.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
     low_end, high_end, is_cut = _reach([cell.means[metric] for cell in with_it], domain)
     axes.set_xlim(low_end, high_end)
-    axes.set_xlabel((axis or metric.replace("_", " ")) + ("; intervals go on beyond the axis" if is_cut else ""))
+    axes.set_xlabel((axis or metric.replace("_", " ")) + ("; intervals extend beyond the axis" if is_cut else ""))
     if apart and len(models) > 1:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure

@@ -104,14 +104,14 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
     statuses += ["invalid"] if any(row["invalid"] for row in rows) else []
     columns = [Column("models"), Column("kind"), Column("runs"), *map(Column, statuses)]
     tables = [Table("completion", "Runs by status", columns, rows)]
-    text = [f"{planned['planned']} runs of the study were not begun."] if planned.get("planned") else []
+    text = [f"{planned['planned']} runs of the study have not started."] if planned.get("planned") else []
     failed = [run for run in runs if run.status not in ENDED and run.status != "running"]
     if failed:
         reasons = Counter((run.error or "no reason was recorded") for run in failed)
         rows = [{"reason": _first_line(reason), "runs": number} for reason, number in reasons.most_common(20)]
         more = [f"{len(reasons) - 20} more reasons are in the table below."] if len(reasons) > 20 else []
         reason_columns = [Column("reason"), Column("runs")]
-        tables.append(Table("reasons", "Why runs have failed or stopped", reason_columns, rows, more))
+        tables.append(Table("reasons", "Reasons for failed or stopped runs", reason_columns, rows, more))
         rows = [
             {
                 "run": run.id,
@@ -150,7 +150,7 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
     columns = [
         Column(name, form="d" if name == "seed" else None) for name in ("run", "kind", "models", "seed", "reason")
     ]
-    return [Table("invalid", "Runs that have ended and are invalid", columns, rows, notes)] if rows else []
+    return [Table("invalid", "Invalid runs that have ended", columns, rows, notes)] if rows else []
 
 
 def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
@@ -237,16 +237,16 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
     columns = [Column(name, form=forms.get(name)) for name in rows[0]]
     notes = [
         "Credits are at the price list of the conditions, judges included, also for baselines; the bill is what the "
-        "providers charge for the teams' calls. Exhausted runs had spent their budget before their end."
+        "providers charge for the teams' calls. Exhausted runs spent their budget before they ended."
     ]
-    return Part("Budget, bill and time", tables=(Table("use", "What runs have used", columns, rows, notes),))
+    return Part("Budget, bill and time", tables=(Table("use", "Usage of the runs", columns, rows, notes),))
 
 
 def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Part:
     """The file of the study and the command that runs it; of runs without a study, files that give the same."""
     if study is not None:
         text = (
-            "Put this into a file and run it in an empty folder. Runs with deterministic models are the same again; "
+            "Put this into a file and run it in an empty folder. Runs with deterministic models repeat exactly; "
             "other models give other replies."
         )
         return Part("How to repeat it", (text,), code=(_yaml(study), f"labmates study run {name}.yaml"))
@@ -258,7 +258,7 @@ def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[Run
         judges = list(dict.fromkeys(str(judge) for run in mine for judge in run.settings.get("judges", ())))
         spec = {"name": f"{mine[0].kind}-{key}", "kind": mine[0].kind, "fixed": mine[0].condition, "seed": min(seeds)}
         specs.append(_yaml({**spec, "replicates": span, **({"judges": judges} if judges else {})}))
-    text = "These runs belong to no study. Each of these files is one that does the same: labmates study run FILE.yaml"
+    text = "These runs belong to no study. Each of these files repeats them: labmates study run FILE.yaml"
     more = _more(len(specs), 20, "conditions")
     return Part("How to repeat it", (text, *more), code=tuple(specs[:20]))
 
@@ -300,7 +300,7 @@ def _mixed(ended: Sequence[RunRecord]) -> list[str]:
     if not differ:
         return []
     names = ", ".join(map(shown_name, differ))
-    return [f"Runs of all conditions together ({names}): models compare only where they had the same conditions."]
+    return [f"Runs of all conditions together ({names}): compare models only under the same conditions."]
 
 
 def _names(values: Iterable[str], most: int = 12) -> str:

@@ -147,9 +147,11 @@ class _Viewer:
                 StoreError: lambda _, error: _error(503, "The store can't be read", error),
                 NoFileError: lambda _, error: _error(404, "There is no such file", error),
                 403: lambda *_: _error(
-                    403, "This form is of another time of the viewer", "Load its page, and send it again."
+                    403, "This form is from an earlier session of the viewer", "Reload its page and send it again."
                 ),
-                HTTPException: lambda *_: _error(404, "There is no such page", "Its address is none of the viewer's."),
+                HTTPException: lambda *_: _error(
+                    404, "There is no such page", "The viewer has no page at this address."
+                ),
                 Exception: self._broken,
             },
         )
@@ -263,14 +265,16 @@ class _Viewer:
         reader = await run_in_threadpool(self._reader, request)
         form = await _form(request)
         if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
-            return await self._approval_page(reader, "This form is of another time of the viewer; answer again.", 403)
+            return await self._approval_page(
+                reader, "This form is from an earlier session of the viewer; answer again.", 403
+            )
         if form.get("decision") not in ("yes", "no"):
             return await self._approval_page(reader, "Answer yes or no.", 400)
         approved = form["decision"] == "yes"
         asked = {"do": "answer", "step": form.get("step"), "approved": approved, "reason": form.get("reason", "")}
         answer = await ask_run(reader.run.id, asked)
         if answer is None or not answer.get("accepted"):
-            return await self._approval_page(reader, "This question does not wait for an answer any more.", 409)
+            return await self._approval_page(reader, "This question no longer waits for an answer.", 409)
         return RedirectResponse(_LINKS.run(reader.run.id), 303)
 
     async def _note(self, request: Request) -> Response:
@@ -337,7 +341,7 @@ class _Viewer:
         fields = {name.removeprefix("field:"): value for name, value in form.items() if name.startswith("field:")}
         sent = {name: form.get(name, "") for name in ("step", "form", "text")}
         answer = await ask_run(reader.run.id, {"do": "reply", **sent, "fields": fields})
-        note = "The run does not execute on this machine any more." if answer is None else answer["fault"]
+        note = "The run no longer executes on this machine." if answer is None else answer["fault"]
         if note:
             return await self._turn_page(request, reader, note, form)
         return RedirectResponse(_LINKS.turn(reader.run.id, request.query_params.get("agent", "")), 303)
@@ -363,7 +367,7 @@ class _Viewer:
         if isinstance(error, LabmatesError):
             return _error(500, "That can't be shown", error)
         _log.error("%s failed", request.url.path, exc_info=error)
-        return _error(500, "This page failed", "The reason stands in the log of labmates view.")
+        return _error(500, "This page failed", "The log of labmates view has the reason.")
 
 
 async def _events(run_id: str) -> AsyncIterator[str]:

@@ -94,15 +94,15 @@ class Gate:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
-            return PlainTextResponse("This address is not the viewer's.\n", 421)
+            return PlainTextResponse("The viewer does not serve this host name.\n", 421)
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host}":
-            return PlainTextResponse("Other sites may not ask the viewer for anything.\n", 403)
+            return PlainTextResponse("Requests from other sites are refused.\n", 403)
         allowed = ["GET", "HEAD", *(["POST"] if scope["path"].endswith(ANSWERS) else [])]
         if scope["method"] not in allowed:
-            return PlainTextResponse("The viewer only shows.\n", 405, {"allow": ", ".join(allowed)})
+            return PlainTextResponse("The viewer is read-only.\n", 405, {"allow": ", ".join(allowed)})
         if scope["method"] == "POST" and origin is None:
-            return PlainTextResponse("A form is sent by a page of the viewer.\n", 403)
+            return PlainTextResponse("Only pages of the viewer may send forms.\n", 403)
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         shown = [value for name, value in query if name == "token"]
         if shown and (self._is_right(shown[-1]) or self._is_first(shown[-1])):

@@ -92,12 +92,12 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
     for told in (
         "Study pilot",
         "of 12 runs have ended 9",
-        "1 runs are still going on",
-        "1 runs of the study were not begun",
+        "1 runs are still in progress",
+        "1 runs of the study have not started",
         "1 runs have failed",
         "scripted:hasty baseline, a program",
         "openai:m_1 language model",
-        "Why runs have failed or stopped",
+        "Reasons for failed or stopped runs",
         "run8",
         "By model and condition",
         "0.535 [0.514, 0.555]",
@@ -110,7 +110,7 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
         "10.0%",
     ):
         assert told in text or told in page, told
-    assert text.index("0.535 [0.514, 0.555]") < text.index("Why runs have failed") < text.index("What is compared")
+    assert text.index("0.535 [0.514, 0.555]") < text.index("Reasons for failed") < text.index("What is compared")
     assert "Equal in all conditions: budget 1" in text
     assert page.count("<figure>") == 3
     assert page.count("<img ") == len(

@@ -32,7 +32,7 @@ def test_a_user_finds_a_run_reads_it_and_comes_back(browser: Browser, site: Site
         expect(page.get_by_role("heading", level=2, name="Findings and truth")).to_be_visible()
         page.get_by_role("link", name=re.compile("^Story")).click()
         page.locator(".t-llm_call .when a").first.click()
-        expect(page.get_by_role("heading", name="What the model was sent")).to_be_visible()
+        expect(page.get_by_role("heading", name="Request to the model")).to_be_visible()
         page.get_by_role("link", name="in the story").click()
         assert re.search(r"/story#e\d+$", page.url)
         expect(page.locator(".event.marked")).to_be_in_viewport()
@@ -114,7 +114,7 @@ def test_what_is_new_comes_by_itself_until_the_run_ends(browser: Browser, tmp_pa
     store.create(run, lease=60, events=[PhaseEvent(step="0", team="data", status="started", number=0)])
     with served(store) as site, page_of(browser, site.url) as (page, seen):
         page.goto(f"{site.url}/runs/{run.id}/story")
-        expect(page.get_by_text("This run goes on")).to_be_visible()
+        expect(page.get_by_text("This run is in progress")).to_be_visible()
         store.append(run, [(1, WarningEvent(text="something is slow"))], [])
         expect(page.get_by_text("something is slow")).to_be_visible(timeout=30_000)
         asked = [url for url in seen.requests if "/live" in url]
@@ -122,7 +122,7 @@ def test_what_is_new_comes_by_itself_until_the_run_ends(browser: Browser, tmp_pa
         store.finish(a_record(id=run.id, attempt=1, status="completed"), [(2, WarningEvent(text="the end"))], [])
         expect(page.get_by_text("the end")).to_be_visible(timeout=30_000)
         expect(page.locator(".heading .status")).to_have_text("completed")
-        expect(page.get_by_text("This run goes on")).to_be_hidden()
+        expect(page.get_by_text("This run is in progress")).to_be_hidden()
         assert page.locator("#e1").count() == 1
         assert seen.errors == []
     store.close()
@@ -158,7 +158,7 @@ def test_an_export_opens_from_files_with_all_that_belongs_to_it(
         figure.scroll_into_view_if_needed()
         assert figure.evaluate("async (one) => { await one.decode(); return one.naturalWidth }") > 50
         page.locator(".t-llm_call .when a").first.click()
-        expect(page.get_by_role("heading", name="What the model was sent")).to_be_visible()
+        expect(page.get_by_role("heading", name="Request to the model")).to_be_visible()
         page.wait_for_load_state()
         page.keyboard.press("t")
         assert page.evaluate("document.documentElement.dataset.theme") in ("dark", "light")

@@ -120,7 +120,7 @@ def test_a_question_is_answered_by_keyboard_and_another_one_follows(
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="ben (authors) plans for the team authors")).to_be_visible()
         assert page.locator("section pre").locator("*").count() == 0
-        page.get_by_label("Reason of a no").focus()
+        page.get_by_label("Reason for a no (the agent reads it)").focus()
         page.keyboard.type("use the <b>median</b>")
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")
@@ -129,7 +129,7 @@ def test_a_question_is_answered_by_keyboard_and_another_one_follows(
         page.wait_for_url(f"{site.url}/runs/{run.run.id}")
 
         page.goto(f"{site.url}/runs/{run.run.id}/approval")
-        expect(page.locator(".empty")).to_contain_text("No question waits")
+        expect(page.locator(".empty")).to_contain_text("No question is waiting")
         second = run.ask(replace(question, step="authors/0/ben/plan/1"))
         page.get_by_role("button", name="Yes, approve").press("Enter")
         assert second.result(30) == Answer(approved=True)
@@ -144,4 +144,4 @@ def test_an_answer_that_comes_too_late_is_told_so(running: tuple[Site, RunningRu
         page.goto(f"{site.url}/runs/{run.run.id}/approval")
         asked.cancel()
         page.get_by_role("button", name="Yes, approve").click()
-        expect(page.get_by_role("alert")).to_have_text("This question does not wait for an answer any more.")
+        expect(page.get_by_role("alert")).to_have_text("This question no longer waits for an answer.")

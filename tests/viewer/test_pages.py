@@ -28,12 +28,12 @@ from tests.support.site import Site, served
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]  # one worker makes the runs
 
 TOLD = {
-    "science": "Time line|Findings and truth|What is true|never found|"
-    "What each team stated|Artifacts|The team at work|"
+    "science": "Time line|Findings and truth|Truth|never found|"
+    "Findings stated by each team|Artifacts|The team at work|"
     "share of credits spent on coordination|Findings and seats|In the end|"
     "Requests between teams|Figures|Budget|"
     "There is <strong>nothing</strong>|burning down|verified|data_lead",
-    "game": "Rounds|Group A|What was said in round 1|sanction:|total|Mean decision of each group",
+    "game": "Rounds|Group A|Talk in round 1|sanction:|total|Mean decision of each group",
     "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps: then nothing|Signs|"
     "scripted:equilibrium|Deviation",
     "repetition": "Stag hunt|Round|Drawn|Expected",
@@ -51,7 +51,7 @@ def test_each_kind_is_told_as_its_own_and_every_link_leads_somewhere(site: Site,
     run = recorded.ids[name]
     page = site.get(f"/runs/{run}")
     assert page.status == 200
-    assert "What this version can" not in page.text
+    assert "Parts of the record that this version can" not in page.text
     for part in TOLD[name].split("|"):
         assert part in page.text, part
     for link in sorted(set(_links(page.text)))[:12]:
@@ -86,7 +86,7 @@ def test_every_event_of_a_run_of_the_lab_has_a_page_of_its_own(site: Site, recor
         assert page.status == 200
         assert f"Event {at}" in page.text
         if event.type == "llm_call":
-            assert "What the model was sent" in page.text
+            assert "Request to the model" in page.text
 
 
 def test_the_story_offers_the_types_teams_and_agents_that_there_are(site: Site, recorded: Recorded) -> None:
@@ -114,7 +114,7 @@ def test_versions_of_an_artifact_are_linked_and_compared(store: Store) -> None:
         assert '<span class="add">+2' in page
         assert f'href="/runs/{run}/events/0">version 1' in page
         assert "&lt;three&gt;" in page
-        assert "What changed" not in site.get(f"/runs/{run}/events/0").text
+        assert "Changes since" not in site.get(f"/runs/{run}/events/0").text
 
 
 def test_the_list_is_filtered_sorted_and_shared_by_its_address(site: Site, recorded: Recorded) -> None:
@@ -183,7 +183,7 @@ def test_an_unknown_run_is_told_with_those_that_are_near(site: Site, recorded: R
 def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> None:
     one, other = recorded.ids["contract"], recorded.ids["repetition"]
     page = site.get(f"/compare?a={one}&b={other}").text
-    for part in ("What differs in their conditions", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
+    for part in ("Differences between their conditions", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
         assert part in page
     assert one in site.get(f"/compare?a={other}").text  # to choose from
     assert "Nothing: these are runs of one condition" in site.get(f"/compare?a={one}&b={one}").text
@@ -265,7 +265,7 @@ def test_a_record_that_can_not_be_read_hides_nothing_else(store: Store) -> None:
     with served(store) as site:
         page = site.get(f"/runs/{run}")
         assert page.status == 200
-        assert "What this version can" in page.text
+        assert "Parts of the record that this version can" in page.text
         assert "it broke" in page.text
         assert site.get(f"/runs/{run}/story").status == 200
 

@@ -77,7 +77,7 @@ def test_a_person_plays_a_game_by_keyboard_and_the_run_replays(place: tuple[Stor
         expect(page.get_by_role("alert")).to_contain_text("The run waits for a reply of A2")
         tab_to(page, "[data-turns] a")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", name="A2: what you are told")).to_be_visible()
+        expect(page.get_by_role("heading", name="A2: your instructions")).to_be_visible()
         for typed in (["a lot", "3", "3"], ["4", "3", "3"], ["3", "3", "4"]):
             step = page.locator("form[data-form=decision] input[name=step]").input_value()
             tab_to(page, "form[data-form=decision] input[name='field:keep']")

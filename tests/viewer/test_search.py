@@ -74,7 +74,7 @@ def test_texts_come_in_pages_and_of_one_study(site: Site) -> None:
     assert rest.count("<mark>leak</mark>") == 10
     assert 'rel="next"' not in rest
     assert site.get("/search?search=leak&study=pilot").text.count("<mark>") == 5
-    assert "No text matches." in site.get("/search?search=zebra").text
+    assert "No matches." in site.get("/search?search=zebra").text
 
 
 @pytest.mark.parametrize(

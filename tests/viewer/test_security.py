@@ -89,7 +89,7 @@ def test_a_form_needs_an_origin_a_token_and_the_token_of_the_form(site: Site, re
     assert site.ask(path, "POST", body, Origin="http://evil.example", **let_in).status == 403
     assert site.ask(path, "POST", body, Origin=site.url).status == 401
     refused = site.ask(path, "POST", body, Origin=site.url, **let_in)
-    assert (refused.status, "another time of the viewer" in refused.text) == (403, True)
+    assert (refused.status, "an earlier session of the viewer" in refused.text) == (403, True)
     form_token = re.findall(r'name="form_token" value="([^"]+)"', refused.text)
     assert not form_token, "no question waits, so there is no form"
     assert site.ask(path, "POST", b"x" * 70_000, Origin=site.url, **let_in).status == 400

@@ -42,7 +42,7 @@ class Told(TypedDict):
 
 
 async def told(asking: Approvals, *nodes: Sequence[str], beside: Callable[[], Awaitable[None]] | None = None) -> Any:
-    """What nodes that propose plans one after the other are told; they run beside each other, named by their steps."""
+    """What nodes that propose plans one after the other are told; they run side by side, named by their steps."""
     graph = StateGraph(Told)
 
     def add(name: str, steps: Sequence[str]) -> None:

@@ -49,7 +49,7 @@ def analyses_page(
     computed
         Results of earlier pages.
     query
-        What the results show: see `Results`.
+        Choice of results: see `Results`.
 
     Raises
     ------

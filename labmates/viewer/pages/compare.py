@@ -1,4 +1,4 @@
-"""Runs or conditions beside each other: their parameters, their numbers, and the texts in which they differ."""
+"""Runs or conditions side by side: their parameters, their numbers, and the texts in which they differ."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Difference:
 
 
 def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: bool = False) -> Markup:
-    """Runs beside each other; with `by_condition`, the conditions of the runs, with means over all of their runs."""
+    """Runs side by side; with `by_condition`, the conditions of the runs, with means over all of their runs."""
     readers = [column.reader for column in columns]
     beside = readers if len(readers) == 2 and not by_condition else []
     parts = [

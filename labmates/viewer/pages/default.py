@@ -42,7 +42,7 @@ def default_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
 
 def _table_section(anchor: str, title: str, rows: list[dict[str, Any]], total: int | None = None) -> Section:
     left = (len(rows) if total is None else total) - MOST_ROWS
-    note = f"{left} more stand in the story" if left > 0 else ""
+    note = f"{left} more in the story" if left > 0 else ""
     columns = [Column(name) for name in dict.fromkeys(name for row in rows for name in row)]
     return Section(anchor, title, Table(anchor, title, columns, rows[:MOST_ROWS]), note)
 
@@ -66,8 +66,8 @@ def _payoffs(payoffs: list[Any]) -> tuple[Markup | Table, ...]:
             line.append((len(line) + 1.0, value + (line[-1][1] if line else 0.0)))
     rows = [{"player": player, "payoffs": len(line), "total": number(line[-1][1])} for player, line in lines.items()]
     shown = dict(list(lines.items())[:MOST_LINES])
-    drawing = line_plot(shown, "What each player has earned so far", x_label="payoffs")
-    totals = Table("payoffs", "What each player has earned", None, rows[:MOST_ROWS])
+    drawing = line_plot(shown, "Earnings of each player so far", x_label="payoffs")
+    totals = Table("payoffs", "Earnings of each player", None, rows[:MOST_ROWS])
     return render("plot.html", drawing=drawing, names=list(shown)), totals
 
 

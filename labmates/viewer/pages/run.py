@@ -88,7 +88,7 @@ def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
     except Exception as error:
         _log.warning("the page of the run %s (%s) failed", reader.run.id, kind, exc_info=True)
         why = Markup("<p class=quiet>{}: {}</p>").format(type(error).__name__, str(error)[:500])
-        sections.append(Section("unread", "What this version can't read of the record", why))
+        sections.append(Section("unread", "Parts of the record that this version can't read", why))
     return sections
 
 

@@ -91,7 +91,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
         for model, name in enumerate(cell.models):
             colour, marker = look(model)
             values = np.array(runs)[:, :, model]
-            # Intervals of different models stand beside each other.
+            # Intervals of different models stand side by side.
             marked = np.arange((model + 1) * steps // 100, steps + 1, max(1, steps // 6))
             ax.plot(values.mean(axis=0), color=colour)
             estimates = [mean(values[:, step].tolist(), domain) for step in marked]

@@ -58,7 +58,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         matches = _matches(play)
         body = render("matches.html", matches=matches[:_MOST_MATCHES], links=links, run=reader.run)
         left = len(matches) - _MOST_MATCHES
-        yield Section("matches", "Matches", body, f"{left} more stand in the story" if left > 0 else "")
+        yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
 
 
 def _game(play: CrossPlay) -> Markup:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FAMILY_COLOURS = (*COLOURS[:-1], "#882255", "#44AA99", "#999933", "#661100")
-"""Of families, in order; models of a family also stand beside each other."""
+"""Of families, in order; models of a family also stand side by side."""
 _NASH, _BEST = COLOURS[1], COLOURS[2]
 _UNKNOWN, _BASELINES = "unknown family", "baselines"
 _LEGEND_ENTRY = 1.45

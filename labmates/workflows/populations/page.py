@@ -150,4 +150,4 @@ def strategies_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     strategies = [(number, event, bodies.get(event.content, {})) for number, event in shown.items()]
     body = render("strategies.html", strategies=strategies, links=links, run=reader.run)
     left = len(written) - len(shown)
-    yield Section("strategies", "Strategies", body, f"{left} more stand in the story" if left else "")
+    yield Section("strategies", "Strategies", body, f"{left} more in the story" if left else "")

@@ -1,4 +1,4 @@
-"""The arms of divided evidence beside each other: accuracy and cost of each over the split."""
+"""The arms of divided evidence side by side: accuracy and cost of each over the split."""
 
 from __future__ import annotations
 

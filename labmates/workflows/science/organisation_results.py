@@ -257,7 +257,7 @@ def differences_table(compared: Sequence[Place], score: str) -> Table:
     columns += [Column("dollars", form="+.3f", shows="both")]
     remarks = ["First minus second, over the seeds that both have; p is adjusted for all differences in score."]
     remarks += notes([each.score for place in compared for each in place.differences])
-    return Table("organisation_differences", "Organisations beside each other", columns, rows, remarks)
+    return Table("organisation_differences", "Organisations side by side", columns, rows, remarks)
 
 
 def verdicts(compared: Sequence[Place], score: str) -> Iterator[str]:

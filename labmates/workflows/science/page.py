@@ -36,7 +36,7 @@ class Finding:
     stated
         As the report states it; empty if it does not.
     teams
-        What each team stated that did so with the tool, and the credit of that.
+        Findings that each team stated with the tool, with their credit.
     """
 
     name: str
@@ -75,7 +75,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     figures = [(row.seq, row.agent, image) for row in drawn for image in row.data["images"]]
     if figures:
         body = render("figures.html", figures=figures[:_MOST_FIGURES], links=links, run=reader.run)
-        note = f"{len(figures) - _MOST_FIGURES} more stand in the story" if len(figures) > _MOST_FIGURES else ""
+        note = f"{len(figures) - _MOST_FIGURES} more in the story" if len(figures) > _MOST_FIGURES else ""
         yield Section("figures", "Figures", body, note)
     if report:
         yield Section("report", "Report", Markup('<div class="prose">{}</div>').format(markdown(plain(report))))

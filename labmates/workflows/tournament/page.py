@@ -57,7 +57,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
             run=reader.run,
         )
         left = len(matches) - _MOST_MATCHES
-        yield Section("matches", "Matches", body, f"{left} more stand in the story" if left > 0 else "")
+        yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
     yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=tournament.payoffs))
 
 

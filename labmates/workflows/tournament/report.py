@@ -1,6 +1,6 @@
 """The results of tournaments together: rates with intervals, curves, comprehension, behaviour, and the two hypotheses.
 
-Two intervals stand beside each other. One is over players and replicates, as in the paper; it takes players of one
+Two intervals stand side by side. One is over players and replicates, as in the paper; it takes players of one
 tournament for independent, which they are not. The other is over tournaments, whose units are.
 """
 

@@ -46,7 +46,7 @@ class Tournament:
     answers
         Player, and its answers, of each match.
     failures
-        By model: how often its players were asked for a move, plan and so on, and how often they gave nothing usable.
+        By model: how often its players were asked for a move, plan and so on, and how often they gave no valid answer.
     """
 
     condition: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Organisations beside each other: pairing, adjustment, the front of score against money, and the words."""
+"""Organisations side by side: pairing, adjustment, the front of score against money, and the words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of a regression of proximity: coefficients with their intervals, specifications beside each other."""
+"""The figure of a regression of proximity: coefficients with their intervals, specifications side by side."""
 
 from __future__ import annotations
 
