@@ -1,4 +1,4 @@
-"""YAML of users: bounded in size, and read such that an error can name the line that it is about."""
+"""YAML of users: bounded in size, with the line number in each error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def compose_yaml(text: str) -> yaml.Node | None:
 
 
 def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Number of nodes below `node`, with each alias counted as what it stands for; one visit a node."""
+    """Number of nodes below `node`, with aliases expanded; visits each node once."""
     import yaml
 
     if id(node) in sizes:
@@ -90,7 +90,7 @@ class Source:
         return f"{self.name}{line}: {f'{key}: ' if key else ''}{text}"
 
     def error(self, faults: Iterable[tuple[Sequence[str | int], str]]) -> UsageError:
-        """The error that tells all `faults`, one a line."""
+        """The error that lists all `faults`, one a line."""
         return UsageError("\n".join(self.fault(path, text) for path, text in faults))
 
 

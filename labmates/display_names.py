@@ -22,7 +22,7 @@ def short_names(name: str) -> Iterator[str]:
 
 
 def settings_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
-    """The names of settings that are not the same in all; those that are told anyway are left out."""
+    """The names of settings that differ; those shown elsewhere are left out."""
     names = dict.fromkeys(name for one in all_ for name in one if name not in known)
     return [name for name in names if len({str(one.get(name)) for one in all_}) > 1]
 

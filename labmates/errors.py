@@ -22,7 +22,7 @@ class UsageError(LabmatesError, ValueError):
 
 
 class MissingExtraError(UsageError):
-    """A part was asked for whose optional dependencies are not installed."""
+    """Optional dependencies of a requested part are missing."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra '{extra}': pip install 'labmates[{extra}]'")

@@ -78,14 +78,14 @@ class Mend:
 
 @dataclass(frozen=True)
 class Unusable:
-    """Stands for a value that is written down but means nothing: not finite, out of range, or given twice."""
+    """An invalid value: not finite, out of range, or repeated."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A value and where it stands in the text: `text[begin:end]`."""
+    """A value and its position in the text: `text[begin:end]`."""
 
     value: Any
     begin: int
@@ -199,7 +199,7 @@ class Reader:
         return values
 
     def _goes_on(self, closing: str, *, first: bool) -> bool:
-        """Step to the next entry; tell whether there is one."""
+        """Step to the next entry; False at the end."""
         before = self.at
         self._skip()
         if not first and self._mark() == ",":

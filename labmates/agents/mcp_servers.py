@@ -104,7 +104,7 @@ class McpServer(BaseModel):
 
 
 class McpSession:
-    """A session with a server: opened at the first use, and anew after its connection broke.
+    """A session with a server: opened at the first use, and again after its connection broke.
 
     Parameters
     ----------

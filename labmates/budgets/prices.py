@@ -103,7 +103,7 @@ def _dearest(price: Price) -> Price:
 
 
 class PriceList(BaseModel):
-    """Prices of a run: a default, models with prices of their own, and a fixed price for each tool call."""
+    """Prices of a run: a default, prices by model, and a fixed price for each tool call."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 

@@ -374,7 +374,7 @@ class _BusyError(Exception):
 
 
 class MeteredModel(BaseChatModel):
-    """A chat model whose calls a pool pays; see `SharedBudget.metered`."""
+    """A chat model charged to a pool; see `SharedBudget.metered`."""
 
     inner: BaseChatModel
     budget: Any

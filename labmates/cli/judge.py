@@ -142,7 +142,7 @@ class Tally:
             self._bar.stop()
 
     def watch(self, judged: Judged) -> None:
-        """Take in what came of a run."""
+        """Note the result of a run."""
         self._done.append(judged)
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[0])

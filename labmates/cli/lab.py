@@ -117,7 +117,7 @@ def execute(
     command: str | None = None,
     part_of: str | None = None,
 ) -> int:
-    """Execute runs with a progress display, print what came of them, and return the exit code.
+    """Execute runs with a progress display, print their results, and return the exit code.
 
     Parameters
     ----------
@@ -220,6 +220,6 @@ def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSetting
 
 
 def _setting_flag(path: str) -> str:
-    """The option of a setting; those of models have options of their own."""
+    """The option of a setting; settings of models have separate options."""
     prefix, dot, of_models = path.partition("models.")
     return flags_of(ModelOptions)(of_models) if dot and not prefix else flags_of(RunSettings)(path)

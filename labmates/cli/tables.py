@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def out_option(function: F) -> F:
-    """Add ``--out``, as `files`: paths whose ending is that of a table and whose folders are there."""
+    """Add ``--out``, as `files`: paths with the ending of a table, in existing folders."""
 
     def check(_ctx: click.Context, _param: click.Parameter, values: tuple[Path, ...]) -> tuple[Path, ...]:
         if values:

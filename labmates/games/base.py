@@ -220,7 +220,7 @@ class Game(BaseModel, ABC):
         return {}
 
     def status(self, history: Array) -> tuple[str, ...]:
-        """Further lines on where the game stands before a decision; told in the paper's wording alone.
+        """Further lines on the state of the game before a decision, in the paper's wording only.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Game(BaseModel, ABC):
         return ()
 
     def rules(self, framing: Framing, *, remarks: bool = False) -> str:
-        """The rules as players are told them, if wanted with the remarks on them."""
+        """The rules in the words for players, optionally with remarks."""
         added = self.remarks if remarks else ()
         if framing == "alternate":
             return self._filled(" ".join([self.prose, *added]))
@@ -246,7 +246,7 @@ class Game(BaseModel, ABC):
         return {}
 
     def payoff_fact(self, payoff: float, so_far: float) -> str:
-        """The text that tells a player the result of a round.
+        """The result of a round, as text for a player.
 
         Parameters
         ----------

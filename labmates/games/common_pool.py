@@ -65,7 +65,7 @@ class CommonPool(Game):
         return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
 
     def wording(self) -> dict[str, str]:
-        """Say what comes of an overdrawn pool, where all together can take more than there is."""
+        """The rule on an overdrawn pool, if all together can take more than it holds."""
         possible = self.players * self.most_extraction > self.pool
         overdrawn = (
             f" If more than {self.pool} units are taken, all keep what they have taken, and there is nothing to share."

@@ -177,7 +177,7 @@ def _dominated(game: NormalForm, left: Sequence[Sequence[int]], player: int, num
 
 
 def cooperation(game: NormalForm) -> Profile | None:
-    """The cooperative play of a game: the one that it names, or else the one that its payoffs tell."""
+    """The cooperative play of a game: as it declares it, else as its payoffs imply."""
     if game.cooperate is not None:
         return game.cooperate
     dilemma = find_dilemma(game)
@@ -202,7 +202,7 @@ def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
 
 
 def neutral_labels(actions: int) -> tuple[str, ...]:
-    """Labels that tell nothing: A0, A1 and so on."""
+    """Neutral labels: A0, A1 and so on."""
     return tuple(f"A{place}" for place in range(actions))
 
 

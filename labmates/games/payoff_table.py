@@ -208,7 +208,7 @@ def load_table(path: Path) -> PayoffTable:
 
 
 def _first_twice(node: Any) -> str:
-    """The first key that stands twice in a mapping of a YAML text; empty if none does."""
+    """The first repeated key in a mapping of a YAML text; empty if there is none."""
     if isinstance(getattr(node, "value", None), list):
         keys = [str(one[0].value) for one in node.value if isinstance(one, tuple)]
         twice = (key for place, key in enumerate(keys) if key in keys[:place])

@@ -36,7 +36,7 @@ LEFT = 499
 
 
 class Charged(TypedDict, total=False):
-    """The part of an `Exchange` that tells its charge."""
+    """The charge of an `Exchange`."""
 
     cost: int
     uncovered: int

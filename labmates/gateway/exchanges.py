@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and what came of it.
+    """One request and its result.
 
     Attributes
     ----------

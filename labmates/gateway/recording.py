@@ -204,7 +204,7 @@ def _messages(exchange: Exchange) -> list[Json]:
 
 
 def _reply(exchange: Exchange) -> Json:
-    """What a model said as runs keep it; as it is where it can't be read."""
+    """A model's reply in the form of records; unchanged if it can't be parsed."""
     reply = exchange.reply
     try:
         parts = [reply] if isinstance(reply, dict) else _parts(reply)

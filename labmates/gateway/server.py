@@ -69,7 +69,7 @@ class Gateway:
         )
 
     def budget(self) -> Json:
-        """What the pool has, as ``GET /budget`` tells it."""
+        """The state of the pool, for ``GET /budget``."""
         ledger = self.seats.ledger
         amounts = {"total": ledger.total, "spent": ledger.spent, "remaining": ledger.remaining}
         held = ledger.remaining - ledger.available

@@ -54,7 +54,7 @@ class Upstream:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What programs may call it."""
+        """Names of the model for programs."""
         return tuple(dict.fromkeys((self.name, self.full_name, self.model)))
 
     def speaks(self, protocol: Protocol) -> bool:
@@ -62,7 +62,7 @@ class Upstream:
         return self.provider == protocol.provider
 
     def headers(self) -> dict[str, str]:
-        """What authorises a request."""
+        """Headers that authorise a request."""
         if not self.key:
             return {}
         if self.provider == "anthropic":

@@ -86,7 +86,7 @@ def is_source(row: Row, item: Item) -> bool:
 
 
 class Finder:
-    """Tells whether rows hold true findings, by the task's own tolerances.
+    """Test of rows for true findings, by the task's own tolerances.
 
     A row is read as the finding with the row's own numbers (the nearest ones, or those of its keys), and that is scored
     by the task against the truth. An entry that earns more beside the true one than its copy does is another entry.

@@ -157,7 +157,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class _Place:
-    """A number where it stands: the stems of its statement, and those of the words that name it."""
+    """A number in its context: the stems of its statement, and those of the words that name it."""
 
     numbers: tuple[Number, ...]
     stems: frozenset[str]

@@ -55,7 +55,7 @@ TRUSTED_MOVE: Final = 0.05
 
 @dataclass(frozen=True)
 class Order:
-    """Something in a report that tells whoever judges it what to say.
+    """A prompt injection in a report, addressed to its judge.
 
     Attributes
     ----------

@@ -174,7 +174,7 @@ class Negotiated:
 
 @dataclass(frozen=True)
 class Seats:
-    """The players, and what they have been told so far.
+    """The players, and their information so far.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class Seats:
     words: Wording = OURS
 
     def telling(self, told: Sequence[str], facts: Sequence[Mapping[str, Any]], **changes: Any) -> Seats:
-        """The same seats where each player has been told something more."""
+        """The same seats, with further information for each player."""
         before = self.told or ((),) * len(told)
         known: Sequence[Mapping[str, Any]] = self.facts or ({},) * len(facts)
         return replace(

@@ -42,7 +42,7 @@ def one_round(game: NormalForm, seats: Seats) -> Play:
 
 
 def before_settling(game: NormalForm, seats: Seats, then: Then) -> Generator[list[Question], list[Answer], Unsettled]:
-    """Let the game be played, and keep what came of it back until it is settled (`settled`)."""
+    """Have the game played, and hold its result back until it is settled (`settled`)."""
     log: list[Played | Negotiated] = []
     result = yield from then(game, replace(seats, log=log))
     return Unsettled(result, log)

@@ -58,7 +58,7 @@ def split_terms(name: str) -> tuple[str, dict[str, str]]:
 
 
 def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[Mechanism, ...]:
-    """The mechanisms that a name stands for, the outermost first.
+    """The mechanisms in a name, the outermost first.
 
     Parameters
     ----------

@@ -200,12 +200,12 @@ OURS = Wording()
 
 
 def player_name(seat: int, me: int) -> str:
-    """A player as one of them is told of it."""
+    """A player's name from the view of another one."""
     return "you" if seat == me else f"player {seat + 1}"
 
 
 def player_names(seats: Sequence[int], me: int) -> str:
-    """Players as one of them is told of them."""
+    """Players' names from the view of one of them."""
     return " and ".join(player_name(seat, me) for seat in seats)
 
 

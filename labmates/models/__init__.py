@@ -1,1 +1,1 @@
-"""Which chat model answers: names, endpoints, calls, usage, and the roster of known models."""
+"""Access to chat models: names, endpoints, calls, usage, and the roster of known models."""

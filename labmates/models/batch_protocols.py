@@ -210,7 +210,7 @@ class AnthropicBatches:
         return _id(await channel.ask("POST", f"{ANTHROPIC_CALLS}/batches", json={"requests": wanted}))
 
     async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
-        """Look for a batch of the same time and size; its results tell whether it is the one."""
+        """Look for a batch of the same time and size; its results decide whether it matches."""
         del token
         listed = await channel.ask("GET", f"{ANTHROPIC_CALLS}/batches?limit=100")
         for one in _objects(listed):

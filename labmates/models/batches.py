@@ -48,7 +48,7 @@ _LAST_SECONDS: Final = 30.0
 
 
 class Noted(NamedTuple):
-    """Where a request was submitted.
+    """The place of a submitted request.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Noted(NamedTuple):
 
 
 class BatchBook(Protocol):
-    """Where it is written which batch holds which request; on its own it notes nothing."""
+    """The register of batches by request; this base class stores nothing."""
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
         """The submission of each request that has one, as the parts of `Noted`."""
@@ -215,7 +215,7 @@ class BatchQueue:
         return httpx2.Response(result.status, json=result.body, headers=headers, request=request)
 
     def _claim(self, base_key: str) -> str:
-        """The id of a request: that of its content, and a number that tells apart equal ones."""
+        """The id of a request: that of its content, and a number that distinguishes equal ones."""
         number = 0
         while (key := f"{base_key}-{number}") in self._claimed:
             number += 1
@@ -243,7 +243,7 @@ class BatchQueue:
             self._start(gathering.calls, self._hand_in, group, gathering.calls)
 
     def _start(self, calls: Sequence[Waiting], work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Work for calls, which get told if that breaks."""
+        """Start work for calls; they get its error if it fails."""
 
         async def guarded() -> None:
             try:
@@ -275,7 +275,7 @@ class BatchQueue:
             self._start(part, self._submit, group, part)
 
     async def _take_up(self, group: Group, submission: Noted, calls: Sequence[Waiting]) -> None:
-        """Follow a batch that was submitted before; one that never reached the server is submitted anew."""
+        """Follow an earlier batch; one that never reached the server is submitted again."""
         batch = submission.batch
         if batch is None:
             batch = await self._find(group, submission)
@@ -376,7 +376,7 @@ class BatchQueue:
             await asyncio.sleep(self._poll)
 
     async def _settle(self, calls: Sequence[Waiting], results: Mapping[str, Result]) -> None:
-        """Hand the results out; what failed is struck out first, so that another attempt is submitted anew."""
+        """Hand the results out; failed requests are removed first, so another attempt submits them again."""
         lost = [call.key for call in calls if results[call.key].status != 200 and not results[call.key].keeps]
         if lost:
             await self._book.forget(lost)

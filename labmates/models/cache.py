@@ -23,7 +23,7 @@ from labmates.models.reply import Reply, ToolCall
 
 
 class CallCache(Protocol):
-    """Where replies are kept, as JSON data by key."""
+    """A store of replies, as JSON data by key."""
 
     async def get(self, key: str) -> dict[str, Any] | None:
         """The reply kept under this key, or None."""

@@ -1,4 +1,4 @@
-"""Where a model is asked (the server's address and key), and what its provider charges there."""
+"""Endpoints of models (the server's address and key), with the provider's prices."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ other ways (cloud profiles) or need none."""
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a model is asked.
+    """The endpoint of a model.
 
     Attributes
     ----------

@@ -179,7 +179,7 @@ def named_entries() -> dict[str, Entry]:
 
 
 def add_entry(path: Path, name: str, entry: Entry) -> None:
-    """Add an entry to a file of named models, at its end; what stands there stays as it is.
+    """Append an entry to a file of named models; its content stays unchanged.
 
     Raises
     ------

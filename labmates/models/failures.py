@@ -68,7 +68,7 @@ NEVER_BETTER = {"insufficient_quota", "billing_hard_limit_reached", "credit_bala
 
 
 class BrokenReplyError(Exception):
-    """An answer with status 200 whose body is not a reply: cut, no JSON, or an error in disguise.
+    """An answer with status 200 and an invalid body: cut, not JSON, or an error in disguise.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def failure_of(error: Exception, redact: Redactor) -> Failure | None:
 
 
 def context_limits(body: ErrorBody) -> tuple[int | None, int | None]:
-    """The tokens that the model takes and those that the call needs, where an overflow error tells."""
+    """The model's context and the call's need in tokens, if an overflow error states them."""
     limit = body.limit or _number(LIMIT_TEXT, body.message)
     return limit, body.requested or _number(REQUESTED_TEXT, body.message)
 

@@ -96,7 +96,7 @@ class ModelName:
 
 
 def is_outside(text: str) -> bool:
-    """Whether a name is not that of a model but of a person, or of an agent from outside on a seat."""
+    """Whether a name is that of a person or of an outside agent on a seat."""
     return text.partition(":")[0] in (HUMAN, SEAT)
 
 

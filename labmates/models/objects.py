@@ -1,4 +1,4 @@
-"""JSON objects in any text, and one answer out of it: the object that fits a form, whatever stands around it.
+"""JSON objects in any text, and the one answer: the object that fits a form, with any text around it.
 
 Models wrap their JSON in fences, prose and LaTeX, some comment it, and some think aloud in JSON before they answer.
 Objects that don't fit the form are no answers. Two that fit and differ are refused, as is a key that is given twice:
@@ -60,7 +60,7 @@ class RefusedError(UnusableAnswerError):
 
 @dataclass(frozen=True)
 class Found:
-    """A JSON object and where it stands."""
+    """A JSON object and its position."""
 
     begin: int
     end: int

@@ -1,4 +1,4 @@
-"""Which request parameters a model at a server understands; learnt from its refusals."""
+"""Request parameters that a model at a server supports, learnt from its refusals."""
 
 from __future__ import annotations
 

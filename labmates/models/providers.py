@@ -144,7 +144,7 @@ async def _watched(
 
 
 def takes_tool_choice(model: ModelName) -> bool:
-    """Whether a model can be made to call a tool."""
+    """Whether a model supports forced tool calls."""
     return not model.scripted and model.provider not in _FREE_OF_CHOICE
 
 
@@ -175,7 +175,7 @@ def provider_chat(
     client: httpx2.AsyncClient | None = None,
     **more: Any,
 ) -> BaseChatModel:
-    """Build a provider's chat model, without retries of its own.
+    """Build a provider's chat model, without its own retries.
 
     Parameters
     ----------

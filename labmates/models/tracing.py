@@ -108,5 +108,5 @@ async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[l
 
 
 def hidden(choose: Callable[..., Any]) -> Any:
-    """A function that chooses a graph's next node, without a place of its own in traces."""
+    """A function that chooses a graph's next node, hidden in traces."""
     return RunnableLambda(choose).with_config(tags=["langsmith:hidden"])

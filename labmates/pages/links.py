@@ -1,4 +1,4 @@
-"""Addresses of pages and files: those of the server, or of an export whose files find each other wherever they lie."""
+"""Addresses of pages and files: those of the server, or relative ones in an export."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Links:
         return _with_query("/search", query)
 
     def study_live(self, study: str) -> str:
-        """The address that tells whether a study has moved on."""
+        """The address for changes of a study."""
         return _with_query("/studies/live", {"study": study})
 
     def compare(self, *runs: str) -> str:

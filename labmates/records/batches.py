@@ -1,4 +1,4 @@
-"""Which batch of a provider holds which request: what a resumed run needs to find its batches again."""
+"""Batches of providers by request, so that a resumed run finds its batches."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Database:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nothing can be written."""
+        """Whether the store is read-only."""
         return self._read_only
 
     def _is_unwritable(self) -> bool:
@@ -146,7 +146,7 @@ class Database:
         return self.is_sqlite and path.exists() and not _is_writable(path)
 
     def _file_problem(self, must_exist: bool) -> str:
-        """Say what is wrong with an SQLite file or its folder, which SQLite does not tell apart; empty if unknown."""
+        """The problem of an SQLite file or its folder, which SQLite's errors don't distinguish; empty if unknown."""
         path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
         if not path.parent.is_dir():
             return f"there is no folder '{path.parent}'"
@@ -227,7 +227,7 @@ class Database:
         return float(connection.execute(sa.text("select extract(epoch from clock_timestamp())")).scalar_one())
 
     def insert_new(self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> int:
-        """Insert the rows whose primary key is not there yet and return how many were."""
+        """Insert the rows with a new primary key and return their number."""
         if not rows:
             return 0
         insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing(index_elements=table.primary_key)

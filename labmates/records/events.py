@@ -1,4 +1,4 @@
-"""Typed events: what happened in a run, in order. They are append-only and tell the run's whole story.
+"""Typed events: the complete, append-only log of a run, in order.
 
 Long texts and pictures do not stand in an event: it holds the numbers under which the run's bodies are kept
 (`records.recorder`), so that each is stored once.
@@ -210,7 +210,7 @@ class RequestEvent(EventBase):
 
 
 class ApprovalEvent(EventBase):
-    """A person approved or refused what an agent was about to do; `automatic` tells that nobody was asked."""
+    """A person's approval or refusal of an agent's plan, request or text; `automatic` if nobody was asked."""
 
     type: Literal["approval"] = "approval"
     what: Literal["plan", "request", "write"]

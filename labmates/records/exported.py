@@ -17,7 +17,7 @@ _LITERALS: dict[str, Any] = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """A run as far as its row tells, with the newest score by judge and metric (None: unscored)."""
+    """A run's row, with the newest score by judge and metric (None: unscored)."""
 
     record: RunRecord
     scores: Mapping[tuple[str, str], float | None]

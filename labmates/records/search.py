@@ -56,7 +56,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Query:
-    """What to search for: a text matches if all terms of one of the groups match it."""
+    """A query: a text matches if all terms of one of the groups match it."""
 
     groups: tuple[tuple[Term, ...], ...]
 
@@ -92,7 +92,7 @@ class Hit:
 
 
 def parse_query(text: str) -> Query:
-    """What a user typed as a query.
+    """A user's query, parsed.
 
     Words stand side by side (all must match), ``"in quotes"`` (a phrase), with ``*`` (words that begin like this), with
     ``-`` before them (must not match), or with ``OR`` between them.
@@ -159,7 +159,7 @@ def index_texts(database: Database, *, watch: Watch | None = None) -> None:
 
 
 def clear_index(connection: sa.Connection) -> None:
-    """Empty the index; the next search makes it anew, without what deleted runs have left in it."""
+    """Empty the index; the next search rebuilds it, without the texts of deleted runs."""
     if connection.dialect.name == "sqlite" and sa.inspect(connection).has_table("search_words"):
         connection.exec_driver_sql("INSERT INTO search_words(search_words) VALUES ('delete-all')")
     connection.execute(sa.delete(_TEXTS))

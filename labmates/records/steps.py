@@ -181,7 +181,7 @@ def _has_ended(connection: sa.Connection, run: RunRecord) -> bool:
 
 
 def is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
-    """Whether an event of a run stands in the store."""
+    """Whether the store has an event of a run."""
     table = schema.events
     query = sa.select(table.c.at, table.c.type).where(table.c.run == run_id, table.c.seq == seq)
     return connection.execute(query).one_or_none() == (event.at, event.type)

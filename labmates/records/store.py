@@ -183,7 +183,7 @@ class Store:
         self.database.write(write)
 
     def run(self, run_id: str) -> RunRecord:
-        """The run with this id; ``last`` stands for the one that began last.
+        """The run with this id; ``last`` is the newest run.
 
         Raises
         ------

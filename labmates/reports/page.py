@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is told of some runs.
+    """The content of a report on runs.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The parameters that tell its condition from others, beside models."""
+        """The parameters that distinguish its condition, besides models."""
         return ", ".join(f"{shown_name(name)} {value}" for name, value in self.varies.items() if value != MISSING)
 
 

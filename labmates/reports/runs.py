@@ -44,7 +44,7 @@ ENDS = "Completion and failures"
 
 
 def is_baseline(model: str) -> bool:
-    """Whether a model is one of our programs that stand beside language models."""
+    """Whether a model is one of our baselines."""
     return model.startswith(BASELINE)
 
 

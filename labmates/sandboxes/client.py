@@ -115,7 +115,7 @@ class KernelClient:
         raise SandboxError(f"the Python kernel could not be started: {what}. {self._kernel.complaint}".strip())
 
     async def run(self, code: str, timeout: float) -> Cell:
-        """Run `code` and return what came of it, `timeout` seconds and a grace later at most."""
+        """Run `code` and return its result, after at most `timeout` seconds and a grace period."""
         cell, channels = Cell(), self._channels
         content = {
             "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,

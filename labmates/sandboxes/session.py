@@ -159,7 +159,7 @@ class KernelSandbox:
         return kernel.ending
 
     async def _replace_kernel(self) -> bool:
-        """Start another kernel and tell whether the files of the session are still there."""
+        """Start another kernel; True if the files of the session still exist."""
         self._drop_kernel()
         if self._place is not None and self._place.enclosure.replaces_kernels and not self._place.control.lost.is_set():
             with contextlib.suppress(SandboxError):
@@ -344,7 +344,7 @@ def _gone(files_kept: bool) -> str:
 
 
 def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: str) -> CodeResult:
-    """Put into words what came of a cell.
+    """The result of a cell, in words.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class Channels:
         return read(await channel.recv_multipart())
 
     def resubscribe(self) -> None:
-        """Make a new iopub socket: ZeroMQ never comes back to a peer whose frame was too large."""
+        """Make a new iopub socket: ZeroMQ drops a peer for good after an oversized frame."""
         self.iopub.close()
         self.iopub = self._subscribe()
 

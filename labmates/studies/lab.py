@@ -93,7 +93,7 @@ class StudyLab(ABC):
         return name
 
     def run(self, condition: Condition, *, seed: int = 0) -> RunRecord:
-        """Execute one run of its own and return it as it ended."""
+        """Execute one separate run and return it after its end."""
         [run] = self.replicates(condition, seed=seed)
         return run
 

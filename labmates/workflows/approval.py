@@ -160,7 +160,7 @@ class Approvals:
         self._interrupted: set[str] = set()
 
     def cover(self, what: What) -> bool:
-        """Whether this has to be approved."""
+        """Whether this requires approval."""
         return what in self._points
 
     def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:

@@ -49,7 +49,7 @@ _TOO_LONG, _LOST, _INNER = "/too_long", "/lost/", "/model/"
 
 @dataclass(frozen=True)
 class Speaker:
-    """Who makes a call."""
+    """The caller of a model."""
 
     team: str
     agent: str
@@ -57,7 +57,7 @@ class Speaker:
 
 
 class Outsider(Protocol):
-    """Who answers calls in place of a model: a person, or an agent with its own loop."""
+    """An answerer in place of a model: a person, or an agent with its own loop."""
 
     async def reply(self, call: Call) -> Reply:
         """The next reply; waiting for it is given up when the run is to stop."""

@@ -64,7 +64,7 @@ class Lab(Protocol):
         """
 
     def run(self, condition: Condition, *, seed: int = 0) -> RunRecord:
-        """Execute one run of its own and return it as it ended.
+        """Execute one separate run and return it after its end.
 
         Raises
         ------

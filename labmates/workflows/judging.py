@@ -45,7 +45,7 @@ WRITE_ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Judging:
-    """Who judges, and through which hub models are asked for it; `thinkers` as for `Interviewer`."""
+    """The judges, and the hub of their models; `thinkers` as for `Interviewer`."""
 
     panel: Panel
     hub: ModelHub
@@ -249,7 +249,7 @@ def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) 
 
 
 def mean_events(had: Sequence[ScoreEvent]) -> list[ScoreEvent]:
-    """The means over model judges that have to be recorded anew, one for each metric that two of them judged.
+    """New means over model judges, one for each metric that two of them judged.
 
     Of each judge the newest score by the present rubrics counts, unscored ones only where there is no other. Where
     fewer than two scored, the mean is unscored. A mean that stands in the record already is not repeated.

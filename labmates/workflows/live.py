@@ -199,7 +199,7 @@ class Live:
         return {"type": "question", "question": None if self._question is None else asdict(self._question)}
 
     def _people(self) -> Json:
-        """Whose turns wait, oldest first."""
+        """People whose turns wait, oldest first."""
         return {"type": "turns", "agents": [turn.shown["agent"] for turn in self._turns.values()]}
 
     def _turn_of(self, agent: object) -> Json:
@@ -229,7 +229,7 @@ class Live:
 
 @dataclass(frozen=True)
 class _Turn:
-    """What a person is to answer."""
+    """A turn of a person."""
 
     shown: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], Json]

@@ -92,7 +92,7 @@ def people(services: Services, caller: Caller) -> Callable[[str], Outsider | Non
 
 
 def turn_of(call: Call, tools: Sequence[Json], until: float) -> Json:
-    """What a page shows of a call: its messages, and a form for each way to answer."""
+    """The view of a call on a page: its messages, and a form for each way to answer."""
     forms = [tool["function"] for tool in tools]
     if call.response_format is not None:
         schema = call.response_format["json_schema"]["schema"]
@@ -131,7 +131,7 @@ def fields_of(schema: Mapping[str, Any]) -> list[Json]:
 
 
 def reply_of(turn: Mapping[str, Any], given: Mapping[str, Any]) -> Json:
-    """What a sent form means: ``text``, or the ``call`` of a tool.
+    """The reply in a submitted form: ``text``, or the ``call`` of a tool.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class DecisionCondition(PlayCondition, ABC):
 
 
 class Table:
-    """Where the players of one run sit: asks them for decisions.
+    """The players of one run, and the way to ask them for decisions.
 
     Parameters
     ----------

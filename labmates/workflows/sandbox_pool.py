@@ -148,7 +148,7 @@ class RunSandboxes:
                 warm.opening = asyncio.create_task(self._open_after(earlier, agent, warm))
 
     def make_way(self) -> bool:
-        """Give up a sandbox that waits, whose place somebody needs now; tell whether there was one.
+        """Close an idle sandbox to make room; False if there is none.
 
         First goes the one that was warmed up last, then that of an interrupted step.
         """

@@ -55,7 +55,7 @@ class StudioOutput(TypedDict):
 
 
 class Record(TypedDict):
-    """What an interrupted run has done so far.
+    """The progress of an interrupted run.
 
     Attributes
     ----------

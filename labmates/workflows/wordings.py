@@ -33,7 +33,7 @@ _FILLER = (
 
 
 class WordedCondition(DecisionCondition, ABC):
-    """A condition under which players may be told what they have to know in another wording."""
+    """A condition with a choice of wording for the players."""
 
     wording: Wording = Field(
         "ours",

@@ -150,7 +150,7 @@ _KEPT_SEATS: OrderedDict[tuple[_Briefing, tuple[Round, ...], Action], _Seat] = O
 
 
 def _seated(match: _Briefing, rounds: Sequence[Round]) -> _Seat:
-    """A new object of a strategy that has been told a match so far."""
+    """A new object of a strategy that knows a match so far."""
     axl = library()
     seat = _Seat(_make(match.name), axl.MockPlayer())
     stochastic = axl.Classifiers["stochastic"](seat.player)

@@ -275,7 +275,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def response_format(self, body: Json) -> Json | None:
-        """What the reply to a request is held to, as chat completions have it."""
+        """The required form of a reply, as in chat completions."""
 
     @abstractmethod
     def reply(self, reply: Reply, model: str) -> Json:

@@ -120,7 +120,7 @@ def cut_to_tokens(text: str, tokens: int) -> str:
 
 
 def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
-    """The reply that comes of a draft: cut at the token limit, with its usage and the reason why it ended.
+    """A draft as a reply: cut at the token limit, with its usage and finish reason.
 
     A reply is written from front to back, first the text, then the calls: what lies behind the limit is
     lost, and the call in which the limit falls is left with half its arguments, which are no JSON any more

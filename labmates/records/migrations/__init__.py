@@ -11,7 +11,7 @@ Watch = Callable[[int, int], None]
 
 
 def watched(runs: Sequence[T]) -> Iterator[T]:
-    """Yield the runs that a migration goes through, and tell whoever watches the upgrade."""
+    """Yield the runs of a migration, and report progress."""
     config = op.get_context().config
     watch: Watch | None = config.attributes.get("watch") if config else None
     for done, run in enumerate(runs):

@@ -59,7 +59,7 @@ class Indexer:
 
 @dataclass(frozen=True)
 class Found:
-    """What surrounds a match, in pieces, and the numbers of the events in whose texts it stands."""
+    """The text around a match, in pieces, and the numbers of the events with it."""
 
     events: list[int]
     pieces: tuple[tuple[str, bool], ...]

@@ -42,7 +42,7 @@ class MechanismParams(Params):
 
 
 def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
-    """Show a mechanism: its parameters, what players are told, and how many calls it takes."""
+    """Show a mechanism: its parameters, the players' texts, and its number of calls."""
     parts = make_mechanisms(params.name, params.terms)
     table = _table(params.games[0] if params.games else "prisoners")
     game = table.game()

@@ -18,7 +18,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Description:
-    """The placeholders of a wording's system prompt that are about the game, and the facts that they tell."""
+    """The placeholders of a wording's system prompt on the game, with their facts."""
 
     values: Mapping[str, object]
     facts: Facts
@@ -120,7 +120,7 @@ def _number(value: Fraction) -> str:
 
 
 def read_rows(facts: Facts) -> list[list[str]]:
-    """The rows of `payoff_rows` that facts tell, in whatever form they tell them."""
+    """The rows of `payoff_rows` in facts, in any of their forms."""
     if pool := facts.get("pool"):
         formula: Pool | Claims = Pool(factor=pool["factor"], kept=pool["kept"])
         return _formula_rows([pool["gives"], pool["keeps"]], [pool["gives"], pool["keeps"]], pool["players"], formula)

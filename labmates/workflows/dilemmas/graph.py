@@ -110,7 +110,7 @@ def after_ask(state: MatchState) -> str:
 
 
 async def settle(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
-    """Hand the answers to the mechanism and record what came of them."""
+    """Hand the answers to the mechanism and record the result."""
     ctx = runtime.context
     match = ctx.matches[state["match"]]
     questions = match.advance(state["answers"])

@@ -59,7 +59,7 @@ class Situation:
 
 
 def read(heard: Heard) -> Situation:
-    """The situation that the orders of a social dilemma tell."""
+    """The situation in the orders of a social dilemma."""
     facts = heard.facts
     delegate = facts.pop("delegate", DELEGATE)
     facts = renamed(facts, {delegate: DELEGATE})

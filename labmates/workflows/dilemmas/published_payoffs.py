@@ -1,4 +1,4 @@
-"""The data that the authors of CoopEval published, rated anew beside the ratings that stand in them.
+"""The published data of CoopEval, rated again beside their own ratings.
 
 A folder of theirs is one cell: ``config.json`` (game, mechanism), ``matchup_payoffs.json`` (the payoffs of each match),
 and what their program made of these: ``agent_average_payoff.json``, ``replicator_dynamics_fitness.json`` and

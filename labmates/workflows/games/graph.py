@@ -113,7 +113,7 @@ def _tokens(ctx: GameContext, spent: Sequence[dict[str, int]]) -> Array:
 
 
 async def settle(state: GameState, runtime: Runtime[GameContext]) -> Update:
-    """Record what came of the round."""
+    """Record the result of the round."""
     ctx, rounds = runtime.context, state["rounds"]
     assert rounds[-1].payoffs is not None
     ctx.table.recorder.once(

@@ -48,7 +48,7 @@ class Situation:
 
 
 def read(heard: Heard) -> Situation | None:
-    """The situation that the orders of a behavioural game tell; None if no game has its figures."""
+    """The situation in the orders of a behavioural game; None if no game has its figures."""
     facts = heard.facts
     game = _game_of(tuple(facts["figures"].items()))
     if game is None:

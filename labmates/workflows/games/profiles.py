@@ -135,7 +135,7 @@ def _game_of(condition: Mapping[str, Any]) -> Game:
 
 
 def _settings(runs: Iterable[RunRecord]) -> dict[str, str]:
-    """A label of each condition, by its key: what tells it from others of the same game, beside models."""
+    """A label of each condition, by its key: its differences from others of the same game, besides models."""
     of_game: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for run in runs:
         of_game[run.condition["game"]][run.key] = run.condition

@@ -42,7 +42,7 @@ def profile_games() -> list[str]:
 def profile(
     lab: Lab, models: Sequence[str], *, games: Sequence[str] = (), simulations: int = SIMULATIONS, seed: int = 0
 ) -> list[Profile]:
-    """How models play the behavioural games; simulations that the store lacks are played and kept.
+    """Models' play in the behavioural games; simulations that the store lacks are played and kept.
 
     Parameters
     ----------

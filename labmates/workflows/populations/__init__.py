@@ -1,4 +1,4 @@
-"""What kinds of experiments share in which strategies written as code play."""
+"""Experiments with strategies written as code."""
 
 ENTRIES = {
     "labmates.experiments": {

@@ -108,7 +108,7 @@ EVOLUTION = Analysis(
 
 
 class StrategiesParams(Params):
-    """What analyses of strategies share in their parameters: which play, by which rules, and where."""
+    """Common parameters of analyses of strategies: the players, the rules and the sandbox."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
     game: Game = Field(description="Game; by-count and by-action take your own payoffs.")
@@ -166,7 +166,7 @@ class DiversityParams(StrategiesParams):
     def behaviours(
         self, runs: Runs, workers: Workers, indices: Sequence[int], cooperate: frozenset[int] = frozenset()
     ) -> list[Behaviour]:
-        """What strategies do in every situation; those in `cooperate` fall back to cooperation."""
+        """Behaviour of strategies in every situation; those in `cooperate` fall back to cooperation."""
         from labmates.workflows.populations.engine.behaviour import behaviours
 
         steps = max(1, len(indices) // 10)
@@ -342,7 +342,7 @@ DIVERSITY = Analysis(
 
 
 class PlayedParams(StrategiesParams):
-    """What analyses that play games share in their parameters."""
+    """Common parameters of analyses that play games."""
 
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")

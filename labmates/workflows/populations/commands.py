@@ -1,4 +1,4 @@
-"""What the verbs of strategies do."""
+"""The commands of strategies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATH = Field(description="A library or a file of strategies.", json_schema_extr
 
 
 class SandboxParams(Params):
-    """Where strategies' code runs."""
+    """The sandbox of strategies' code."""
 
     sandbox: Literal["auto", "unsafe-local"] = Field(
         "auto",

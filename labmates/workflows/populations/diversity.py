@@ -1,4 +1,4 @@
-"""How different the strategies of a set are, and how far two sets lie apart (collective-behaviour paper, section 4.2).
+"""Diversity of strategies within a set, and distance between sets (collective-behaviour paper, section 4.2).
 
 All is computed from vectors of cooperation rates, a row for each strategy.
 """

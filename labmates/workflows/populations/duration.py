@@ -1,4 +1,4 @@
-"""How long an evolution takes on this machine, from generations that are played for it."""
+"""Estimated run time of an evolution on this machine, from a few generations played for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of strategies written as code: their map, self-play, one evolution, and whose mutants take over."""
+"""Figures of strategies written as code: their map, self-play, one evolution, and fixation."""
 
 from __future__ import annotations
 

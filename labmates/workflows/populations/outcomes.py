@@ -1,4 +1,4 @@
-"""What runs of self-play and evolution mean: welfare by mixture, and which genes win."""
+"""Results of self-play and evolution: welfare by mixture, and winning genes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Evolved:
 
 
 def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
-    """The points of every self-play by a unique name: whose it is, what varies, the run where that is needed."""
+    """The points of every self-play by a unique name: author, varying parameters, and the run if needed."""
     labels = labels_of([one.condition for one in found], _MIXTURES)
     names = [
         ", ".join(filter(None, (one.model, f"groups of {one.group_size}", label)))

@@ -29,7 +29,7 @@ _MOST_STRATEGIES: Final = 40
 
 
 def selfplay_sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """What groups of every mixture of two attitudes earn."""
+    """Payoffs of groups of every mixture of two attitudes."""
     if not reader.events("payoff"):
         return
     points = mixed(reader.store, reader.run).points
@@ -141,7 +141,7 @@ def _whole(query: Mapping[str, str], name: str) -> int | None:
 
 
 def strategies_sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """What was described, and the code that passed the checks."""
+    """Descriptions, and the code that passed the checks."""
     written = reader.events("artifact")
     if not written:
         return

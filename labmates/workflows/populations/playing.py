@@ -1,4 +1,4 @@
-"""What the graphs of self-play and evolution work with: strategies, the workers that play them, and the record."""
+"""Context of the graphs of self-play and evolution: strategies, the workers that play them, and the record."""
 
 from __future__ import annotations
 

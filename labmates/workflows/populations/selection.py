@@ -1,4 +1,4 @@
-"""Which types of strategies selection favours in a finite population: fixation, stationary distribution, alpha-rank."""
+"""Selection among types of strategies in a finite population: fixation, stationary distribution, alpha-rank."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ KIND = "strategies"
 
 @dataclass(frozen=True)
 class Ended:
-    """How the writing of one strategy ended.
+    """The result of writing one strategy.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ def _before(condition: StrategiesCondition) -> list[BaseMessage]:
 
 
 def _provenance_of(system: str) -> dict[str, str]:
-    """A system prompt as provenance: a short digest, which tells sets apart, and the text."""
+    """A system prompt as provenance: a short digest, which distinguishes sets, and the text."""
     return {"system": hashlib.sha256(system.encode()).hexdigest()[:8], "system_prompt": system} if system else {}
 
 

@@ -53,13 +53,13 @@ def judges(lab: Lab, _params: Params) -> Iterator[Result]:
 
 
 def _facts(judge: Any) -> dict[str, Any]:
-    """What a judge, or a class of judges, says of itself."""
+    """Facts about a judge or a class of judges."""
     about = inspect.getdoc(judge) or ""
     return {"title": about.partition("\n")[0], "metrics": list(metrics_of(judge)), "version": judge.version}
 
 
 class ShowParams(Params):
-    """Which judge."""
+    """The judge to show."""
 
     name: str = Field(json_schema_extra={"argument": True})
 

@@ -82,7 +82,7 @@ class _Worker:
         )
 
     async def work(self) -> None:
-        """Take turns until the task is closed, a request has to be waited for, or nothing is left to go on with."""
+        """Take turns until the task is closed, a request is pending, or nothing is left to do."""
         while not self.workspace.requests and self.workspace.summary is None and self.member["turns"] < self.most_turns:
             if self.member["failures"] > self.ctx.condition.repair_turns:
                 return

@@ -438,7 +438,7 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 async def report(state: WorkOrder, runtime: Runtime[LabContext]) -> Update:
-    """Let one member state its findings and write a report of its own, which its teammates don't read."""
+    """Have one member state its findings and write a separate report, which its teammates don't read."""
     ctx, lab = runtime.context, state["lab"]
     team = ctx.team(lab)
     seat = team.seats[state["agent"]]

@@ -63,7 +63,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
 
 
 async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
-    """Tell what comes of both moves: points, or the end of the match."""
+    """The result of both moves: points, or the end of the match."""
     ctx, condition = runtime.context, runtime.context.condition
     played = [_executed(ctx, state, seat, move) for seat, move in enumerate(state["moves"]) if move in ("C", "D")]
     rounds, counts = state["rounds"], state["played"]

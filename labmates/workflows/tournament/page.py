@@ -1,4 +1,4 @@
-"""A tournament: who stands where, every match as a strip of moves, and the payoffs that they play for."""
+"""A tournament: the standings, every match as a strip of moves, and the payoffs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Situation:
 
 
 def read(heard: Heard) -> Situation:
-    """The situation that the orders of a tournament tell."""
+    """The situation in the orders of a tournament."""
     first, second = heard.facts["labels"]
     facts = renamed(heard.facts, {first: LABELS["C"], second: LABELS["D"]})
     return Situation(

@@ -1,4 +1,4 @@
-"""Which batch of a provider holds which request, until the reply is recorded."""
+"""Batches of providers by request, until the reply is recorded."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -70,7 +70,7 @@ class Choice:
 
 
 class UninformativeError(UsageError):
-    """Lab runs tell nothing of an outcome: it is not scored, or does not vary within any model."""
+    """Lab runs carry no information on an outcome: it is unscored, or constant within each model."""
 
 
 @dataclass(frozen=True)

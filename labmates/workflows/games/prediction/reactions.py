@@ -39,7 +39,7 @@ class Reactions:
 
 
 def reactions(data: PredictionData) -> Reactions:
-    """The random terms that data can tell from the noise.
+    """The random terms that the data can separate from noise.
 
     A factor must vary within two models or more, and leave rows over once each model has its own coefficients:
     otherwise noise and reactions are the same.

@@ -142,7 +142,7 @@ def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:
 
 
 def standing(data: PredictionData, new: Candidate) -> Standing:
-    """Tell how far a model lies from those of a study."""
+    """The distance of a model from those of a study."""
     from scipy import stats
 
     m, g = data.levels.shape

@@ -1,4 +1,4 @@
-"""Where the prediction of lab outcomes has its data from: runs of a store, or two CSV files; and what is left out."""
+"""Data sources of the prediction of lab outcomes: runs of a store, or two CSV files; with the exclusions."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SimulationsParams(FitParams):
-    """Which simulations are explained, and what of them."""
+    """The simulations to explain, and their outcome."""
 
     data: Path | None = Field(None, description="A CSV file with one row per simulation, instead of a store.")
     outcome: Literal["cooperation", "efficiency", "proximity"] = Field(

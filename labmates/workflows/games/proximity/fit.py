@@ -110,7 +110,7 @@ def parameters(model: MixedModel) -> tuple[str, ...]:
 
 
 def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The components of a specification that the data can tell apart, and what is said of the others."""
+    """The components of a specification that the data identify, and remarks on the others."""
     block = np.unique(cells.block, return_inverse=True)[1]
     per_block = np.bincount(block)
     reasons = {

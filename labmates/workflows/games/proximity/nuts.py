@@ -143,7 +143,7 @@ def _simple(model: MixedModel) -> Callable[[Any, Any], Any]:
 
 
 def _padded(cells: Cells) -> tuple[NDArray[np.intp], Array]:
-    """Cells as a block of models × games × cells: which cell stands where, and 1 where there is one.
+    """Cells as a block of models × games × cells: the index of each cell, and 1 where there is one.
 
     Sums over blocks of equal length need no scattering, which is slow.
     """

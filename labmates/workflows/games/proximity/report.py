@@ -1,4 +1,4 @@
-"""The regression of cooperation as a whole: fits side by side, what stands beside them, tables and JSON data.
+"""The whole regression of cooperation: fits side by side, checks, tables and JSON data.
 
 Source: the cooperative-profiles paper (arXiv:2604.20658), section 3.1.3, Tables 1, 5 and 6.
 """

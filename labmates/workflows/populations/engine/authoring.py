@@ -1,4 +1,4 @@
-"""What a model is told to write, and how what it wrote is taken in."""
+"""Prompts for strategies, and the parsing of the replies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 def task_of(game: str, *, individual: bool = False) -> dict[str, str]:
-    """What the prompt for an implementation says of a game's interface.
+    """The interface of a game, for the prompt of an implementation.
 
     Parameters
     ----------

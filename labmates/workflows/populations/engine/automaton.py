@@ -106,7 +106,7 @@ def find_automaton(moves: Moves, players: int, rounds: int) -> Automaton | None:
 
 
 def _merged(moves: Moves, players: int, rounds: int, depth: int) -> Automaton | None:
-    """The automaton whose states are what is done in `depth` rounds; None if a state is seen at the end alone."""
+    """The automaton with the moves of `depth` rounds as states; None if a state occurs only at the end."""
     starts = np.cumsum([0, *(players**level for level in range(rounds))])
 
     def ahead(level: int, place: int) -> bytes:

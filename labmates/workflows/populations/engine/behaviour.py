@@ -1,4 +1,4 @@
-"""What strategies do in every situation: vectors of cooperation rates, one for each history of the opponents.
+"""Behaviour of strategies: vectors of cooperation rates, one for each history of the opponents.
 
 A strategy whose code draws no random numbers is played once through all histories; wherever two of these begin in the
 same way it must have done the same, or it is played as often as the others.
@@ -101,7 +101,7 @@ def _multisets(kinds: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What a strategy does.
+    """Behaviour of a strategy.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ _TOGETHER = 600, 444
 
 @dataclass(frozen=True)
 class Checked:
-    """What is known of a strategy after it has been checked.
+    """The result of a strategy's check.
 
     Attributes
     ----------

@@ -157,5 +157,5 @@ class Strategies:
         return self._workers.play(batches, stop=stop)
 
     def text(self, strategy: int) -> str:
-        """The code of a strategy's class, as it stands in its file."""
+        """The code of a strategy's class, as in its file."""
         return self._workers.text(strategy)

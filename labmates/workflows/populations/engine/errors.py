@@ -1,4 +1,4 @@
-"""What goes wrong with strategies through no fault of the user's request."""
+"""Errors of strategies that are not errors of the user's request."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PlayBatches = Callable[[Sequence[Batch]], list[Result]]
 
 @dataclass(frozen=True)
 class Rules:
-    """How a population evolves.
+    """Rules of an evolution.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Generation:
-    """What a generation did.
+    """The results of a generation.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Evolution:
         return {str(gene): float(share) for gene, share in zip(self.genes, counts, strict=True)}
 
     def played(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> Generation:
-        """Let the agents play a generation's games, in groups that are drawn anew for each."""
+        """Play a generation's games, in new random groups for each."""
         rules = self.rules
         seats, batch = self.games(number, agents, broken)
         results = self._play(list(chunks(batch)))
@@ -150,7 +150,7 @@ class Evolution:
         return seats, Batch(self.rules.game, agents[seats], seed, cooperate=frozenset(cooperate), broken=broken)
 
     def _groups(self, agents: int, chance: np.random.Generator) -> NDArray[np.int64]:
-        """Who sits in each group of a generation, ``(groups, players)``."""
+        """The groups of a generation, ``(groups, players)``."""
         size, structure = self.rules.game.n_players, self.rules.structure
         if structure is None:
             drawn = [chance.permutation(agents).reshape(-1, size) for _ in range(self.rules.games)]

@@ -1,4 +1,4 @@
-"""Folders of strategies: our own format and the published one, which differ in what is told beside the code alone.
+"""Folders of strategies: our own format and the published one, which differ only in the data beside the code.
 
 A library is a folder per game, and in it a Python file per model with the strategies that it wrote, one class each,
 named ``Strategy_<ATTITUDE>_<number>``. In our own format there is a file of JSON lines beside it with the provenance of
@@ -39,7 +39,7 @@ WRITTEN = ("model", "prompt", "prompts_version", "temperature", "information", "
 
 @dataclass(frozen=True)
 class Gene:
-    """Who wrote a strategy, and how it was asked to be.
+    """A strategy's author and attitude.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class StrategyFile:
 
     @property
     def provenance(self) -> Path:
-        """The file that tells where each strategy is from."""
+        """The file with the origin of each strategy."""
         return self.path.with_suffix(".jsonl")
 
     @property

@@ -29,7 +29,7 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Meetings:
-    """What types earned against each other.
+    """Payoffs of types against each other.
 
     Attributes
     ----------

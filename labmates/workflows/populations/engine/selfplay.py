@@ -16,7 +16,7 @@ from labmates.workflows.populations.engine.workers import Batch, Errors, chunks
 
 @dataclass(frozen=True)
 class Mixture:
-    """What came of groups with so many selfish players.
+    """Results of groups with a given number of selfish players.
 
     Attributes
     ----------

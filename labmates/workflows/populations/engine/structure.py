@@ -1,4 +1,4 @@
-"""Who meets and imitates whom in a structured population: the neighbours of each agent on a graph."""
+"""Structured populations: the neighbours of each agent on a graph, whom it meets and imitates."""
 
 from __future__ import annotations
 

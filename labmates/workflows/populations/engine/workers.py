@@ -152,7 +152,7 @@ class Workers:
         return found
 
     def text(self, strategy: int) -> str:
-        """The code of a strategy's class, as it stands in its file."""
+        """The code of a strategy's class, as in its file."""
         return self._texts[strategy]
 
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
@@ -250,7 +250,7 @@ class Workers:
 
 
 class _Engine:
-    """A process that plays batches, and what it has been told of strategies."""
+    """A process that plays batches, and the strategies that it knows."""
 
     def __init__(self, link: Connection) -> None:
         self.link = link
@@ -263,7 +263,7 @@ class _Engine:
         self._told = len(sources)
 
     def result(self) -> Result:
-        """What came of the batch."""
+        """The result of the batch."""
         try:
             result = self.link.recv()
         except (EOFError, OSError) as error:

@@ -156,7 +156,7 @@ class PythonSeat:
         return [self._tool(tool["function"]) for tool in self._session.tools]
 
     def budget(self) -> str:
-        """What the seat may know of the pool."""
+        """The seat's view of the pool."""
         return self._session.budget()
 
     async def _ask(self, messages: list[BaseMessage], tools: Any) -> AIMessage:

@@ -80,7 +80,7 @@ async def run_command(session: SeatSession, command: Sequence[str]) -> str:
 
 
 def _environment(session: SeatSession, python: Sequence[str]) -> dict[str, str]:
-    """What tells a program where its seat is; nothing of ours is passed on."""
+    """Environment variables that describe a program's seat; the host's are not inherited."""
     url = f"http://127.0.0.1:{PORT}"
     stdio = [*python, str(_INSIDE / "mcp_stdio.py")]
     return {
@@ -185,7 +185,7 @@ def _inside(command: Sequence[str]) -> list[str]:
 
 
 def _files(command: Sequence[str]) -> dict[Path, Path]:
-    """What a command names: its program with the folder that holds it, and files; the system's stand there anyway."""
+    """Files that a command names: its program with its folder, and others outside the system folders."""
     program = _program(command[0])
     assert program is not None
     named = [Path(part) for part in command[1:] if Path(part).is_absolute() and Path(part).exists()]

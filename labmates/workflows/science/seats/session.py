@@ -139,7 +139,7 @@ class SeatSession:
 
     @property
     def order(self) -> str:
-        """What the agent is told, as one text."""
+        """The order of the agent, as one text."""
         return "\n\n".join(text_of(message) for message in self.opening)
 
     @property
@@ -148,7 +148,7 @@ class SeatSession:
         return self._is_over
 
     def note(self, text: str) -> None:
-        """Tell in the record what the agent did beside its work; each text once."""
+        """Record an agent's action outside its work; each text once."""
         if text not in self._notes and len(self._notes) < MOST_WAITING:
             self._notes.append(text)
 
@@ -157,7 +157,7 @@ class SeatSession:
         return text.replace(self.key, "[key]")
 
     def budget(self) -> str:
-        """What the agent may know of the pool."""
+        """The agent's view of the pool."""
         return self._terms.budget(self._newest) or "You may not read the budget."
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> str:
@@ -350,7 +350,7 @@ def tools_of(call: Call) -> Sequence[dict[str, Any]]:
 
 
 def _opening(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], deque[tuple[str, dict[str, Any], str]]]:
-    """What an agent is told, and its calls of tools so far with their answers: a resumed agent makes them again."""
+    """The order of an agent, and its tool calls so far with their answers: a resumed agent repeats them."""
     orders = [place for place, message in enumerate(messages) if order_of(message) is not None]
     first = orders[-1] + 1 if orders else len(messages)
     later = messages[first:]

@@ -1,1 +1,1 @@
-"""What runs in the confined worker processes: strategies and the games that they play. It imports numpy alone."""
+"""Code of the confined worker processes: strategies and their games. It imports only numpy."""

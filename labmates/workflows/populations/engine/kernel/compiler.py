@@ -116,7 +116,7 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: b
 
 
 def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
-    """What the names that a file imports stand for; None if there is more in it than imports."""
+    """The meanings of a file's imported names; None if it has other statements."""
     found: dict[str, str] = {}
     for statement in statements:
         match statement:
@@ -176,7 +176,7 @@ class _Class:
         return function
 
     def meaning(self, node: ast.expr) -> str:
-        """What a name or an attribute of a module stands for, by its full name; empty if it is something else."""
+        """The full name that a name or an attribute of a module refers to; empty if it is something else."""
         match node:
             case ast.Name(id=name):
                 full = self._imported.get(name, name)

@@ -1,4 +1,4 @@
-"""What confines a worker: a filter of system calls and limits on what it may use. It works without any rights.
+"""Confinement of a worker: a filter of system calls, and limits on resources. It needs no privileges.
 
 Once `confine` has been called, the process can't open a file or a socket, start a process, load a library, signal
 anybody, or get random numbers; it can compute, read and write what is open, and end. See seccomp(2): a filter can't be

@@ -80,7 +80,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Errors:
-    """What a strategy did wrong in a batch.
+    """Errors of a strategy in a batch.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a batch.
+    """The result of a batch.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def serve(connection: socket.socket, settings: dict[str, Any], requests: int) ->
 
 
 class Engine:
-    """What plays batches, and asks players.
+    """The engine that plays batches, and asks players.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class Engine:
         self._decisions = 0
 
     def programs(self, batch: Batch) -> Programs | None:
-        """What the machine executes; None as long as it is not worth loading it, or where it is not installed."""
+        """Programs of the machine; None while loading it does not pay, or if it is not installed."""
         self._decisions += batch.groups.size * batch.game.n_rounds
         if batch.anew or batch.given is not None or not batch.game.is_binary:
             return None
@@ -274,7 +274,7 @@ class Engine:
 
 
 def _slips(batch: Batch) -> NDArray[np.uint8] | None:
-    """By how much noise changes the number of each move, ``(groups, rounds, players)``; groups draw from own seeds."""
+    """Shifts of moves by noise, ``(groups, rounds, players)``; each group draws from its own seed."""
     if not batch.game.noise:
         return None
     shape = batch.game.n_rounds, batch.groups.shape[1]
@@ -285,7 +285,7 @@ def _slips(batch: Batch) -> NDArray[np.uint8] | None:
 
 
 class _Failures:
-    """What players did wrong in a batch."""
+    """Errors of players in a batch."""
 
     def __init__(self, batch: Batch, strategies: NDArray[np.int64]) -> None:
         self.spent: Counter[int] = Counter()
@@ -437,7 +437,7 @@ class _Play:
         self._nodes[asked[failed]] = 0
 
     def _answers(self, t: int, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """What players answer; `FAILED` for those that have failed."""
+        """The players' answers; `FAILED` for those that have failed."""
         answers = np.full(len(places), FAILED, np.uint8)
         while True:
             compiled = self._compiled[places]
@@ -502,7 +502,7 @@ class _Play:
         return answers.moves, answers.failures
 
     def _ask_alone(self, t: int, places: NDArray[np.int64], wave: Sequence[int], answers: NDArray[np.uint8]) -> None:
-        """Ask some players each of which has a process of its own."""
+        """Ask players that each have a separate process."""
         hosts: list[tuple[int, int, Host]] = []
         for index in wave:
             place = int(places[index])

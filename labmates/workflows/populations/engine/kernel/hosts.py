@@ -1,4 +1,4 @@
-"""Processes of players, as the engine sees them: what they are told, what they answer, and when they are ended.
+"""Processes of players, from the engine's side: messages, answers and termination.
 
 Players of compiled strategies share one process, since none of them can reach anything there. Any other player has one
 of its own for its one game.
@@ -53,7 +53,7 @@ class HostError(Exception):
 
 @dataclass
 class History:
-    """What has been played of a batch: arrays with a row for each player, ``(places, rounds)``.
+    """The moves of a batch so far: arrays with a row for each player, ``(places, rounds)``.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class History:
     their_payoffs: NDArray[np.float64] | None
 
     def packed(self, slots: NDArray[Any], places: NDArray[Any], told: NDArray[Any], t: int) -> tuple[int, bytes]:
-        """The rows of some players that they have not been told, before round `t`, and the stock of that round.
+        """The rows before round `t` that some players have not received, and the stock of that round.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class History:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a process of players has answered.
+    """The answers of a process of players.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class Host:
             send(self._connection, head, data)
 
     def answers(self) -> Answers:
-        """What has been decided, and what went wrong.
+        """Decisions and errors.
 
         Raises
         ------
@@ -202,7 +202,7 @@ class Host:
             raise HostError(self._blamed(), _HANGS if hung else "ended its process") from error
 
     def _received(self) -> bytes:
-        """What the process sends next: waits as long as it runs, and its timer ticks.
+        """The next message of the process: waits as long as it runs, and its timer ticks.
 
         Raises
         ------
@@ -260,7 +260,7 @@ def _seconds(told: Any) -> float:
 
 
 def _checked(told: Any, asked: int) -> dict[str, Any]:
-    """A failure as a process tells it, which may be anything.
+    """A failure reported by a process, which may send anything.
 
     Raises
     ------

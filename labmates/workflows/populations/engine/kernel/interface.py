@@ -1,4 +1,4 @@
-"""What a strategy sees: actions, the description of its game, its history. Stand-ins of our own for published names.
+"""The interface of a strategy: actions, the description of its game, its history, under the published names.
 
 A strategy's class is called with a description of its game, once per player and game. The instance is called once a
 round, in order, with the player's history, and answers `C` or `D`.
@@ -23,7 +23,7 @@ Counts = NDArray[np.int64]
 
 
 class Action(Enum):
-    """What a player does in a round. It is no number, so that comparing one with a numpy value gives False."""
+    """A player's action in a round. It is not a number, so comparing it with a numpy value gives False."""
 
     D = 0
     C = 1
@@ -126,7 +126,7 @@ DESCRIPTIONS: dict[str, type[GameDescription]] = {
 
 
 class GameState:
-    """Which round it is (the paper's form)."""
+    """The current round (the paper's form)."""
 
     __slots__ = ("round_number",)
 
@@ -135,7 +135,7 @@ class GameState:
 
 
 class CommonPoolState(GameState):
-    """Which round it is, and what is in the pool (the paper's form)."""
+    """The current round and stock (the paper's form)."""
 
     __slots__ = ("current_stock",)
 
@@ -145,7 +145,7 @@ class CommonPoolState(GameState):
 
 
 class Record:
-    """What one player has seen in a game so far and will see: arrays over all rounds that can't be written.
+    """The observations of one player: read-only arrays over all rounds of a game.
 
     Nothing but this player's own data can be reached from them: their memory belongs to no Python object.
     """
@@ -168,7 +168,7 @@ class Record:
 
 
 class PlayerHistory:
-    """What a player has seen in `round_number` rounds: the current form.
+    """The observations of a player in `round_number` rounds: the current form.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class PlayerHistory:
 
 
 class SeenHistory(PlayerHistory):
-    """A history whose arrays are made when they are asked for."""
+    """A history with lazily created arrays."""
 
     __slots__ = ()
 
@@ -238,7 +238,7 @@ class ActionHistory:
 
 
 class PaperHistory:
-    """What a player has seen: the paper's form, with a column per opponent; None stands for it in round 0."""
+    """The observations of a player: the paper's form, with a column per opponent; None in round 0."""
 
     __slots__ = ("my_actions", "my_payoffs", "opponent_actions", "opponent_payoffs")
 

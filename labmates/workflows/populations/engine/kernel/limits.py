@@ -1,4 +1,4 @@
-"""How long a decision may take: watched by a timer, at no cost to decisions that are quick.
+"""The time limit of a decision: a timer that costs quick decisions nothing.
 
 The timer counts the processor's time of the process. When it finds the same decision at several ticks, or the same
 player at twice as many, the decision is ended by an exception; if even that is caught, the process ends. Whoever asked

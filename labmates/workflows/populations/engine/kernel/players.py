@@ -169,7 +169,7 @@ class Players:
         watch.begin()
 
     def answer(self, head: dict[str, Any], data: Reader) -> tuple[bytearray, list[dict[str, Any]]]:
-        """What players decide in a round, and what went wrong.
+        """The players' decisions in a round, and their errors.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class Players:
 
 
 class Seen:
-    """What players have seen of a batch: a row for each player, which it can't write."""
+    """The players' observations of a batch: a read-only row for each player."""
 
     def __init__(self, places: int, game: RepeatedGame, *, paper: bool) -> None:
         rounds, others = game.n_rounds, game.n_players - 1
@@ -323,12 +323,12 @@ class Seen:
             self._stocks[places, rounds] = data.take(np.float64, told)
 
     def stocks(self, places: list[int], t: int) -> list[Any]:
-        """The stock that each player is told: an int before the first round, as in the published program."""
+        """The stock for each player: an int before the first round, as in the published program."""
         told = self._stocks[places, t]
         return [int(one) for one in told] if t == 0 else list(told)
 
     def record(self, place: int, *, paper: bool) -> Record:
-        """What the player at a place may see."""
+        """The observations of the player at a place."""
         own = self._own_actions[place], self._own_payoffs[place], self._own_counts[place]
         if not paper:
             return Record(*own)
@@ -365,7 +365,7 @@ class _UnmadeError(Exception):
 
 
 def describe_error(error: BaseException) -> str:
-    """What went wrong; none of the error's own methods can do harm here."""
+    """The description of an error, without calling any of its own methods."""
     if isinstance(error, DecisionTimeout):
         return "took too long"
     if isinstance(error, MemoryError):
@@ -390,7 +390,7 @@ def _class_name(thing: object) -> str:
 
 
 class _PaperSeen:
-    """What a decision of the paper's form is given instead of a history of the current form."""
+    """The arguments of a decision in the paper's form, in place of a history."""
 
     __slots__ = ("_record", "t")
 

@@ -28,7 +28,7 @@ _MOST_CLASSES = 20_000
 
 @dataclass(frozen=True)
 class Found:
-    """What is known of a strategy's class.
+    """Facts about a strategy's class.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Source:
         return not self.found.problems
 
     def told(self, number: int) -> dict[str, Any]:
-        """What a process of players is told of it."""
+        """The facts for a process of players."""
         facts = {name: getattr(self.found, name) for name in ("name", "paper", "random", "arguments")}
         return {"number": number, **facts, "compiled": self.compiled, "bytes": len(self.code)}
 
@@ -176,7 +176,7 @@ def lines_of(text: str) -> list[str]:
 
 
 class _File:
-    """What stands in a file beside its strategies."""
+    """The parts of a file beside its strategies."""
 
     def __init__(self, lines: list[str], rest: list[ast.stmt], name: str) -> None:
         self.lines = lines

@@ -1,4 +1,4 @@
-"""Static checks: what a strategy asks for that it will not get, told before anything of it runs.
+"""Static checks: requests of a strategy that will be refused, reported before it runs.
 
 They protect nobody: what a strategy can reach depends on its process alone (`confine`), whatever its code looks like.
 """
@@ -25,7 +25,7 @@ Problem = tuple[int, str]
 
 
 def problems_of(statements: Iterable[ast.stmt], size: int) -> list[str]:
-    """What is wrong with a strategy's code (a class, or what stands before the classes of a file).
+    """Problems of a strategy's code (a class, or the code before the classes of a file).
 
     Parameters
     ----------

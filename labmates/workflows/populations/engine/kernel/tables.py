@@ -1,4 +1,4 @@
-"""What deterministic players have done before: the same strategy, having seen the same, does the same again.
+"""Cached moves of deterministic players: equal strategies with equal observations make equal moves.
 
 What such a player has seen is a way through a tree: a number of others who cooperated for each round. Its own moves
 and payoffs follow from that. A node of the tree holds the player's move, once it is known.

@@ -88,7 +88,7 @@ class Calls(Expressions):
         return result
 
     def _declare(self, function: ast.FunctionDef) -> None:
-        """Give each variable that a function assigns a register of its own."""
+        """Give each variable that a function assigns a separate register."""
         for name in _assigned(function):
             if name not in self._scope.variables:
                 self._scope.variables[name] = self._new()

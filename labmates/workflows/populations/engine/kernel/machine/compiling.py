@@ -1,4 +1,4 @@
-"""How the machine's functions are compiled, and where they are kept.
+"""Compilation and cache of the machine's functions.
 
 Numba keeps what it has compiled by the file of each function, although that also holds functions of other files that
 it calls. So all of it is kept by the text of all files.

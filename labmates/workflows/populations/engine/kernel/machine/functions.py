@@ -131,7 +131,7 @@ def _call_array(memory: Words, reals: Words, function: int, target: int, registe
 
 @compiled
 def _as_array(memory: Words, target: int, register: int) -> bool:
-    """What numpy makes of a sequence of numbers of one level."""
+    """A flat sequence of numbers, converted as numpy does."""
     kind = memory[register]
     if BOOLS <= kind <= FLOATS:
         memory[target] = kind
@@ -260,7 +260,7 @@ def _every(memory: Words, reals: Words, register: int, wanted: int) -> int:
 
 @compiled
 def _reduced(memory: Words, reals: Words, function: int, target: int, register: int) -> bool:
-    """What numpy makes of all numbers of a sequence."""
+    """A reduction of all numbers of a sequence, as numpy does it."""
     if not _as_array(memory, target, register):
         return False
     kind, value = memory[target], memory[target + 1]

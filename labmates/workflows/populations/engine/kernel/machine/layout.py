@@ -1,4 +1,4 @@
-"""Where everything is in the memory of the machine."""
+"""The memory layout of the machine."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def number_at(memory: Words, reals: Words, kind: int, word: int) -> tuple[int, f
 
 @compiled
 def allocate(memory: Words, words: int) -> int:
-    """Where so many free words begin; -1 if there are not so many."""
+    """The address of a block of free words; -1 if there is none of that size."""
     start = memory[NEXT_FREE]
     if words < 0 or start + words > memory[HEAP_END]:
         return -1
@@ -84,7 +84,7 @@ def load_item(memory: Words, register: int, index: int, target: int) -> bool:
 
 @compiled
 def new_array(memory: Words, target: int, kind: int, length: int) -> int:
-    """Where the items of a new array are; -1 if there is no room."""
+    """The address of a new array's items; -1 if there is no room."""
     start = allocate(memory, length)
     if start >= 0:
         memory[target] = kind
@@ -94,7 +94,7 @@ def new_array(memory: Words, target: int, kind: int, length: int) -> int:
 
 @compiled
 def new_list(memory: Words, target: int, kind: int, length: int, capacity: int) -> int:
-    """Where the items of a new list are; -1 if there is no room."""
+    """The address of a new list's items; -1 if there is no room."""
     head = allocate(memory, 3 + 2 * capacity)
     if head < 0:
         return -1
