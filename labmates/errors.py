@@ -54,7 +54,7 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
     for fault in error.errors():
         where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
         message = fault["msg"].removeprefix("Value error, ")
-        # What was said of a part of the value tells it already; a whole record says nothing.
+        # The error of a part already says it; a whole record adds nothing.
         told = fault["type"] == "missing" or "(given: " in message or isinstance(fault["input"], Mapping)
         given = "" if told else f" (given: {repr(fault['input'])[:80]})"
         lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")

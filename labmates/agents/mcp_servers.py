@@ -239,7 +239,7 @@ async def _open(server: McpServer, stack: AsyncExitStack) -> Client:
         # The session bounds all waits. Redirects, which the client does not follow, could take headers elsewhere.
         http = await stack.enter_async_context(httpx2.AsyncClient(headers=values, timeout=None))
         return await stack.enter_async_context(Client(streamable_http_client(server.url, http_client=http)))
-    # What a server logs would disturb the display of progress.
+    # A server's log would disturb the progress display.
     log = stack.enter_context(_discarded())
     program, *arguments = server.command
     given = {variable: os.environ[variable] for variable in server.env if variable in os.environ}

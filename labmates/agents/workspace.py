@@ -169,7 +169,7 @@ class Workspace:
             titles = ", ".join(f"'{section.title}'" for section in sections_of(before)) or "none"
             has = f"has {len(matches)} sections called" if matches else "has no section"
             raise ToolError(f"'{name}' {has} '{heading}'. Its sections: {titles}.")
-        # Where the last section is written anew, nothing breaks off any more.
+        # A replaced last section is complete again.
         partial = self.is_partial(name) and matches[0].end < len(before)
         return self._keep(Written(name, with_section(before, matches[0], content), "", partial=partial))
 

@@ -234,7 +234,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             return
         with self._ledger.lock:
             number, parent = len(message.tool_calls), self._share
-            # The first to start sets the share of all: what has been spent meanwhile must not count.
+            # The first to start sets the share of all: later spending must not count.
             split = self._splits.setdefault(
                 message.id, _Split(self._ledger.left(parent) // number, parent.spent, number)
             )
@@ -448,7 +448,7 @@ def _in_event_loop() -> bool:
 
 
 def _wake(loop: asyncio.AbstractEventLoop, freed: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # The loop, and whoever waited in it, has ended.
+    with suppress(RuntimeError):  # The loop and its waiters have ended.
         loop.call_soon_threadsafe(freed.set)
 
 

@@ -110,7 +110,7 @@ def text_of(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# A conversation is estimated anew at every turn, and all but its last messages are as they were.
+# A conversation is estimated at every turn, and only its last messages are new.
 @lru_cache(maxsize=4096)
 def _estimate(text: str) -> int:
     if not text:

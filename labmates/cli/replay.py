@@ -77,7 +77,7 @@ def _print(replayed: Replayed) -> None:
         out().print(f"left out: {left}", style="dim")
     if replayed.taken_over:
         out().print(f"told again, from the run that it was forked from: {replayed.taken_over} events", style="dim")
-    # What ended a replay comes last, and is never left out.
+    # The cause of a replay's end comes last, and is never left out.
     shown = replayed.differences[:MOST_SHOWN]
     for difference in shown:
         _print_one(difference)

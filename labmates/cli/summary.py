@@ -43,7 +43,7 @@ def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
 
     known = [run for run in runs if traits_of(run.models)]
     used = [(run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in known if len(run.models) == 1]
-    # What each of several models used stands with the single calls.
+    # The usage of each of several models is with the single calls.
     mixed = [run.id for run in known if len(run.models) > 1]
     used += [(call.model, 1, call.reasoning_tokens) for _, call in store.events_of(mixed, LLMCallEvent)]
     for warning in thinking_warnings(used):

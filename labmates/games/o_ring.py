@@ -65,7 +65,7 @@ class ORing(Game):
 
     def production(self, decisions: Array) -> Array:
         """The production of each group, ``(..., groups)``, in exact numbers."""
-        withdrawn = decisions[..., 0].astype(object)  # numbers of any size: whoever comes to the threshold succeeds
+        withdrawn = decisions[..., 0].astype(object)  # numbers of any size: reaching the threshold is success
         left = np.maximum(self.resource - withdrawn.sum(axis=(-2, -1), keepdims=True), 0)[..., 0]
         whole = self.resource * self.most_withdrawal**self.group_size
         return np.asarray(self.scale * left * withdrawn.prod(axis=-1) * Fraction(1, whole))

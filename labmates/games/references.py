@@ -89,7 +89,7 @@ def references_or_none(game: Game) -> References | None:
 def equilibria(game: Game) -> list[Decision]:
     """The strategies that nobody gains by leaving when all follow them, in order."""
     stable: list[Decision] = []
-    # What pays best against one strategy mostly pays against the others too, so it is tried before all the rest.
+    # The best reply to one strategy is mostly good against the others, so it is tried first.
     tempting: list[Decision] = []
     for strategy in game.strategies():
         profile = game.uniform(strategy)

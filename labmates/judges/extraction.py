@@ -90,7 +90,7 @@ def _usable(text: str, model: type[BaseModel], last: bool) -> ReadFindings[BaseM
     read = read_findings(text, model)
     if [found.value for found in find_objects(text)] == [{}]:  # The report leaves everything open.
         read = ReadFindings(model())
-    # What is wrong may be put right; in the end what is valid counts, but wrong alone is no answer.
+    # Invalid parts may be repaired; in the end the valid ones count, but invalid parts alone are no answer.
     if read.findings is None or (read.problems and not (last and read.findings.model_dump(exclude_none=True))):
         raise UnusableAnswerError("; ".join(read.problems))
     return read

@@ -121,7 +121,7 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
     """
     rest, values = _without_json(text[:MOST_CHARS])
     for value in values:
-        with suppress(RecursionError):  # Nobody means anything by nesting so deeply.
+        with suppress(RecursionError):  # Such deep nesting is never meaningful.
             yield from list(_of_json(value, (), frozenset(records)))
     parts = split_blocks(rest) if prose else Parts("", (Block("", rest),))
     for statement in statements(parts.prose):

@@ -133,7 +133,7 @@ def _skill(earned: Score, report: Report) -> Score:
         return replace(earned, metric=SKILL, details={})
     try:
         guessed = accuracy(task.score(task.prior(report.columns, report.difficulty), report.truth))
-    except Exception as error:  # A plug-in's prior may fail; the accuracy stands without it.
+    except Exception as error:  # A plug-in's prior may fail; the accuracy remains.
         reason = one_line(
             f"the prior of the task '{task.name}' failed: {type(error).__name__}: {error}", _LONGEST_PROBLEM
         )
@@ -170,7 +170,7 @@ async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, A
         if teams := _of_teams(report):
             details["teams"] = teams
         details["handoff"] = (await asyncio.to_thread(audit, report, findings)).as_json()
-    except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy stands without the audit.
+    except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy remains without the audit.
         details["handoff"] = {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
     return details
 

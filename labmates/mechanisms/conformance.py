@@ -109,7 +109,7 @@ def play_with(
 
     def answered(question: Question) -> Answer:
         answer = respond(question)
-        is_given = answer != question.sheet.fallback  # who gives none may be taken to say what no form allows
+        is_given = answer != question.sheet.fallback  # a fallback may have values that no form allows
         if is_given and (fault := question.sheet.fault(answer)):
             raise ValueError(f"the answer {dict(answer)} at '{question.step}' is not allowed: {fault}")
         return answer
@@ -233,7 +233,7 @@ def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
         return
     rng = random.Random(seed)
     last_round = max(question.round for question in asked)
-    # The last round stands for all to come, in which there is nobody left to answer a deviation.
+    # The last round stands for all to come, where no player can answer a deviation.
     places = [question for question in asked if not question.round or question.round < last_round]
     for question in rng.sample(places, min(_PLACES, len(places))):
         for other in _deviations(question, rng):

@@ -183,12 +183,12 @@ class BatchQueue:
         for gathering in self._gathering.values():
             if gathering.timer is not None:
                 gathering.timer.cancel()
-        if self._submissions:  # Cut off, the server might have the batch and nobody its id.
+        if self._submissions:  # If cut off, the server might have the batch, but its id would be lost.
             await asyncio.wait(self._submissions, timeout=_LAST_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if kind is None and self._answered:  # Whoever asked has recorded the replies.
+        if kind is None and self._answered:  # The callers have recorded the replies.
             await self._book.forget(self._answered)
 
     async def reply(self, request: httpx2.Request) -> httpx2.Response:
@@ -477,7 +477,7 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
             try:
                 parsed = json.loads(line)
             except (ValueError, RecursionError):
-                continue  # Whose it is can't be known: a request without a line has no reply.
+                continue  # Its request is unknown; a request without a line has no reply.
             if isinstance(parsed, dict) and (result := protocol.read(parsed)) is not None:
                 results.setdefault(*result)
     return results
@@ -488,7 +488,7 @@ def _submission_failure(result: Result, group: Group) -> Result:
     if result.status in _NO_API:
         reason = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
         return failed(400, reason)
-    # Where a server breaks down nobody knows whether it has the batch: the next attempt looks for it.
+    # After a server failure the batch may exist: the next attempt looks for it.
     return replace(result, keeps=result.keeps or result.status >= 500)
 
 

@@ -55,7 +55,7 @@ class Catalog:
 
             return name_given(reference)
         if "?" not in reference and reference not in self.named:
-            return reference  # What is wrong with it is said where it is used.
+            return reference  # Its error is reported where it is used.
         entry = read_reference(reference, self.named)
         if (access := entry.access) != DEFAULT_ACCESS:
             first = self._written.setdefault(entry.name, reference)

@@ -319,7 +319,7 @@ class ModelHub:
                 use_client(chat, self._http_client(), self.options)
             return chat
 
-        # Reports what is wrong now; the import takes seconds, which are no part of the first attempt.
+        # Reports errors now; the import takes seconds, which must not count in the first attempt.
         build(1024, None)
         marks = cache_marks(name.provider, name.name)
         watched = name.provider == "anthropic"

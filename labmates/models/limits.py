@@ -81,7 +81,7 @@ class Slots:
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
         """Hold a slot for the length of an attempt."""
-        # The endpoint's last: whoever waits for the model's own limits holds no slot that another model could use.
+        # The endpoint's slot last: calls that wait for the model's own limits must not hold a slot.
         async with self._model:
             if self._pace is not None:
                 await self._pace.start()

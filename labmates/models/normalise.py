@@ -75,7 +75,7 @@ def normalise(
         reasoning=thought,
         most=(most_tokens(sent, tools), max(limit, _bytes(text, reasoning, *(call.text for call in begun)))),
     )
-    # Broken calls are sent to nobody.
+    # Broken calls are never sent.
     sendable = estimate_tokens(text) + sum(_size(call) for call in begun if call.arguments is not None)
     if sendable > limit and (sendable > _SLACK * limit or usage.output_tokens - usage.reasoning_tokens > limit):
         text, begun, finish = *_cut(text, begun, limit), "length"

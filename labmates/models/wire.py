@@ -200,7 +200,7 @@ def _usage(usage: Any) -> Json | None:
         return None
     counts = {key: read_count(reported.get(key)) for key in ("prompt_tokens", "completion_tokens", "total_tokens")}
     details = _dict(reported.get("prompt_tokens_details"))
-    # DeepSeek counts beside the details; OpenRouter tells what was written.
+    # DeepSeek counts beside the details; OpenRouter reports cache writes.
     cached = read_count(details.get("cached_tokens")) or read_count(reported.get("prompt_cache_hit_tokens"))
     written = read_count(details.get("cache_write_tokens"))
     reasoning = read_count(_dict(reported.get("completion_tokens_details")).get("reasoning_tokens"))

@@ -130,7 +130,7 @@ def _followed(before: bytes, media: Media, raw: bytes) -> bytes:
 
 
 def _decompress(data: bytes, before: bytes) -> bytes:
-    unpacker = zlib.decompressobj(zdict=before)  # ignored by what was stored without a dictionary
+    unpacker = zlib.decompressobj(zdict=before)  # ignored by texts stored without a dictionary
     return unpacker.decompress(data) + unpacker.flush()
 
 

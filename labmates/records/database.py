@@ -30,7 +30,7 @@ DEFAULT_STORE = "sqlite:///labmates.db"
 
 PATIENCE_SECONDS = 60.0
 """The time for which a transaction is retried while the database is unreachable or locked."""
-_OPENING_SECONDS = 1.0  # the same for opening: a wrong address is told soon
+_OPENING_SECONDS = 1.0  # the same for opening: a wrong address fails soon
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _BUSY_SECONDS = 30.0  # how long SQLite itself waits for a lock
 _CONNECT_SECONDS = 10
@@ -315,7 +315,7 @@ def _engine(url: str, must_exist: bool, read_only: bool, options: dict[str, Any]
     except _UnsuitableStoreError as error:
         raise UsageError(f"'{_without_password(url)}' can't be a store: {error}; {_advice(url)}") from None
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # What the library says of it may quote the URL, and with it a password.
+        # The library's message may quote the URL, and with it a password.
         raise UsageError(f"'{_without_password(url)}' is not the URL of a store; {_advice(url)}") from None
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
@@ -354,7 +354,7 @@ def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict
             # Nobody is writing, and SQLite can't make the file beside it through which readers see what is written.
             mode = "ro&immutable=1"
     else:
-        # Prompts and replies are nobody else's business on a shared machine. SQLite itself would say why it can't.
+        # Prompts and replies stay private on a shared machine. SQLite itself reports errors.
         with suppress(OSError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     # In an address, '#', '?' and '%' have a meaning.
@@ -399,7 +399,7 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 def _set_up_sqlite_reader(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     # Not by opening the file to read alone: SQLite has to write beside it to see what others are writing.
-    # Whoever only looks is told soon that somebody has locked the store.
+    # Readers soon get an error if the store is locked.
     for pragma in ("query_only=ON", "busy_timeout=2000"):
         connection.execute(f"PRAGMA {pragma}")
 

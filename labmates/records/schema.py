@@ -67,13 +67,13 @@ runs = Table(
     Column("attempt", Integer, nullable=False, server_default="0"),
     Column("worker", String(200)),
     Column("lease", Float),
-    # Within its study: its place in the queue, and what it has cost and may cost at most, in micro-dollars.
+    # Within its study: its place in the queue, its cost and its maximum cost, in micro-dollars.
     Column("place", Integer, nullable=False, server_default="0"),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("most", BigInteger, nullable=False, server_default="0"),
     # The run and the number of the event from which it was forked, as RUN@EVENT.
     Column("origin", String(60)),
-    # What its record hashes to (`records.digests`): so far, and when it has ended.
+    # Hashes of its record (`records.digests`): so far, and at its end.
     Column("chain", Text, nullable=False, server_default=""),
     Column("digest", String(80)),
     Index("runs_by_key", "kind", "key", "replicate"),

@@ -45,14 +45,14 @@ class Writer:
                 batch, self._waiting = self._waiting, []
                 errors = await asyncio.to_thread(write_steps, self._database, [step for step, _ in batch], self._broken)
                 for (_, written), error in zip(batch, errors, strict=True):
-                    if written.done():  # nobody waits for it any more
+                    if written.done():  # no longer awaited
                         continue
                     if error is None:
                         written.set_result(None)
                     else:
                         written.set_exception(error)
         finally:
-            # If this was cut off, nobody waits in vain, and what comes later begins anew.
+            # If this was cut off, no writer waits in vain, and later writes start again.
             for _, written in [*batch, *self._waiting]:
                 written.cancel()
             self._waiting, self._writing = [], None

@@ -95,7 +95,7 @@ def _flat(run: RunRecord) -> dict[str, Any]:
     described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
     row: dict[str, Any] = {}
     for name, value in described(run.condition).items():
-        # What is described in a file goes by its name.
+        # Objects from files are labelled by name.
         flatten(name, value["name"] if isinstance(value, Mapping) and "name" in value else value, row)
     return row
 
@@ -123,7 +123,7 @@ def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = 
         )
         for group, estimates in zip(groups.values(), _means(list(groups.values()), metrics, domains), strict=True)
     ]
-    # Runs end in any order: what is alike stands together, in the order in which it came first.
+    # Runs end in any order: equal ones are grouped, in the order of their first.
     order = {name: list(dict.fromkeys(cell.varies[name] for cell in by_condition)) for name in names}
     return sorted(by_condition, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 

@@ -204,7 +204,7 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *("--proc", "/proc", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(limits.shared_memory), "--tmpfs", "/dev/shm"),  # noqa: S108
         *_read_only(binds.items()),
-        # What is left are bubblewrap's own file systems, whose size has no limit.
+        # The rest are bubblewrap's own file systems, which have no size limit.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", str(_HOME)),
     ]

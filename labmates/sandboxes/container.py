@@ -131,7 +131,7 @@ class ContainerLauncher:
             try:
                 container = await asyncio.shield(starting)
             except asyncio.CancelledError:
-                with contextlib.suppress(SandboxError):  # a request can't be taken back: wait for what comes of it
+                with contextlib.suppress(SandboxError):  # a request can't be cancelled: wait for its result
                     await asyncio.to_thread(remove_container, self._client, (await starting).id)
                 raise
         return ContainerEnclosure(self._client, container, self._gate)

@@ -26,7 +26,7 @@ _ADVICE_LOCAL = (
 GVISOR = "runsc"
 """The name of gVisor's runtime."""
 _EXPLAIN_CHARS = 400
-_GONE = (404, 409)  # what the engine answers of a container that is not there, or is being removed
+_GONE = (404, 409)  # status for a container that is missing or being removed
 _FAULTS = (
     (
         ("no space left on device", "disk quota exceeded"),

@@ -19,7 +19,7 @@ from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL
 if TYPE_CHECKING:
     from docker import DockerClient
 
-_BUILD_SECONDS = 3600  # what a build left is left alone for as long as the build might still be going on
+_BUILD_SECONDS = 3600  # leftovers of a build stay while the build may still be running
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
 START_SECONDS = 60.0
 """The longest start of a kernel: after more than a minute it will never come, even on a busy machine."""
-_RESTART_SECONDS = 15.0  # the same for a kernel whose runner is there
+_RESTART_SECONDS = 15.0  # the same for a kernel with a running runner
 _ENDING_SECONDS = 2.0  # how long an enclosure may take to end after its runner
 _CROWD = 32  # how many processes a call may leave running; a pool of workers is fewer, a fork bomb more
-_FOLDER_MODE = 0o755  # for what other user ids have to read; the folder above is private
+_FOLDER_MODE = 0o755  # for files that other user ids read; the folder above is private
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class KernelSandbox:
             return CodeResult("died", "", state_lost=True, note=note)
         try:
             cell = await client.run(code, timeout)
-        except BaseException:  # cancelled, most likely: what the kernel is doing now is of no use to anyone
+        except BaseException:  # cancelled, most likely: the kernel's current work is useless
             self._drop_kernel()
             raise
         why = await self._why(kernel) if cell.ending == "died" else ""
@@ -276,7 +276,7 @@ async def _accept(listener: socket.socket, enclosure: Enclosure) -> socket.socke
             why = ending.result() if ending.done() else "it did not answer in time"
     finally:
         loop.remove_reader(listener)
-    # Nothing is awaited any more: a connection that is there when the caller is cancelled would be nobody's.
+    # No await from here on: a connection open at a cancellation would leak.
     if knocked.is_set():
         return listener.accept()[0]
     raise SandboxError(f"the Python kernel could not be started: {why}")

@@ -68,7 +68,7 @@ def warm_up() -> Warmup:
 def _prepared() -> Warmup:
     folder = cache_folder("kernel") / _fingerprint()
     bytecode, fonts = folder / _BYTECODE, folder / _FONTS
-    # Both, since packages that had been compiled may have been installed anew.
+    # Both, since compiled packages may have been reinstalled.
     if not fonts.is_dir() or not (bytecode.is_dir() or _are_compiled()):
         _prepare(folder)
     return Warmup(bytecode if bytecode.is_dir() else None, fonts if fonts.is_dir() else None)

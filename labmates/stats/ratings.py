@@ -341,7 +341,7 @@ def _domain(runs: Sequence[Cell], rating: str, *, normalise: bool) -> Domain:
     if rating == "rank":
         return Domain(1.0, float(max(2, len(cell.models))))
     if rating == "deviation":
-        # Nobody gains more than the range of payoffs; where that is unknown, the largest that was seen stands for it.
+        # No gain exceeds the range of payoffs; if unknown, the largest observed payoff replaces it.
         width = payoffs.high - payoffs.low
         return Domain(-(width if math.isfinite(width) else max(float(np.ptp(one.payoffs)) for one in runs)), 0.0)
     if normalise and cell.scale is not None:

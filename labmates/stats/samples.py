@@ -55,7 +55,7 @@ class Sample:
         low, high = float(min(values)), float(max(values))
         mean = math.fsum(values) / n
         domain = domain.holding(low, high)
-        # Differences whose squares are no numbers any more are none.
+        # Differences with non-finite squares are dropped.
         squares = math.fsum((value - mean) ** 2 for value in values)
         if n < 2 or high - low <= ROUNDING * max(abs(low), abs(high)) or squares == 0:
             return cls(n, mean, 0.0, 0.0, n - 1, domain)

@@ -96,7 +96,7 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
         return  # It was written to meanwhile.
     numbered = list(enumerate(events))
     cost = costs(numbered[run.taken_over :])
-    # Forks of earlier versions count what they took over as well.
+    # Forks of earlier versions also count the events that they took over.
     if row.spent not in (cost, costs(numbered)):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
     if excess := sum(event.excess for event in events if event.type in ("charge", "judge_call")):

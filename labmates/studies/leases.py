@@ -76,7 +76,7 @@ class Leases:
                 held = list(self._held.values())
                 try:
                     lost = await asyncio.to_thread(self._claims.renew, [lease.run for lease in held])
-                except StoreError as error:  # What the runs write will tell, if it does not come back.
+                except StoreError as error:  # The runs' own writes will fail if it does not come back.
                     _log.warning("leases could not be renewed: %s", error)
                     continue
                 for lease in held:

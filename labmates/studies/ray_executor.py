@@ -280,7 +280,7 @@ async def _obey(postbox: Any, stop_signal: StopSignal, work: asyncio.Task[Any]) 
     while True:
         try:
             order = await postbox.ask.remote()
-        except RayError:  # Whoever gave the orders is gone.
+        except RayError:  # The controller is gone.
             order = "stop"
         if order == "leave":
             work.cancel()

@@ -61,12 +61,12 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
     verdicts = [verdict for verdict in _verdicts(chosen) if not any(score.failed for score in verdict.scores)]
     try:
         report = report_of(run, events, bodies) if verdicts else None
-    except UsageError:  # another version of the task, whose data the run never had
+    except UsageError:  # another version of the task, with other data
         return rejudged
     for verdict in verdicts:
         assert report is not None
         tries = []
-        # Whether a model was known to think before it answers, when it was asked, stands in no record.
+        # Records don't say whether a model was known to reason at the time of the call.
         for thinkers in (set[str](), {call.model for call in verdict.calls}):
             answers = _RecordedAnswers(verdict.calls, bodies, derive(run.seed, "judge", verdict.judge))
             helper = verdict.calls[0].model if verdict.calls else None

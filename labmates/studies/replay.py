@@ -313,7 +313,7 @@ class _Story:
             if event.type == "llm_call":
                 data = {**data, "messages": [said_in(message) for message in data["messages"]]}
             if isinstance(event, ChargeEvent):
-                # What the pool could pay of it depends on the bound, which may have been raised since.
+                # The affordable part depends on the bound, which may have been raised since.
                 data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}
                 if event.uncertain:
                     data.pop("bill", None)  # Earlier versions left it out.

@@ -345,7 +345,7 @@ def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dic
     def rank(cell: Mapping[str, Any]) -> float:
         weight = 1.0
         for field, weights in sample.weights.items():
-            # Whoever varies mappings can't weight them: a key of a mapping is none itself.
+            # Varied mappings have no weights: a mapping can't be a key.
             value = cell.get(field)
             weight *= weights.get(value, 1.0) if isinstance(value, Hashable) else 1.0
         return float(draw.random() ** (1 / weight))

@@ -337,7 +337,7 @@ def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[
     if not whole:
         return None, problems
     valid = [value[index] for index in places if index not in wrong]
-    # A list of which nothing is left says nothing; an empty one would say that there is none.
+    # A list without valid items states nothing; an empty one would state that there are none.
     return (valid if (valid or not value) and not _errors(model, name, valid) else None), problems
 
 

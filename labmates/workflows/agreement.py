@@ -256,7 +256,7 @@ def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
     names = ("low", "high", "n", "df", "method", "reason", "p", "p_holm")
     flat: dict[str, Any] = {}
     for key, coefficient in coefficients.items():
-        # What is not defined has its reason below the table.
+        # Undefined values have their reason below the table.
         flat |= {key: coefficient.value, **{f"{key}_{name}": getattr(coefficient, name) for name in names}}
         flat[f"{key}_mark"] = multiplicity.mark(
             coefficient.p is not None and coefficient.p < multiplicity.SIGNIFICANT, coefficient.p_holm

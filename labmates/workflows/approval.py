@@ -273,4 +273,4 @@ async def invoke_answered(
             for task in asked.values():
                 task.cancel()
             await asyncio.gather(*asked.values(), return_exceptions=True)
-        config.pop("run_id", None)  # Each invocation is a trace of its own.
+        config.pop("run_id", None)  # Each invocation is a separate trace.

@@ -203,7 +203,7 @@ class RunSandboxes:
             if agent not in self._paused:
                 habit.steps += 1
                 habit.with_code += session.used
-                # Nobody waits for it, but the end of the run.
+                # Only the end of the run waits for it.
                 self._closing.add(asyncio.create_task(self._end(agent, session)))
 
     async def take(self, agent: str) -> Sandbox:
@@ -230,7 +230,7 @@ class RunSandboxes:
             if isinstance(closed, BaseException):
                 _log.warning("a sandbox could not be closed: %s", closed)
         self._sandbox_pool.forget(self)
-        # Whoever opened a sandbox was told if the data could not be written; nobody else needs them.
+        # The opener of a sandbox got the error if the data could not be written; nothing else needs them.
         await asyncio.gather(*self._data.values(), return_exceptions=True)
 
     async def _end(self, agent: str, session: Session) -> None:

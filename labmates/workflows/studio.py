@@ -90,7 +90,7 @@ class _Settings:
 def studio_graph(name: str) -> Any:
     """The exported graph of an experiment: inside its first node Studio draws the experiment's own graph."""
     experiment = EXPERIMENTS.get(name)
-    inner = experiment.graph(None)  # Studio draws what it finds among the variables that the node closes over.
+    inner = experiment.graph(None)  # Studio draws graphs among the node's closure variables.
 
     async def run(state: StudioState) -> dict[str, Any]:
         condition = await asyncio.to_thread(_condition, experiment, state)

@@ -39,7 +39,7 @@ TOLD = {
     "repetition": "Stag hunt|Round|Drawn|Expected",
     "tournament": 'Standings|Matches|class="mC"|Payoffs of a round|Cooperates',
     "selfplay": "Mixtures|share of selfish players|Welfare",
-    "evolution": "Generations|one/collective|Most frequent in the end|Cooperation",
+    "evolution": "Generations|one/collective|Most frequent at the end|Cooperation",
     "strategies": "Strategies|Strategy_COLLECTIVE_1|def __call__",
     "plugin": "Time line|phase|Record",
 }
@@ -235,7 +235,7 @@ def test_an_empty_store_says_how_to_make_a_run(store: Store) -> None:
         page = site.get("/")
         assert page.status == 200
         assert "labmates demo" in page.text
-        assert "no study" in site.get("/studies").text
+        assert "no studies" in site.get("/studies").text
 
 
 def test_a_run_that_goes_on_tells_what_is_new_and_nothing_twice(store: Store) -> None:

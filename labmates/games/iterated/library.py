@@ -174,7 +174,7 @@ def _throw(seat: _Seat, played: Action, seed: int) -> None:
     """Let the player choose `played`, which may take other dice than its own."""
     try:
         before = copy.deepcopy(seat.player)
-    except TypeError:  # It holds a generator, which nobody can copy.
+    except TypeError:  # It has a generator, which can't be copied.
         seat.player.strategy(seat.opponent)
         return
     for attempt in range(_TRIES):

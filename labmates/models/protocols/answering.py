@@ -70,7 +70,7 @@ class Passage:
         self._protocol, self._prompt, self._model = protocol, prompt, model
         self._writer: Writer = protocol.writer(model, body)
         self._has_begun = False
-        self._text = ""  # what has come and not been sent
+        self._text = ""  # received, not yet sent
         self._sent: list[str] = []
         self._calls = 0
         self._is_held = False  # no more text before the end
@@ -149,7 +149,7 @@ class Passage:
             return self._writer.failed(self._protocol.error(502, _BROKEN))
         parts = [self._begun()]
         if not sent.startswith(reply.text):
-            # Where only the end told that the beginning was reasoning, the reply follows it.
+            # If only the end revealed that the beginning was reasoning, the reply follows it.
             rest = reply.text[len(sent) :] if reply.text.startswith(sent) else f"\n\n{reply.text}"
             parts.append(self._write_text(rest))
         for call in reply.tool_calls[self._calls :]:

@@ -33,7 +33,7 @@ _MMDEBSTRAP = (
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
     "--aptopt=Acquire::Languages none", _SUITE, "-",
 )  # fmt: skip
-_SUITE_PYTHON, _SUITE_GLIBC = "3.13.5", (2, 41)  # what the suite is known to hold; it may come otherwise
+_SUITE_PYTHON, _SUITE_GLIBC = "3.13.5", (2, 41)  # the suite's known versions; it may differ
 _OLDEST_PYTHON = (3, 11)
 _EXAMINE = (
     "import json, platform, sys; "

@@ -111,7 +111,7 @@ def _run(client: DockerClient, recipe: Recipe, context: IO[bytes], made: list[st
         use_config_proxy=False,
         labels={KIND_LABEL: recipe.kind, BASE_LABEL: recipe.base, VERSION_LABEL: __version__},
     )
-    with contextlib.closing(answers):  # the engine gives a build up when nobody listens any more
+    with contextlib.closing(answers):  # the engine cancels a build when its client leaves
         for answer in answers:
             if "error" in answer:
                 output = "\n".join(last)

@@ -70,7 +70,7 @@ def freedman_lane(
         raise ValueError(f"{n} models are too few for {kept.shape[1] + extra.shape[1]} coefficients")
     left = outcome - kept @ (kept.T @ outcome)
     if np.linalg.norm(left) <= _TIE * np.linalg.norm(outcome):
-        left = np.zeros(n)  # the controls explain it all: what is left is rounding, of which nothing can be said
+        left = np.zeros(n)  # the controls explain everything: the rest is rounding
     rng = np.random.default_rng(seed)
     shuffled = left[np.argsort(rng.random((permutations, n)), axis=1)]
     ratios = _ratios(np.vstack([left, shuffled]), kept, extra)

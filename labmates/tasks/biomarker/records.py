@@ -91,7 +91,7 @@ def trial_frame(
     columns |= _measurements(trial, cohort, laboratory, level, batch, lost, rng)
     columns["improvement"] = _outcome(cohort, level, rng)
     frame = repeat_rows(pd.DataFrame(columns), level.repeats, rng)
-    # Words are typed anew in a row that was entered twice.
+    # A row that was entered twice has its words typed again.
     frame["site"] = respell(frame["site"].tolist(), level.respelled / 2, _PLACES, rng)
     frame["sex"] = respell(frame["sex"].tolist(), level.respelled, (str.lower, _WORDS.__getitem__), rng)
     frame["arm"] = respell(frame["arm"].tolist(), level.respelled, _CASES, rng)

@@ -66,7 +66,7 @@ def _events(reference: str, mode: str, seeds: Sequence[int]) -> Iterator[Event]:
 
 
 def _generate(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
-    # From back to front: what a seed gives must not depend on what was generated before.
+    # In reverse order: a seed's data must not depend on earlier calls.
     for difficulty in reversed(DIFFICULTIES):
         for seed in reversed(seeds):
             where = place(seed, difficulty)

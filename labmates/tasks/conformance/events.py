@@ -82,7 +82,7 @@ def place(seed: int, difficulty: Difficulty) -> str:
 def fingerprint(where: str, data: Dataset[Any], csv: bytes | None = None) -> Fingerprint:
     """Hashes of a data set's bytes, description and truth; a truth that JSON can't hold is left out."""
     parts = {"data": csv or data.csv(), "description": data.description.encode()}
-    with suppress(ValueError):  # the rule on the truth tells it
+    with suppress(ValueError):  # the rule on the truth reports it
         parts["truth"] = data.truth.model_dump_json().encode()
     return Fingerprint(where, {name: hashlib.sha256(part).hexdigest() for name, part in parts.items()})
 

@@ -161,6 +161,6 @@ def _leaks(case: Case, level: _Level) -> Iterator[str]:
 def _lasting(task: Task[Any, Any], level: _Level) -> Iterator[str]:
     from labmates.tasks.conformance.leaks import lasting_leaks
 
-    # In a single data set a leak can't be told from chance.
+    # In a single data set a leak can't be separated from chance.
     for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 and not task.is_fixed else ():
         yield f"{leak.place} tells '{leak.part}' of the truth; what agents may know should not be part of the truth"

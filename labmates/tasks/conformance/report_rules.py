@@ -56,7 +56,7 @@ def score(case: Case) -> Iterator[str]:
         (task.findings(), 0.0, 0.0, "a report without findings"),
     ):
         if findings is None:
-            continue  # why it can't be read is told above
+            continue  # the reason is reported above
         credits = task.score(findings, known)
         wrong = list(faults(credits))
         yield from wrong

@@ -122,7 +122,7 @@ class _Court:
                 self.watch(self.step)
             case "Problem":
                 problem = Problem(**message)
-                # What can't be generated at all has been told already.
+                # Failed generation is already reported.
                 if problem.rule != "processes" or problem.where in self.prints:
                     self.trial.problems.append(problem)
             case "Fingerprint":

@@ -33,7 +33,7 @@ BURN_IN: Final = 40
 DEGREES_A_UNIT: Final = 6.0
 SEASON_DEGREES: Final = 8.0
 
-# Invented names: they sound real, but say nothing of what a species eats.
+# Invented names: they sound real, but reveal no diet.
 GENERA: Final = (
     *("Alvena", "Brusca", "Calvora", "Dentria", "Elomis", "Farquia", "Gelasta", "Hyberna", "Isolda", "Juncora"),
     *("Kalmeta", "Lothria", "Mirvana", "Nepora", "Ostrela", "Pravina", "Quillaea", "Rostema", "Selvina", "Tarquea"),

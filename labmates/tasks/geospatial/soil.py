@@ -70,7 +70,7 @@ def draw_sites(ground: Ground, level: GeospatialLevel, rng: np.random.Generator)
     for _ in range(2):
         middle, size = rng.uniform(0.15, 0.85, size=2) * [WIDTH, HEIGHT], rng.uniform(400, 900, size=2)
         open_land = (((sites - middle) / size) ** 2).sum(axis=1) > 1
-        # A hot spot that nobody could sample could not be found.
+        # A hot spot without samples could not be found.
         if all(np.hypot(*(middle - [one.east, one.north])) > 1_400 for one in ground.hot_spots):
             sites = sites[open_land]
     for grid in map(_inside, _grids(ground, rng)):

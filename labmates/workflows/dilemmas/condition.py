@@ -139,7 +139,7 @@ class DilemmaCondition(AblatedCondition):
     def _all_terms(cls, value: dict[str, int | float | str], info: ValidationInfo) -> dict[str, int | float | str]:
         """Write down every parameter, so that the record tells them all and equal conditions have equal keys."""
         if "mechanism" not in info.data:
-            return value  # which is told by itself
+            return value  # reported separately
         from labmates.mechanisms.registry import make_mechanisms
 
         terms: dict[str, int | float | str] = {}

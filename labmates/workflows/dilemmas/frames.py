@@ -71,7 +71,7 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         population = replicator_dynamics(play.cell().payoffs).path[-1]
         row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game, "run": play.run}
         for name, shares in (("uniform", np.full(len(population), 1 / len(population))), ("evolved", population)):
-            # A multiset that was played once stands for all of its orders.
+            # A multiset played once represents all of its orders.
             weights = [_likely(shares, entrants, matches) for entrants in matches]
             row[name] = float(np.average([fmean(values) for values in matches.values()], weights=weights))
         rows.append(row)

@@ -131,7 +131,7 @@ def _imputed(play: CrossPlay, round_: Round, entrant: int, use: Use, sign: int) 
         return None
     mixes = [np.array(mix) / 100 for mix in round_.mixes]
     if not np.allclose(game.expected([list(mix) for mix in mixes]), round_.expected, rtol=1e-9, atol=1e-9):
-        return None  # Some mechanism has changed what the game is worth.
+        return None  # A mechanism has changed the payoffs.
     if use == "sampled":
         mixes = [np.eye(len(own))[own.index(action)] for own, action in zip(round_.labels, round_.actions, strict=True)]
     outcomes = game.table

@@ -135,7 +135,7 @@ async def _label(
     for start in range(0, len(left), together):
         labelled = await asyncio.gather(*map(one, left[start : start + together]))
         write = partial(_events, model, labelled)
-        # Whatever happens meanwhile, what was paid is written.
+        # Paid labels are written in any case.
         await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))
         if watch is not None:
             watch(run, len(chosen) - len(left) + start + len(labelled), len(chosen))

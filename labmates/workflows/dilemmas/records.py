@@ -115,7 +115,7 @@ class Agreement:
                 designs[seat] = proposal
         if not designs:
             return None
-        # Where several were played, the next part of the name tells whose it is.
+        # With several played, the next part of the name identifies it.
         seat = next(iter(designs)) if len(designs) == 1 else int(step.removeprefix(self.place).partition("/")[0])
         return designs[seat], list(designs).index(seat)
 

@@ -67,7 +67,7 @@ class Briefing:
         self._names = [player for _, player in condition.seats()]
         self._seats = {player: divmod(number, game.group_size) for number, player in enumerate(self._names)}
         self._reasoning = render(f"game_reasoning_{condition.reasoning}")
-        # What is the same for all players is put together once: there are many calls, and each takes its time.
+        # Text common to all players is built once, because there are many calls.
         figures = game.figures()
         self._figures = {name.replace("_", " "): value for name, value in figures.items()}
         self._shared = {

@@ -77,7 +77,7 @@ class GameCondition(WordedCondition):
     def _all_rules(cls, value: dict[str, int | str], info: ValidationInfo) -> dict[str, int | str]:
         """Write down every constant, so that the record tells them all and equal conditions have equal keys."""
         if not info.data.keys() >= SIZES:
-            return value  # one of them is wrong, which is told by itself
+            return value  # one of them is wrong, reported separately
         if sizes := SIZES & value.keys():
             raise ValueError(f"{', '.join(sorted(sizes))}: given by an option of its own")
         from labmates.games.registry import make_game

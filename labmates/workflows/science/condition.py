@@ -137,7 +137,7 @@ class ScienceCondition(Condition):
             return {**data, "organisation": ALONE} if str(data.get("solo")).lower() in ("true", "1") else data
         if given == ALONE:
             return {**data, "solo": True}
-        with suppress(UsageError):  # which the field tells
+        with suppress(UsageError):  # the field reports it
             organisation = find_organisation(given) if isinstance(given, str) else given
             if isinstance(organisation, Organisation) and organisation.has_colleagues:
                 return {"team_size": organisation.size, **data, "organisation": organisation}

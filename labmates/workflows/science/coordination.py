@@ -172,7 +172,7 @@ def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] =
     """
     shares = coordination_shares(events, bodies)
     calls = [event for event in events if isinstance(event, LLMCallEvent) and event.type == "llm_call"]
-    # Attempts that brought no reply may be billed; they are nobody's work.
+    # Attempts without a reply may be billed, but belong to no seat.
     charges = [event for event in events if isinstance(event, ChargeEvent) and event.agent and not event.uncertain]
     tools = [event for event in events if isinstance(event, ToolCallEvent)]
     printed = _quantities(tools, bodies)

@@ -176,7 +176,7 @@ def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[It
 
 def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[HandOver], staged: Sequence[int]) -> Fate:
     holding = {text.event: text for text in texts if place in text.holds}
-    # What reports are merged into has no seat.
+    # Merged reports have no seat.
     moments = [_Moment(staged[event], text.seat, event, text.state) for event, text in holding.items() if text.seat]
     moments += [
         _Moment(staged[each.reached], each.receiver, each.reached, "received")

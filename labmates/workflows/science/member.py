@@ -67,7 +67,7 @@ class _Worker:
         self.tools.outputs += self.member["outputs"]
         if self.next_team is not None:
             self.tools.after_code = partial(warm_up, ctx.sandboxes, ctx.condition, self.next_team)
-        # What it adds stands after what teammates write meanwhile, if it may read that.
+        # Its additions follow those that teammates write meanwhile, if it may read them.
         self.adds = all(ctx.organisation.may("read", seat.id, other) for other in team.seats)
         self.waiting: list[Waiting] = []
         self.talk = conversation(

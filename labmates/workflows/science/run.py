@@ -87,7 +87,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     for event in services.recorder.events:
         if isinstance(event, ChargeEvent):
             ledger.restore(event.amount, call=event.step, member=event.team)
-    # Nobody follows a rerun: the page of its run shows the record.
+    # A rerun has no followers: the page of its run shows the record.
     opens = services.past is None and services.live is None
     following = live_run(services.run_id) if opens else nullcontext(services.live)
     mcp = McpTools(condition.crew.mcp, services.recorder, services.past, condition.code_timeout)

@@ -194,7 +194,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     except InsufficientFundsError:
         if not (purse.is_bound_by_share or (ctx.sets_aside and team.artifact == REPORT)):
             return unpaid(ctx, state, purse)
-        # The paper is written in any case, from what there is.
+        # The paper is always written, from the available material.
         answer, exhausted = None, not purse.is_bound_by_share
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {

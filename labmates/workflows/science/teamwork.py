@@ -235,7 +235,7 @@ def teamwork_table(compared: Teamwork) -> Table:
 def measures(judged: Judged) -> dict[Measure, float]:
     """Comparable measures of a run: scores of judges, then metrics that no judge gave, tokens and credits."""
     run = judged.run
-    # What follows a plus sign names a help, not another way to judge.
+    # A plus sign adds a helper, not another judge.
     values = {
         Measure(score.judge, score.version.partition("+")[0], score.metric): score.intended
         for score in judged.scores

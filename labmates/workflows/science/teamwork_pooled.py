@@ -153,7 +153,7 @@ def _estimate(cells: Mapping[Key, Sequence[float]], domain: Domain, models: bool
     if len(parts) == 1:
         error, df = math.sqrt(parts[0][0]), float(parts[0][1])
     else:
-        # What neither models nor tasks explain is in both parts, and counts once.
+        # The residual is in both parts, and counts once.
         of_models, of_tasks = sides
         left = sum((mean - of_models[key[0]] - of_tasks[key[1]] + value) ** 2 for key, mean in means.items())
         freedom = len(means) - len(of_models) - len(of_tasks) + 1

@@ -61,7 +61,7 @@ class ToolUse:
                 paid = -hold.charge(price).amount
             self._record(step, call, used, paid)
             if used.code is not None or call.name not in ARGUMENTS:
-                # What the lab's other tools do costs nothing to do again.
+                # The lab's other tools are free to repeat.
                 await self.ctx.recorder.flush()
         return used.text
 
@@ -76,7 +76,7 @@ class ToolUse:
             if not isinstance(arguments, RunCode):
                 use_workspace(trial, arguments)
         except ToolError:
-            return ""  # Its answer says what is wrong.
+            return ""  # Its answer describes the error.
         for request in trial.requests[len(self.workspace.requests) :]:
             text = "\n".join(filter(None, (request.request, request.justification)))
             return approvals.refusal("request", step, self.speaker, request.team, text)

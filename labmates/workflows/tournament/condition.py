@@ -128,7 +128,7 @@ class TournamentCondition(AblatedCondition):
             raise ValueError("the matches of a player must have at least two rounds in total")
         if self.rounds_per_player is None:
             share, of = DEFAULT_SHARE
-            # Written down, so that the record tells the number and equal conditions have equal keys.
+            # Recorded explicitly, so that equal conditions have equal keys.
             object.__setattr__(self, "rounds_per_player", max(1, most * share // of))
         elif self.rounds_per_player >= most:
             raise ValueError(

@@ -173,7 +173,7 @@ def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
     """Whether a player plans now: after every `plan_every` rounds that it has played."""
     player, condition = state["players"][seat], ctx.condition
     played = state["played"].get(player, 0)
-    # After a match that was left, the count is still what it was when the player planned last.
+    # After an abandoned match, the count is unchanged since the player's last plan.
     is_new = played > state["planned"].get(player, 0)
     return condition.critique_turns > 0 and is_new and played % condition.plan_every == 0
 

@@ -112,7 +112,7 @@ class Tournament:
             "matches_forfeited": ends["forfeit"],
             "failed_decision_rate": total(self.failures).rate if self.failures else None,
         }
-        if self.structure == "ri":  # Nobody knows of teams.
+        if self.structure == "ri":  # Players don't know about teams.
             metrics["within_team_cooperation"] = metrics["between_team_cooperation"] = None
         return {name: value for name, value in metrics.items() if value is not None}
 

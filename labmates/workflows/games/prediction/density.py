@@ -185,7 +185,7 @@ class Collapsed:
         own = seen.left + (hyper.between**2)[:, None]
         rows = self._rows.moments(hyper.noise, own, hyper.reactions[:, list(self.reactions.factor)])
         among, with_level, told = self._shifted(rows.all_rows, rows.with_level, hyper)
-        # What a model's play predicts is taken off its outcomes.
+        # Outcomes minus the prediction from the model's play.
         mean = with_level[:, :, -1] - rows.level * seen.predicted
         crossed = (with_level[:, :, :-1] * seen.predicted[:, :, None]).sum(axis=1)
         among[:, :-1, -1] -= crossed
@@ -209,7 +209,7 @@ class Collapsed:
         matrix[:, end, :g] += seen.weighted
         matrix[:, end, :end] += self._prior * self._prior_mean
         matrix[:, end, end] += seen.square + float((self._prior * self._prior_mean**2).sum())
-        factor = np.linalg.cholesky(matrix)  # of what is above the diagonal nothing is read
+        factor = np.linalg.cholesky(matrix)  # the upper triangle is ignored
         density = -0.5 * (seen.log_size + rows.log_size + factor[:, end, end] ** 2)
         density -= np.log(np.diagonal(factor, axis1=1, axis2=2)[:, :end]).sum(axis=1)
         return factor, density + told

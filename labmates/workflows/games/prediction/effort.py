@@ -106,7 +106,7 @@ def profile_beside_lab(
     if not played or not worked:
         return None
     bills = [[parse_dollars(run.bill) for run in runs if run.bill is not None] for runs in (played, worked)]
-    # Baselines are free: what they used is told at the price lists.
+    # Baselines are free: their usage is shown at list prices.
     paid = all(len(known) == len(runs) and sum(known) for known, runs in zip(bills, (played, worked), strict=True))
     return Ratio(_effort(store, played, paid=paid), _effort(store, worked, paid=paid), paid)
 

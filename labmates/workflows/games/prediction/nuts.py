@@ -157,7 +157,7 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
     expected += given["benchmarks"] @ one["controls"]
     moved = shifts(given, given["cross"].shape[2] - 1 - given["conditions"].shape[1])
     weights = jnp.concatenate([-one["columns"], -moved, jnp.ones(1)])
-    # Inner products of what is left of rows with each other, and with 1 and the terms of reactions.
+    # Inner products of residual rows with each other, and with 1 and the terms of reactions.
     against = given["cross"] @ weights - given["own"][:, :, 0] * expected[:, None]
     square = weights @ given["square"] @ weights - expected * (2 * given["cross"][:, 0] @ weights)
     square += given["counts"] * expected**2

@@ -156,7 +156,7 @@ class Rows:
         """
         n, m, k = len(noise), level.shape[1], self._of_level.shape[1]
         levels, variances = level.T, slopes.T**2
-        swept = np.empty((k, k, m, n))  # Q'VQ; the lower triangle is filled, what is above is not read
+        swept = np.empty((k, k, m, n))  # Q'VQ; only the lower triangle is filled and read
         at = 0
         for a in range(k):
             for b in range(a + 1):

@@ -284,7 +284,7 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
                 _number(path, row, "failed_rate", least=0) if row.get("failed_rate") else 0.0,
             )
             for row in rows
-            # A profile tells that no decision of a game could be used by its failures alone.
+            # A profile shows a game without usable decisions only by its failures.
             if row[mean_name] or not row.get("failed_rate")
         ]
     if "level" not in rows[0]:

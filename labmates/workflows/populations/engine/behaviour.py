@@ -153,7 +153,7 @@ def behaviours(
             chosen = wanted[start : start + slice_]
             for strategy, one in zip(chosen, _met(game, play, known, chosen, cooperate, games, seed), strict=True):
                 same = once and bool(np.isin(one.rates, (0, 1)).all())
-                # What took too long once would do so again and again.
+                # A slow strategy would be slow again and again.
                 if same or one.stopped or not once:
                     found[strategy] = replace(one, deterministic=same)
             if tell is not None:

@@ -74,7 +74,7 @@ class Crew:
         with self._lock:
             key = wanted, digest
             if key in self._known:
-                self._known[key] = self._known.pop(key)  # the last in order is what was used last
+                self._known[key] = self._known.pop(key)  # least recently used first
             else:
                 if library_digest(Path(folder), game) != digest:
                     raise UsageError(f"the strategies in {folder} have changed since this run began")

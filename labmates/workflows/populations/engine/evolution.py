@@ -191,7 +191,7 @@ class Evolution:
         if self.rules.switching_cost:
             models = np.array([gene.model for gene in self.genes])[genes]
             lead -= self.rules.switching_cost * (models[others] != models)
-        with np.errstate(over="ignore"):  # a probability of 0 is what is meant then
+        with np.errstate(over="ignore"):  # the result is then a probability of 0
             likely = 1 / (1 + np.exp(-self.rules.strength * lead))
         copies = (chance.random(count) < likely) & updated
         genes[copies] = genes[others][copies]

@@ -261,7 +261,7 @@ def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
     for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
         try:
             data = json.loads(line)
-            settings = {"information": "counts", "system": "none", **data}  # what all saw before there was a choice
+            settings = {"information": "counts", "system": "none", **data}  # the information before there was a choice
             found[str(data["class"])] = {name: settings[name] for name in WRITTEN if name in settings}
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error

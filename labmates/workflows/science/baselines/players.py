@@ -26,7 +26,7 @@ def _as_colleague(step: Step, heard: Heard, mine: Disposition, chance: random.Ra
     if step.kind == "write":
         sections = [section for section in step.sections() if chance.random() < mine.effort]
         return artifact_draft(step, heard, step.artifact, sections or step.sections()[:1])
-    # A plan is always made, and whoever has begun with a task goes on with it.
+    # A plan is always made, and a started task continues.
     if step.kind == "plan" or step.replies > 0 or chance.random() < mine.effort:
         return Diligent().compose(heard)
     return closing_draft(step, heard) if step.kind == "work" else Hasty().compose(heard)

@@ -63,7 +63,7 @@ class Wasteful(Diligent):
         closing = not calls
         if closing:
             calls = closing_draft(step, heard).calls
-        # What is wasted comes before the call that closes the task, or it would not be carried out.
+        # The waste comes before the call that closes the task, or it would not run.
         used = sum(call_tokens(one.name, one.arguments) for one in calls)
         for extra in _waste(step, heard.tool_names()):
             used += call_tokens(extra.name, extra.arguments)

@@ -63,7 +63,7 @@ async def run_command(session: SeatSession, command: Sequence[str]) -> str:
         async with served(session, path=socket):
             files = {**_files(command), socket: _INSIDE / "seat.sock"}
             files |= {_OURS / name: _INSIDE / name for name in ("relay.py", "mcp_stdio.py")}
-            # A program finds what it is named after in the folder of its own.
+            # A program finds its files in its own folder.
             arguments = [part.replace(ORDER, session.order) for part in _inside(command)]
             python = [str(this_interpreter().executable), *FLAGS]
             files[Path(call_filter.__file__)] = _INSIDE / "filter.py"

@@ -220,7 +220,7 @@ class _Function(ast.NodeTransformer):
         inner: set[str] = set()
         assigned = list(_assigned(node, inner))
         if assigned.count(self._self) != (around is None):
-            # It would be another thing, whose attributes all players share.
+            # It would be another object, with attributes shared by all players.
             raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
         self._functions: set[str] = inner | (around._functions if around is not None else set())
         self._variables: set[str] = {*assigned} | (around._variables if around is not None else set())

@@ -267,7 +267,7 @@ class Engine:
     def table(self, game: RepeatedGame) -> Table:
         """The moves that are known in a game."""
         table = self._tables.pop(game, None) or Table(game.n_players)
-        self._tables[game] = table  # the last in order is what was used last
+        self._tables[game] = table  # least recently used first
         if len(self._tables) > _MOST_TABLES:
             del self._tables[next(iter(self._tables))]
         return table
@@ -429,7 +429,7 @@ class _Play:
         chosen[missing[~failed[which]]] = answers[which][~failed[which]]
         self._table.keep(self._nodes[asked[~failed]], answers[~failed])
         if failed.any():
-            # Whoever would fail in the same way is asked, since it fails for itself.
+            # Players that would fail in the same way are asked, since each fails separately.
             more = missing[np.isin(missing, asked, invert=True) & failed[which]]
             told = self._answers(t, more)
             chosen[more[told != FAILED]] = told[told != FAILED]

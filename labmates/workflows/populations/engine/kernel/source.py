@@ -215,7 +215,7 @@ def _alone(file: _File, line: int, source: str, found: Found) -> Source:
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:
-    # Annotations are not evaluated: nothing of what a strategy does depends on them.
+    # Annotations are not evaluated: no behaviour depends on them.
     flags = __future__.annotations.compiler_flag
     code: CodeType = compile(tree, name, "exec", flags=flags, dont_inherit=True)
     return code

@@ -34,7 +34,7 @@ class Table:
 
     def _forget(self) -> None:
         self._roots: dict[int, int] = {}
-        self._used = 1  # node 0 is nobody's
+        self._used = 1  # node 0 is unused
         self._next = np.zeros((_FIRST, self.players), np.int32)
         self._moves = np.full(_FIRST, UNKNOWN, np.int8)
 

@@ -186,7 +186,7 @@ class _Lowering(Calls):
         self._loops[-1][1].append(self._emit(ops.JUMP, 0))
 
     def _add_try(self, node: ast.Try) -> None:
-        # What raises is left to Python, and with it what is done then.
+        # Code that raises is left to Python, with its handlers.
         self._block([*node.body, *node.orelse])
 
     def _add_raise(self, _node: ast.Raise) -> None:

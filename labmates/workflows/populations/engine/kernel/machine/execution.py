@@ -286,7 +286,7 @@ def decide(
             if _execute(instructions, row[MAKING], memory, reals, frame) == LEFT:
                 answers[place] = LEFT
                 continue
-        # What an earlier decision has left here names sequences that are no more.
+        # Leftovers of an earlier decision name freed sequences.
         for register in range(first, frame + row[FRAME_WORDS], 2):
             memory[register] = UNSET
         memory[first] = HISTORY
