@@ -113,8 +113,8 @@ def parse_model(text: str) -> ModelName:
     provider, name = model.provider, model.name
     if provider not in (SCRIPTED, GIVEN, HUMAN) and provider not in PROVIDERS and provider not in PLUGINS:
         raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, *PLUGINS])
-    if provider in (SCRIPTED, GIVEN, HUMAN) and model.settings != NO_SETTINGS:
-        raise UsageError(f"model '{text}': a model of {provider}: takes no settings")
+    if model.settings != NO_SETTINGS:
+        _check_settings(text, model)
     if not name or not name.isprintable():
         raise UsageError(f"model '{text}' has no usable name after '{provider}:'; for instance {provider}:NAME")
     if provider == SCRIPTED:
@@ -143,6 +143,16 @@ def full_name(text: str) -> str:
     from labmates.models.scripted import BASELINES
 
     return f"{SCRIPTED}:{getattr(BASELINES.get(text.removeprefix(f'{SCRIPTED}:')), 'baseline', '')}"
+
+
+def _check_settings(text: str, model: ModelName) -> None:
+    given = model.settings.given().keys()
+    if model.provider in (SCRIPTED, GIVEN):
+        raise UsageError(f"model '{text}': a model of {model.provider}: takes no settings")
+    if model.provider == HUMAN and given != {"seconds"}:
+        raise UsageError(f"model '{text}': a person has one setting, the time limit of a reply: human:NAME?seconds=600")
+    if model.provider != HUMAN and "seconds" in given:
+        raise UsageError(f"model '{text}': 'seconds' is a setting of people: human:NAME?seconds=600")
 
 
 @lru_cache(maxsize=4096)

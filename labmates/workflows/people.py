@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
-from labmates.models.names import HUMAN
+from labmates.models.names import HUMAN, parse_model
 from labmates.models.reply import Reply, ToolCall
 from labmates.workflows.calls import Call, Caller, Outsider, RecordedOutsider, outside_reply
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labmates.workflows.services import Services
 
 SECONDS: Final = 3600.0
-"""Time limit of one reply of a person, but for seats of the lab, which have their own."""
+"""Time limit of one reply of a person that has no other."""
 DECISION: Final = "decision"
 """The name of the form for a decision, beside those of tools."""
 MOST_BYTES: Final = 800_000
@@ -47,7 +47,7 @@ class Person:
     """
 
     def __init__(
-        self, live: Live, seconds: float = SECONDS, tools: Callable[[Call], Sequence[Json]] = lambda call: call.tools
+        self, live: Live, seconds: float, tools: Callable[[Call], Sequence[Json]] = lambda call: call.tools
     ) -> None:
         self._live, self._seconds, self._tools = live, seconds, tools
 
@@ -86,9 +86,14 @@ def people(services: Services, caller: Caller) -> Callable[[str], Outsider | Non
             return RecordedOutsider(caller, services.past)
         if services.live is None:
             raise UsageError(f"model '{model}': a person can't be asked here")
-        return Person(services.live)
+        return Person(services.live, seconds_of(model))
 
     return find
+
+
+def seconds_of(model: str) -> float:
+    """The time limit of one reply of a person, by its name."""
+    return parse_model(model).settings.seconds or SECONDS
 
 
 def turn_of(call: Call, tools: Sequence[Json], until: float) -> Json:

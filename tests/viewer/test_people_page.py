@@ -1,4 +1,4 @@
-"""People who take part in runs, in a real browser: a game by keyboard alone, a dilemma, and a seat of the lab."""
+"""People who take part in runs, in a real browser and by keyboard alone: games, a dilemma, and a seat of the lab."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from signal import Signals
 from typing import Any, TypeVar
 
 import pytest
@@ -22,6 +23,7 @@ from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.live import ask_run
 from tests.support.browser import page_of
+from tests.support.children import Child
 from tests.support.plays import industrious
 from tests.support.puppet import puppet
 from tests.support.site import Site, served
@@ -79,13 +81,7 @@ def test_a_person_plays_a_game_by_keyboard_and_the_run_replays(place: tuple[Stor
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="A2: your instructions")).to_be_visible()
         for typed in (["a lot", "3", "3"], ["4", "3", "3"], ["3", "3", "4"]):
-            step = page.locator("form[data-form=decision] input[name=step]").input_value()
-            tab_to(page, "form[data-form=decision] input[name='field:keep']")
-            for number in typed:
-                page.keyboard.press("Control+a")
-                page.keyboard.type(number)
-                page.keyboard.press("Tab")  # after the last field: the button
-            page.keyboard.press("Enter")
+            step = decide_by_keyboard(page, typed)
             if typed[0] == "a lot":
                 expect(page.get_by_role("alert")).to_have_text("keep: 'a lot' is not a whole number")
             elif typed[0] == "4":
@@ -93,32 +89,85 @@ def test_a_person_plays_a_game_by_keyboard_and_the_run_replays(place: tuple[Stor
         [run] = ended.result(60)
         assert not [error for error in seen.errors if "409" not in error]
     assert (run.status, run.valid) == ("completed", True)
-    events, bodies = store.events(run_id), Bodies(store.bodies(run_id))
-    mine = [event for event in events if isinstance(event, LLMCallEvent) and event.model == "human:ann"]
-    assert [list(json.loads(bodies[event.reply]["content"]).values()) for event in mine] == [[4, 3, 3], [3, 3, 4]]
+    assert answers(store, run_id) == [[4, 3, 3], [3, 3, 4]]
     assert alone(replay(store, store.run(run_id))).differences == ()
 
 
-def test_a_person_decides_a_dilemma_that_is_recorded(place: tuple[Store, Site], browser: Browser) -> None:
+def test_what_a_person_answered_before_a_kill_is_not_asked_again(place: tuple[Store, Site], browser: Browser) -> None:
+    store, site = place
+    condition: dict[str, Any] = {
+        "game": "public-goods", "model": "scripted:fair-share", "model_for": {"A2": "human:ann"},
+        "group_size": 2, "groups": 1, "rounds": 2,
+    }  # fmt: skip
+    code = f"from labmates.api import run\nrun('game', store={store.url!r}, **{condition!r})"
+    with page_of(browser, site.url) as (page, seen):
+        with Child(code) as playing:
+            while not (runs := [*store.runs()]):
+                assert playing.returncode is None
+            run_id = runs[0].id
+            page.goto(f"{site.url}/runs/{run_id}/turn")
+            first = decide_by_keyboard(page, ["4", "3", "3"])
+            expect(page.locator("form[data-form=decision] input[name=step]")).not_to_have_value(first)
+            playing.send_signal(Signals.SIGKILL)
+        before = replies_of_ann(store, run_id)
+        assert [event.step for event in before] == [first]
+        with ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(labmates.resume, [run_id], store=store.url)
+            while (alone(ask_run(run_id, {"do": "turn"})) or {}).get("turn") is None:
+                assert not ended.done(), ended.result()
+            page.goto(f"{site.url}/runs/{run_id}/turn")
+            assert decide_by_keyboard(page, ["3", "3", "4"]) != first
+            [run] = ended.result(60)
+        assert not [error for error in seen.errors if "409" not in error]
+    assert (run.status, run.valid) == ("completed", True)
+    assert replies_of_ann(store, run_id)[:1] == before
+    assert answers(store, run_id) == [[4, 3, 3], [3, 3, 4]]
+
+
+def decide_by_keyboard(page: Page, numbers: list[str]) -> str:
+    """Fill in the form of a decision and send it, without a mouse; the step that it answers."""
+    step = page.locator("form[data-form=decision] input[name=step]").input_value()
+    tab_to(page, "form[data-form=decision] input[name^='field:']")
+    for number in numbers:
+        page.keyboard.press("Control+a")
+        page.keyboard.type(number)
+        page.keyboard.press("Tab")  # after the last field: the button
+    press_enter(page)
+    return step
+
+
+def press_enter(page: Page) -> None:
+    """Press the button that has the focus, and wait for the next page."""
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def replies_of_ann(store: Store, run_id: str) -> list[LLMCallEvent]:
+    """The replies of the person."""
+    return [event for event in store.events(run_id) if isinstance(event, LLMCallEvent) and event.model == "human:ann"]
+
+
+def answers(store: Store, run_id: str) -> list[list[int]]:
+    """The numbers of the person's decisions."""
+    bodies = Bodies(store.bodies(run_id))
+    return [list(json.loads(bodies[event.reply]["content"]).values()) for event in replies_of_ann(store, run_id)]
+
+
+def test_a_person_decides_a_dilemma_by_keyboard(place: tuple[Store, Site], browser: Browser) -> None:
     store, site = place
     models = ["scripted:cooperate", "human:ann"]
     run_id, ended = begun(store, "dilemma", game="prisoners", entrants=models, reasoning="none", seating="multisets")
     with page_of(browser, site.url) as (page, _):
         while not ended.done():
             page.goto(f"{site.url}/runs/{run_id}/turn")
-            if page.locator("form[data-form=decision]").count():
-                first, *others = page.locator("form[data-form=decision] input[name^='field:']").all()
-                first.fill("100")
-                for field in others:
-                    field.fill("0")
-                page.get_by_role("button", name="Decide").click()
+            if number := page.locator("form[data-form=decision] input[name^='field:']").count():
+                decide_by_keyboard(page, ["100", *["0"] * (number - 1)])
     [run] = ended.result()
     assert (run.status, run.valid) == ("completed", True)
-    calls = [event for event in store.events(run_id) if isinstance(event, LLMCallEvent) and event.model == "human:ann"]
-    assert len(calls) == 3  # once against the baseline, and on both sides against itself
+    assert len(replies_of_ann(store, run_id)) == 3  # once against the baseline, and on both sides against itself
 
 
-def test_a_person_on_a_seat_finds_what_the_mind_finds_and_pays_tools(
+def test_a_person_on_a_seat_works_by_keyboard_as_the_mind_does_and_pays_tools(
     place: tuple[Store, Site], browser: Browser
 ) -> None:
     store, site = place
@@ -155,13 +204,18 @@ def test_a_person_on_a_seat_finds_what_the_mind_finds_and_pays_tools(
 
 
 def answer(page: Page, text: str, made: DraftCall | None) -> None:
-    """Answer with a call of a tool, or with a text."""
+    """Answer with a call of a tool, or with a text, without a mouse."""
     if made is None:
-        page.get_by_label("A text").fill(text)
-        page.get_by_role("button", name="Answer with this text").click()
+        tab_to(page, "textarea[name=text]")
+        page.keyboard.insert_text(text)
+        page.keyboard.press("Tab")
+        press_enter(page)
         return
-    form = page.locator(f"form[data-form={made.name}]")
-    page.get_by_text(f"{made.name.replace('_', ' ')}:").first.click()
+    form = f"form[data-form={made.name}]"
+    tab_to(page, f"details:has({form}) > summary")
+    page.keyboard.press("Enter")
     for name, value in json.loads(made.arguments).items():
-        form.locator(f"[name='field:{name}']").fill(value if isinstance(value, str) else json.dumps(value))
-    form.get_by_role("button").click()
+        tab_to(page, f"{form} [name='field:{name}']")
+        page.keyboard.insert_text(value if isinstance(value, str) else json.dumps(value))
+    tab_to(page, f"{form} button")
+    press_enter(page)

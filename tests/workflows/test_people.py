@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -9,10 +10,13 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from labmates.agents.tools import tool_schemas
+from labmates.api import arun
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.errors import UsageError
+from labmates.models.names import parse_model
 from labmates.models.structured import format_of
+from labmates.records.events import WarningEvent
 from labmates.workflows.calls import Call, Speaker
 from labmates.workflows.people import MOST_BYTES, reply_of, turn_of
 
@@ -94,3 +98,26 @@ def test_a_transcript_that_is_too_long_loses_its_older_messages() -> None:
     call = Call("A/0", Speaker("A", "A1", "human:ann"), [*messages], Purse(Ledger(0), "A", {}), "", 0)
     shown = [message["content"].split(" ")[0] for message in turn_of(call, (), 0.0)["messages"]]
     assert shown == ["You", "3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("human:ann?temperature=1", "a person has one setting"),
+        ("human:ann?seconds=0", "seconds"),
+        ("openai:m?seconds=5", "'seconds' is a setting of people"),
+    ],
+)
+def test_a_wrong_setting_of_a_person_is_an_error(model: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        parse_model(model)
+
+
+async def test_a_person_who_is_late_gives_an_empty_reply_and_the_game_ends(tmp_path: Path) -> None:
+    [run] = await arun(
+        "game", store=f"sqlite:///{tmp_path}/runs.db", game="public-goods", model="scripted:fair-share",
+        model_for={"A2": "human:ann?seconds=0.05"}, group_size=2, groups=1, rounds=1, repair_turns=0,
+    )  # fmt: skip
+    assert run.status == "completed"
+    warnings = [event.text for event in run.events if isinstance(event, WarningEvent)]
+    assert any("A2 gave no reply within 0.05 s" in text for text in warnings)

@@ -22,7 +22,7 @@ from labmates.models.names import HUMAN, SEAT
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls import Call, Caller, Outsider, RecordedOutsider, Speaker
 from labmates.workflows.live import Live
-from labmates.workflows.people import SECONDS, Person
+from labmates.workflows.people import Person, seconds_of
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.own_graph import SeatModel, load_function, message_of
 from labmates.workflows.science.seats.a2a_agents import run_a2a
@@ -67,7 +67,7 @@ class SeatAgents:
         if self._live is None:
             raise UsageError(f"model '{model}': a person can't be asked here")
         _, seat = self._seats.get(name, ("", None))
-        return Person(self._live, seat.seconds if seat and seat.human else SECONDS, tools_of)
+        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model), tools_of)
 
     @asynccontextmanager
     async def step(self, seat: str) -> AsyncIterator[None]:
