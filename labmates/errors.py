@@ -54,9 +54,11 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
     for fault in error.errors():
         where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
         message = fault["msg"].removeprefix("Value error, ")
-        # The error of a part already says it; a whole record adds nothing.
-        told = fault["type"] == "missing" or "(given: " in message or isinstance(fault["input"], Mapping)
-        given = "" if told else f" (given: {repr(fault['input'])[:80]})"
+        # Some messages quote the value, or a part of it; a whole record says nothing.
+        value = fault["input"]
+        quoted = "(given: " in message or f"'{value}'" in message
+        is_shown = quoted or fault["type"] == "missing" or isinstance(value, Mapping)
+        given = "" if is_shown else f" (given: {repr(value)[:80]})"
         lines.append(f"{where}: {message}{given}" if where else f"{message}{given}")
     return "\n".join(lines)
 

@@ -6,12 +6,14 @@ A server runs outside the sandbox. It is neither given the data set nor the trut
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -23,6 +25,10 @@ from labmates.loopback import LOOPBACK
 if TYPE_CHECKING:
     from mcp import Client
 
+_log = logging.getLogger(__name__)
+_LAST_LINES, _LINE_BYTES, _MOST_LOGGED = 3, 300, 500
+"""Of what a program writes to its standard error: lines in an error, bytes of a line, and lines in the log."""
+_LAST_SECONDS = 1.0
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -116,6 +122,7 @@ class McpSession:
 
     def __init__(self, name: str, server: McpServer, seconds: float) -> None:
         self._name, self._server, self._seconds = name, server, seconds
+        self._wrote = _ErrorOutput(name, [os.environ[variable] for variable in server.env if variable in os.environ])
         self._connection: _Connection | None = None
         self._lock = asyncio.Lock()
 
@@ -173,7 +180,7 @@ class McpSession:
                 await self._connection.close()
                 self._connection = None
             if self._connection is None:
-                self._connection = _Connection(self._server, self._seconds)
+                self._connection = _Connection(self._server, self._seconds, self._wrote)
             connection = self._connection
         try:
             await asyncio.shield(connection.opened)
@@ -194,7 +201,8 @@ class McpSession:
             reason = error.message
             if error.code == CONNECTION_CLOSED:
                 connection.closing.set()
-        return ToolError(f"the MCP server {self._name} failed: {reason}")
+        wrote = f"; it wrote: {self._wrote.end}" if self._wrote.end else ""
+        return ToolError(f"the MCP server {self._name} failed: {reason}{wrote}")
 
 
 class _Connection:
@@ -202,20 +210,20 @@ class _Connection:
 
     client: Client
 
-    def __init__(self, server: McpServer, seconds: float) -> None:
+    def __init__(self, server: McpServer, seconds: float, wrote: _ErrorOutput) -> None:
         self.closing = asyncio.Event()
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._serve(server, seconds))
+        self._task = asyncio.create_task(self._serve(server, seconds, wrote))
 
     async def close(self) -> None:
         self.closing.set()
         await asyncio.wait([self._task])
 
-    async def _serve(self, server: McpServer, seconds: float) -> None:
+    async def _serve(self, server: McpServer, seconds: float, wrote: _ErrorOutput) -> None:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(seconds):
-                    self.client = await _open(server, stack)
+                    self.client = await _open(server, stack, wrote)
                 self.opened.set_result(None)
                 await self.closing.wait()
         except BaseException as error:
@@ -226,7 +234,62 @@ class _Connection:
                 raise
 
 
-async def _open(server: McpServer, stack: AsyncExitStack) -> Client:
+class _ErrorOutput(asyncio.Protocol):
+    """The lines that a server's program writes to its standard error: all in the log, the last ones in errors.
+
+    Parameters
+    ----------
+    secrets
+        Values of variables that the program is given; they are left out.
+    """
+
+    def __init__(self, name: str, secrets: Sequence[str]) -> None:
+        self._name, self._secrets = name, secrets
+        self._begun = b""
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._logged = 0
+        self._ended = asyncio.Event()
+
+    @property
+    def end(self) -> str:
+        """The last lines."""
+        return " / ".join(self._last)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take note of a program that starts."""
+        self._ended.clear()
+
+    async def read_to_its_end(self) -> None:
+        """Wait for the last line of a program that has ended; a process that it left behind keeps nobody waiting."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), _LAST_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        """Take the next bytes; of a line without an end, no more than fits."""
+        *lines, begun = (self._begun + data).split(b"\n")
+        self._begun = begun[:_LINE_BYTES]
+        for line in lines:
+            self._take(line)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Take what stands without an end of line."""
+        self._take(self._begun)
+        self._begun = b""
+        self._ended.set()
+
+    def _take(self, line: bytes) -> None:
+        text = line[:_LINE_BYTES].decode(errors="replace").strip()
+        for secret in filter(None, self._secrets):
+            text = text.replace(secret, "[secret]")
+        if not text:
+            return
+        self._last.append(text)
+        self._logged += 1
+        if self._logged <= _MOST_LOGGED:
+            _log.info("the MCP server %s: %s", self._name, text)
+
+
+async def _open(server: McpServer, stack: AsyncExitStack, wrote: _ErrorOutput) -> Client:
     from mcp import Client, StdioServerParameters, stdio_client
 
     if server.url and not server.headers:
@@ -239,16 +302,15 @@ async def _open(server: McpServer, stack: AsyncExitStack) -> Client:
         # The session bounds all waits. Redirects, which the client does not follow, could take headers elsewhere.
         http = await stack.enter_async_context(httpx2.AsyncClient(headers=values, timeout=None))
         return await stack.enter_async_context(Client(streamable_http_client(server.url, http_client=http)))
-    # A server's log would disturb the progress display.
-    log = stack.enter_context(_discarded())
-    program, *arguments = server.command
-    given = {variable: os.environ[variable] for variable in server.env if variable in os.environ}
-    parameters = StdioServerParameters(command=program, args=arguments, env=given)
-    return await stack.enter_async_context(Client(stdio_client(parameters, errlog=log)))
-
-
-def _discarded() -> TextIO:
-    return Path(os.devnull).open("w")
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as log:
+        read_end, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: wrote, os.fdopen(reading, "rb"))
+        stack.callback(read_end.close)
+        stack.push_async_callback(wrote.read_to_its_end)
+        program, *arguments = server.command
+        given = {variable: os.environ[variable] for variable in server.env if variable in os.environ}
+        parameters = StdioServerParameters(command=program, args=arguments, env=given)
+        return await stack.enter_async_context(Client(stdio_client(parameters, errlog=log)))
 
 
 def _text(part: Any) -> str:

@@ -418,7 +418,7 @@ def make_condition(
     Raises
     ------
     UsageError
-        If the kind is unknown, or a value is missing, unknown or out of bounds.
+        If the kind is unknown, or a value is missing, unknown, out of bounds or without an effect.
     """
     model = EXPERIMENTS.get(kind).condition
     try:
@@ -429,6 +429,8 @@ def make_condition(
                 unknown = names(str(fault["loc"][0]))
                 raise unknown_name(f"parameter of {kind}", unknown, map(names, model.model_fields)) from error
         raise UsageError(explain(error, names)) from error
+    if unused := [name for name in values if name not in condition.model_fields_set]:
+        raise UsageError(f"{names(unused[0])}: has no effect with these parameters; leave it out")
     return with_bill(condition, catalog)
 
 

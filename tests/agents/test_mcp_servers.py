@@ -101,6 +101,7 @@ async def test_a_call_without_an_answer_ends_at_its_limit(tmp_path: Path) -> Non
     [
         (McpServer(command=("/no/such/program",)), "FileNotFoundError"),
         (McpServer(command=(sys.executable, "-c", "raise SystemExit(3)")), "Connection closed"),
+        (McpServer(command=(sys.executable, "-c", "import no_such_package")), "it wrote: .*No module named 'no_such"),
         (McpServer(command=(sys.executable, "-c", "import time; time.sleep(60)")), "no answer within 2 s"),
         (McpServer(url="http://127.0.0.1:9/mcp"), "ConnectError"),
     ],
@@ -121,6 +122,21 @@ async def test_a_program_has_the_named_variables_alone(tmp_path: Path, monkeypat
     assert "PAPERS_KEY" in names
     assert "OPENAI_API_KEY" not in names
     assert set(names) <= {"PAPERS_KEY", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LC_CTYPE"}
+
+
+async def test_what_a_program_writes_to_its_standard_error_is_bounded_and_holds_no_secret(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PAPERS_KEY", "1234-key")
+    caplog.set_level("INFO", "labmates.agents.mcp_servers")
+    code = "import os, sys; sys.stderr.write('x' * 10**6 + '\\n' + 'again\\n' * 10**4 + os.environ['PAPERS_KEY'])"
+    session = McpSession("papers", McpServer(command=(sys.executable, "-c", code), env=("PAPERS_KEY",)), MANY_SECONDS)
+    with pytest.raises(ToolError, match=r"Connection closed; it wrote: again / again / \[secret\]$"):
+        await session.tools()
+    await session.close()
+    assert caplog.messages[:2] == [f"the MCP server papers: {'x' * 300}", "the MCP server papers: again"]
+    assert len(caplog.messages) == 500
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
+from labmates.workflows.experiment import make_condition
 from labmates.workflows.science.condition import TEAM_FIELDS, ScienceCondition
 from labmates.workflows.science.lab import graph, lab_graph
 from labmates.workflows.studio import studio_graph
@@ -311,6 +312,13 @@ async def test_what_only_teams_have_is_refused_with_the_reason(tmp_path: Path, n
     values: dict[str, Any] = {"task": "ecology", "model": "scripted:silent", "solo": True, name: value}
     with pytest.raises(UsageError, match=f"{name}: one agent alone .* has no teammates"):
         await arun("science", store=f"sqlite:///{tmp_path}/runs.db", **values)
+
+
+def test_what_an_arm_of_one_agent_would_leave_out_is_refused() -> None:
+    values = {"task": "ecology", "model": "scripted:silent", "evidence": "split:1", "arm": "oracle"}
+    with pytest.raises(UsageError, match="team_size: has no effect with these parameters; leave it out"):
+        make_condition("science", {**values, "team_size": 3})
+    assert make_condition("science", values).model_dump()["arm"] == "oracle"
 
 
 def test_twins_differ_only_in_what_teams_alone_have() -> None:
