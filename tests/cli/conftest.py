@@ -16,6 +16,8 @@ import pytest
 
 from labmates.cli import console
 from labmates.cli.main import run_command
+from labmates.sandboxes import bubblewrap
+from labmates.sandboxes.local import PlainLauncher
 from tests.support.children import Child, command
 
 OURS = ("OPENAI", "LANGSMITH", "LANGCHAIN", "LABMATES")
@@ -61,6 +63,8 @@ class Labmates:
             contextlib.redirect_stderr(complained),
         ):
             patch.chdir(self.folder)
+            if "--sandbox" not in arguments:  # what isolates code is tested with the sandboxes
+                patch.setattr(bubblewrap, "BubblewrapLauncher", PlainLauncher)
             for name in set(os.environ) - set(wanted := self._environment(arguments, environment)):
                 patch.delenv(name)
             for name, value in wanted.items():

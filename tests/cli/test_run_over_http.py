@@ -26,7 +26,8 @@ def test_a_team_benchmark_runs_against_an_openai_compatible_server(labmates: Lab
     with OpenAIServer(serve_model(BASELINES.get("hasty")(), latency=0)) as server:
         done = labmates(
             *RUN, "--base-url", server.base_url, "--budget", "0.50", "--visibility", "team", "--team-size", "3",
-            "--theory-of-mind", "--replicates", "2", *(["--stream"] if stream else []), OPENAI_API_KEY=KEY,
+            "--theory-of-mind", "--replicates", "2", *(["--stream"] if stream else ["--sandbox", "bubblewrap"]),
+            OPENAI_API_KEY=KEY,
         )  # fmt: skip
     assert done.code == 0
     records = done.records

@@ -146,12 +146,12 @@ def test_a_reference_to_nothing_is_a_usage_error(reference: str, says: str) -> N
 
 
 @pytest.fixture
-def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leave import path and modules as they are."""
-    before = set(sys.modules)
+def restored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Leave the import path as it is, and no module of the test's folder."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
-    for name in set(sys.modules) - before:
+    of_test = [name for name, module in sys.modules.items() if str(tmp_path) in str(getattr(module, "__file__", ""))]
+    for name in of_test:
         del sys.modules[name]
 
 

@@ -127,31 +127,42 @@ def test_if_all_defect_the_normalised_payoff_is_0(url: str, game: str) -> None:
     assert run.metrics["normalised"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "terms", "formula"),
-    [
-        ("none", {}, lambda n, m: n * m**n),
-        ("repetition", {"rounds": 3}, lambda n, m: 3 * n * m**n),
-        ("reputation", {"rounds": 3}, lambda n, m: 3 * n * m),
-        ("reputation", {"rounds": 3, "order": 3, "pairing": "fixed-seats"}, lambda n, m: 3 * n * m),
-        ("mediation", {"proposals": "once"}, lambda n, m: m * n + 2 * n * m**n),
-        ("mediation", {}, lambda n, m: 3 * n * m**n),
-        ("contract", {"proposals": "once"}, lambda n, m: m * n + 3 * n * m**n),
-        ("contract", {}, lambda n, m: 4 * n * m**n),
-        ("contract+repetition", {"rounds": 2, "proposals": "once"}, lambda n, m: m * n + 4 * n * m**n),
-        ("repetition+mediation", {"rounds": 2, "proposals": "once"}, lambda n, m: m * n + 4 * n * m**n),
-        ("reputation+contract", {"rounds": 2}, lambda n, m: 8 * n * m),
-    ],
-)
+CALLS: list[tuple[str, dict[str, Any], Callable[[int, int], int]]] = [
+    ("none", {}, lambda n, m: n * m**n),
+    ("repetition", {"rounds": 3}, lambda n, m: 3 * n * m**n),
+    ("reputation", {"rounds": 3}, lambda n, m: 3 * n * m),
+    ("reputation", {"rounds": 3, "order": 3, "pairing": "fixed-seats"}, lambda n, m: 3 * n * m),
+    ("mediation", {"proposals": "once"}, lambda n, m: m * n + 2 * n * m**n),
+    ("mediation", {}, lambda n, m: 3 * n * m**n),
+    ("contract", {"proposals": "once"}, lambda n, m: m * n + 3 * n * m**n),
+    ("contract", {}, lambda n, m: 4 * n * m**n),
+    ("contract+repetition", {"rounds": 2, "proposals": "once"}, lambda n, m: m * n + 4 * n * m**n),
+    ("repetition+mediation", {"rounds": 2, "proposals": "once"}, lambda n, m: m * n + 4 * n * m**n),
+    ("reputation+contract", {"rounds": 2}, lambda n, m: 8 * n * m),
+]
+"""Mechanism, its terms, and the number of calls of so many players and models."""
+
+
+@pytest.mark.parametrize(("mechanism", "terms", "formula"), CALLS)
 @pytest.mark.parametrize(("game", "players"), [("prisoners", 2), ("public-goods", 3), ("trust", 2)])
-def test_as_many_calls_are_made_as_planned(
-    url: str, mechanism: str, terms: dict[str, Any], formula: Callable[[int, int], int], game: str, players: int
+def test_the_number_of_calls_is_known_before(
+    mechanism: str, terms: dict[str, Any], formula: Callable[[int, int], int], game: str, players: int
 ) -> None:
     for models in (["scripted:random"], ["scripted:random", "scripted:grim"]):
         condition = {"game": game, "mechanism": mechanism, "terms": terms, "entrants": models}
-        planned = estimate(DilemmaCondition.model_validate(condition)).calls
-        assert planned == formula(players, len(models))
-        assert play(url, **condition).usage.llm_calls == planned
+        assert estimate(DilemmaCondition.model_validate(condition)).calls == formula(players, len(models))
+
+
+@pytest.mark.parametrize(("mechanism", "terms"), [(mechanism, terms) for mechanism, terms, _ in CALLS])
+def test_as_many_calls_are_made_as_planned(url: str, mechanism: str, terms: dict[str, Any]) -> None:
+    models = ["scripted:random", "scripted:grim"]
+    condition = {"game": "prisoners", "mechanism": mechanism, "terms": terms, "entrants": models}
+    assert play(url, **condition).usage.llm_calls == estimate(DilemmaCondition.model_validate(condition)).calls
+
+
+def test_as_many_calls_are_made_as_planned_of_three_players(url: str) -> None:
+    condition = {"game": "public-goods", "mechanism": "contract", "entrants": ["scripted:random", "scripted:grim"]}
+    assert play(url, **condition).usage.llm_calls == estimate(DilemmaCondition.model_validate(condition)).calls
 
 
 @pytest.mark.parametrize("mechanism", ["mediation+contract", "contract+mediation"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -19,7 +20,7 @@ from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_tab
 from labmates.workflows.dilemmas.ratings import bounds_of, pooled, rate_play, summarise_plays
 from labmates.workflows.dilemmas.records import CrossPlay, cross_plays
 
-MECHANISMS = [
+MECHANISMS: list[tuple[str, dict[str, Any]]] = [
     ("none", {}),
     ("repetition", {"rounds": 3}),
     ("reputation", {"rounds": 3, "order": 3}),
@@ -30,6 +31,9 @@ MECHANISMS = [
     ("contract+mediation", {}),
     ("repetition+contract", {"rounds": 2}),
 ]
+every_mechanism = pytest.mark.parametrize(
+    "mechanism", range(len(MECHANISMS)), ids=[f"{name}-{terms}" for name, terms in MECHANISMS]
+)
 
 
 def plays(url: str, *games: str, models: str, mechanism: str = "none", **terms: Any) -> list[CrossPlay]:
@@ -60,12 +64,26 @@ def url(tmp_path: Any) -> str:
     return f"sqlite:///{tmp_path}/runs.db"
 
 
-@pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], CrossPlay]:
+    """The cross-play of a game under one of `MECHANISMS`, made once."""
+
+    @cache
+    def cross_play(game: str, number: int) -> CrossPlay:
+        mechanism, terms = MECHANISMS[number]
+        url = f"sqlite:///{tmp_path_factory.mktemp('plays')}/runs.db"
+        [play] = plays(url, game, models="scripted:random,scripted:equilibrium", mechanism=mechanism, **terms)
+        return play
+
+    return cross_play
+
+
+@every_mechanism
 @pytest.mark.parametrize("game", ["prisoners", "public-goods"])
 def test_the_game_that_each_round_was_is_known_from_the_record(
-    url: str, game: str, mechanism: str, terms: dict[str, Any]
+    played: Callable[[str, int], CrossPlay], game: str, mechanism: int
 ) -> None:
-    [play] = plays(url, game, models="scripted:random,scripted:equilibrium", mechanism=mechanism, **terms)
+    play = played(game, mechanism)
     for one in play.rounds:
         form = play.form(one)
         assert form.labels == one.labels
@@ -97,11 +115,12 @@ def test_bounds_are_those_of_every_way_to_fill_the_failed_choices(url: str) -> N
     assert found.worst_rank in ranks
 
 
-@pytest.mark.parametrize(("mechanism", "terms"), MECHANISMS)
+@every_mechanism
 @pytest.mark.parametrize("use", ["expected", "sampled"])
-def test_what_was_recorded_lies_within_the_bounds(url: str, mechanism: str, terms: dict[str, Any], use: Any) -> None:
-    models = "scripted:random,scripted:equilibrium"
-    [play] = plays(url, "prisoners", models=models, mechanism=mechanism, **terms)
+def test_what_was_recorded_lies_within_the_bounds(
+    played: Callable[[str, int], CrossPlay], mechanism: int, use: Any
+) -> None:
+    play = played("prisoners", mechanism)
     play = failing(play, [one.step for one in play.rounds[::2]])
     found = bounds_of(play, "scripted:random", use)
     assert found is not None

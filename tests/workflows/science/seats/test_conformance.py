@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from langchain.agents import create_agent
 from labmates.agents.organisation_files import find_organisation
 from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, FindingsEvent
+from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.replay import replay
 from labmates.workflows.science.seats.adapters import PythonSeat
@@ -20,6 +22,7 @@ from tests.support.a2a_agent import a2a_agent
 from tests.support.plays import industrious
 from tests.workflows.science.test_science_lab import Lab
 
+PRICES = {"tool_call": "0.001"}
 AGENT = Path(__file__).parents[3] / "support" / "seat_agent.py"
 
 
@@ -76,16 +79,28 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
+def account(lab: Lab, run: RunRecord) -> tuple[Any, ...]:
+    """How a run ended, and what it found and paid."""
+    return run.status, paid(lab.store, run.id), findings(lab.store, run.id), run.budget, run.usage
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
+    """The account of the mind in this process."""
+    lab = Lab(tmp_path_factory.mktemp("inside"))
+    inside = account(lab, asyncio.run(lab.play(industrious, organisation=seated(), prices=PRICES)))
+    lab.store.close()
+    assert inside[0] == "completed"
+    return inside
+
+
 @pytest.mark.needs("bubblewrap")
 @pytest.mark.parametrize("way", [*WAYS, "a2a"])
-async def test_one_mind_finds_and_costs_the_same_in_process_and_as(way: str, lab: Lab) -> None:
-    prices = {"tool_call": "0.001"}
-    inside = await lab.play(industrious, organisation=seated(), prices=prices)
+async def test_one_mind_finds_and_costs_the_same_in_process_and_as(
+    way: str, lab: Lab, expected: tuple[Any, ...]
+) -> None:
     async with a2a_agent() as address:
         seat = {"a2a": address} if way == "a2a" else WAYS[way]
-        outside = await lab.play(industrious, organisation=seated(**seat), prices=prices)
-    assert (inside.status, outside.status) == ("completed", "completed")
-    assert paid(lab.store, inside.id) == paid(lab.store, outside.id)
-    assert findings(lab.store, inside.id) == findings(lab.store, outside.id)
-    assert (inside.budget, inside.usage) == (outside.budget, outside.usage)
+        outside = await lab.play(industrious, organisation=seated(**seat), prices=PRICES)
+    assert account(lab, outside) == expected
     assert (await replay(lab.store, outside)).differences == ()
