@@ -99,15 +99,16 @@ def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | 
         _try_out(address)
         options["address"] = address
     logging.getLogger("ray").setLevel(logging.ERROR)
-    try:
-        with ThreadPoolExecutor(1) as thread:  # on the main thread Ray would replace our handler of SIGTERM by its own
+    # On the main thread Ray would replace our handler of SIGTERM by its own; its daemons end with the thread.
+    with ThreadPoolExecutor(1) as thread:
+        try:
             thread.submit(ray.init, **options).result()
-        with _quiet():
-            yield ray
-    finally:
-        ray.shutdown()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            with _quiet():
+                yield ray
+        finally:
+            ray.shutdown()
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try_out(address: str) -> None:
