@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import product
+from math import isfinite
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from labmates.stats.intervals import Estimate
+    from labmates.stats.metagame import Array
 
 FORMATS = (".png", ".svg", ".pdf", ".pgf")
 _LATEX = ("xelatex", "lualatex", "pdflatex")
@@ -139,6 +142,27 @@ def new_figure(
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
     return figure, list(axes.ravel())
+
+
+def write_numbers(ax: Axes, panel: Array, ends: Sequence[Array] = (), others: Array | None = None) -> None:
+    """Write the values into the cells of a heat map, with their intervals and further values below them."""
+    for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
+        if isfinite(panel[row, column]):
+            halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
+            style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": halo, "textcoords": "offset points"}
+            interval = [f"{end[row, column]:.2f}" for end in ends if isfinite(end[row, column])]
+            more = [] if others is None else [f"{value:.2f}" for value in others[row, column]]
+            small = [line for line in (" to ".join(interval), ", ".join(more)) if line]
+            ax.annotate(f"{panel[row, column]:.2f}", (column, row), (0, 4 * len(small)), fontsize=7, **style)
+            for place, line in enumerate(small):
+                ax.annotate(line, (column, row), (0, 4 * len(small) - 9 - 7 * place), fontsize=5, **style)
+
+
+def name_cells(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:
+    """Name the rows and columns of a heat map."""
+    down, across = list(rows), list(columns)
+    ax.set_yticks(range(len(down)), down, fontsize=7)
+    ax.set_xticks(range(len(across)), across, fontsize=7, rotation=45, ha="right")
 
 
 def has_figures() -> bool:

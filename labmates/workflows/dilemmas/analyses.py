@@ -236,15 +236,17 @@ def _columns(frame: pd.DataFrame) -> list[Column]:
 
 def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
     from labmates.workflows.dilemmas import figures
-    from labmates.workflows.dilemmas.frames import reasons_frame
+    from labmates.workflows.dilemmas.frames import action_names, reasons_frame
+
+    names = action_names(plays)
 
     def shares(columns: Mapping[str, str], title: str) -> tuple[str, Callable[[pd.DataFrame], Figure]]:
         return title, partial(figures.shares_figure, columns=columns, title=title)
 
     draw: Mapping[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
-        "actions": ("Actions", figures.actions_figure),
-        "pooled": ("Actions of all models together", figures.actions_figure),
-        "responses": ("Actions after what co-players did", figures.responses_figure),
+        "actions": ("Actions", partial(figures.actions_figure, names=names)),
+        "pooled": ("Actions of all models together", partial(figures.actions_figure, names=names)),
+        "responses": ("Actions after what co-players did", partial(figures.responses_figure, names=names)),
         "adoption": shares(figures.ADOPTION, "Votes and adoption"),
         "outcomes": shares(figures.OUTCOMES, "How votes end"),
         "evolution": shares(figures.EVOLUTION, "Cooperation before and after evolution"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from labmates.stats.domains import SHARE
-from labmates.stats.figures import GREY, LEGEND_ROW, error_bars, look, new_figure
+from labmates.stats.figures import GREY, LEGEND_ROW, error_bars, look, name_cells, new_figure, write_numbers
 from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ENDS = ["share_low", "share_high"]
+ActionNames = Mapping[str, Mapping[str, str]]
+"""By game and action, the names of actions in figures."""
+_NO_NAMES: ActionNames = MappingProxyType({})
 _MOST_PANELS = 12
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Inches of a cell of a heat map, with a number in it and without."""
@@ -60,10 +64,10 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
         image = ax.imshow(panel[0], cmap="RdYlBu", vmin=low, vmax=high)
         if has_numbers:
-            _numbers(ax, panel[0], panel[1:], others=others[place])
+            write_numbers(ax, panel[0], panel[1:], others=others[place])
         # Names stand at the edges of the whole figure.
         is_lowest = place + columns >= len(panels)
-        _ticks(ax, models if place % columns == 0 else (), models if is_lowest else ())
+        name_cells(ax, models if place % columns == 0 else (), models if is_lowest else ())
         ax.set_xlabel("co-player" if is_lowest else "")
         if players > 2:
             ax.set_title(f"third player: {models[place]}", fontsize=8)
@@ -91,8 +95,9 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
         for model, name in enumerate(cell.models):
             colour, marker = look(model)
             values = np.array(runs)[:, :, model]
-            # Intervals of different models stand side by side.
-            marked = np.arange((model + 1) * steps // 100, steps + 1, max(1, steps // 6))
+            # Marks and intervals of different models stand side by side.
+            gap = max(1, steps // 6)
+            marked = np.arange(gap * (model + 1) // (len(cell.models) + 1), steps + 1, gap)
             ax.plot(values.mean(axis=0), color=colour)
             estimates = [mean(values[:, step].tolist(), domain) for step in marked]
             middle, bars = [estimate.value for estimate in estimates], error_bars(estimates)
@@ -104,19 +109,21 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     return figure
 
 
-def actions_figure(frame: pd.DataFrame) -> Figure:
+def actions_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figure:
     """Draw how likely each action is with its interval, a row for each mechanism (and model), a panel for each game.
 
     Parameters
     ----------
     frame
         As `labmates.workflows.dilemmas.frames.actions_frame` or `pooled_frame` returns it.
+    names
+        As `labmates.workflows.dilemmas.frames.action_names` returns it.
     """
     games = {str(game): _wide(of_game) for game, of_game in frame.groupby("game", sort=False)}
-    heights = [2 + len(rows) for rows, _ in games.values()]
-    figure, axes = new_figure(7.4, 0.8 + 0.3 * sum(heights), rows=len(games), height_ratios=heights)
+    heights = [0.6 + _row_height(len(actions)) * len(rows) for rows, actions in games.values()]
+    figure, axes = new_figure(7.8, 0.4 + sum(heights), rows=len(games), height_ratios=heights)
     for ax, (game, (rows, actions)) in zip(axes, games.items(), strict=True):
-        _dots(ax, rows, {action: action for action in actions})
+        _dots(ax, rows, {action: names.get(game, {}).get(action, action) for action in actions})
         ax.set_title(game, loc="left")
     axes[-1].set_xlabel("mean probability of the action, 95 % interval")
     return figure
@@ -137,32 +144,45 @@ def _wide(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame(rows), [str(action) for action in dict.fromkeys(frame["action"])]
 
 
-def responses_figure(frame: pd.DataFrame) -> Figure:
-    """Draw how likely each action is after what co-players did last, a panel for each mechanism and game.
+def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figure:
+    """Draw how likely each action is after what co-players did last: games below each other, mechanisms side by side.
 
     Parameters
     ----------
     frame
         As `labmates.workflows.dilemmas.frames.responses_frame` returns it.
+    names
+        As `labmates.workflows.dilemmas.frames.action_names` returns it.
     """
-    panels = list(dict.fromkeys(zip(frame["mechanism"], frame["game"], strict=True)))
-    tables = []
-    for mechanism, game in panels:
-        panel = frame[(frame["mechanism"] == mechanism) & (frame["game"] == game)]
-        order = panel[["model", "before"]].drop_duplicates().itertuples(index=False, name=None)
-        table = panel.pivot(index=["model", "before"], columns="action", values=["share", *_ENDS])
-        tables.append(table.reindex(list(order)))
-    heights = [2 + len(table) for table in tables]
-    figure, axes = new_figure(6.4, 0.6 + 0.34 * sum(heights), rows=len(panels), height_ratios=heights)
-    for ax, (mechanism, game), table in zip(axes, panels, tables, strict=True):
-        values = table["share"].to_numpy(dtype=float)
+    games, mechanisms = (list(dict.fromkeys(frame[name])) for name in ("game", "mechanism"))
+    tables = {game: _responses(of_game) for game, of_game in frame.groupby("game", sort=False)}
+    heights = [0.9 + 0.3 * len(tables[game]) for game in games]
+    width = 2.4 + sum(max(1.4, 0.5 * frame["action"].nunique()) for _ in mechanisms)
+    figure, axes = new_figure(
+        width, 0.2 + sum(heights), rows=len(games), columns=len(mechanisms), height_ratios=heights
+    )
+    for ax, (game, mechanism) in zip(axes, product(games, mechanisms), strict=True):
+        table = tables[game]
+        if mechanism not in table.columns.get_level_values("mechanism"):
+            ax.set_axis_off()
+            continue
+        shown = table.xs(mechanism, axis="columns", level="mechanism")
+        values = shown["share"].to_numpy(dtype=float)
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        _numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
+        write_numbers(ax, values, [shown[end].to_numpy(dtype=float) for end in _ENDS])
         labels = [f"{model} after {before}" if before != "-" else f"{model} at first" for model, before in table.index]
-        ax.set_yticks(range(len(labels)), labels, fontsize=7)
-        ax.set_xticks(range(values.shape[1]), [str(column) for column in table["share"].columns])
-        ax.set_title(f"{game}, {mechanism}", loc="left")
+        said = names.get(game, {})
+        columns = [said.get(action, action) for action in map(str, shown["share"].columns)]
+        name_cells(ax, labels if mechanism == mechanisms[0] else (), columns)
+        ax.set_title(f"{game}, {mechanism}", loc="left", fontsize=8)
     return figure
+
+
+def _responses(frame: pd.DataFrame) -> pd.DataFrame:
+    """The shares of a game: a row for each model and what was done before, a column for each mechanism and action."""
+    index, columns = ["model", "before"], ["mechanism", "action"]
+    table = frame.pivot(index=index, columns=columns, values=["share", *_ENDS])
+    return table.sort_index(key=lambda level: level.where(level != "-", "") if level.name == "before" else level)
 
 
 ADOPTION = {
@@ -187,7 +207,8 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
     columns
         The shares that are drawn, with what they are called.
     """
-    figure, [ax] = new_figure(7.2, 1.2 + 0.34 * len(frame))
+    drawn = sum(bool(frame[column].notna().any()) for column in columns if column in frame)
+    figure, [ax] = new_figure(7.2, 1.0 + _row_height(drawn) * len(frame))
     _dots(ax, frame, columns)
     ax.set_xlabel("share, 95 % interval")
     ax.set_title(title, loc="left", fontweight="bold")
@@ -195,15 +216,16 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
 
 
 def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
-    """Draw shares as dots with intervals, one row of the table below the other."""
-    who = [name for name in ("mechanism", "game", "model") if name in frame]
+    """Draw shares as dots with intervals, in rows by game, mechanism and model."""
+    who = [name for name in ("game", "mechanism", "model") if name in frame]
+    frame = frame.sort_values(who, key=lambda column: column.where(column != "none", ""))
     drawn = [(column, said) for column, said in columns.items() if column in frame and frame[column].notna().any()]
     for place, (column, label) in enumerate(drawn):
         values = frame[column].to_numpy(dtype=float)
         low, high = (frame.get(f"{column}_{end}", frame[column]).to_numpy(dtype=float) for end in ("low", "high"))
         reach = [np.nan_to_num(values - low), np.nan_to_num(high - values)]
         # Above each other, so that equal shares do not cover each other.
-        offset = 0.0 if len(drawn) == 1 else 0.5 * (place / (len(drawn) - 1) - 0.5)
+        offset = (place + 0.5) / len(drawn) * 0.8 - 0.4
         colour, marker = look(place)
         at = np.arange(len(values)) + offset
         ax.errorbar(
@@ -215,6 +237,11 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
     ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(-0.03, 1.03)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+
+
+def _row_height(series: int) -> float:
+    """Inches of a row in which so many dots stand above each other."""
+    return 0.1 + 0.07 * max(series, 1)
 
 
 def reasons_figure(frame: pd.DataFrame) -> Figure:
@@ -236,8 +263,8 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
     for ax, judge, table in zip(axes, judges, tables, strict=True):
         values = table["share"].to_numpy(dtype=float)
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        _numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
-        _ticks(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
+        write_numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
+        name_cells(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
         ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
     return figure
 
@@ -279,23 +306,3 @@ def _against(tensor: Array, population: Array) -> Array:
     for _ in range(tensor.ndim - 1):
         values = values @ population
     return values
-
-
-def _numbers(ax: Axes, panel: Array, ends: Sequence[Array], others: Array | None = None) -> None:
-    """Write the values into the cells of a heat map, with their intervals and further values below them."""
-    for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
-        if np.isfinite(panel[row, column]):
-            halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
-            style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": halo, "textcoords": "offset points"}
-            interval = [f"{end[row, column]:.2f}" for end in ends if np.isfinite(end[row, column])]
-            more = [] if others is None else [f"{value:.2f}" for value in others[row, column]]
-            small = [line for line in (" to ".join(interval), ", ".join(more)) if line]
-            ax.annotate(f"{panel[row, column]:.2f}", (column, row), (0, 4 * len(small)), fontsize=7, **style)
-            for place, line in enumerate(small):
-                ax.annotate(line, (column, row), (0, 4 * len(small) - 9 - 7 * place), fontsize=5, **style)
-
-
-def _ticks(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:
-    down, across = list(rows), list(columns)
-    ax.set_yticks(range(len(down)), down, fontsize=7)
-    ax.set_xticks(range(len(across)), across, fontsize=7, rotation=45, ha="right")

@@ -39,6 +39,17 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     return means_of.merge(rates.reset_index(), how="left", on=_WHO)
 
 
+def action_names(plays: Iterable[CrossPlay]) -> dict[str, dict[str, str]]:
+    """By game, the actions that cooperate or defect, with a name that says so (``A0 (cooperates)``)."""
+    games = {play.game: play.table.game() for play in plays}
+    names: dict[str, dict[str, str]] = {}
+    for name, game in games.items():
+        for word, profile in (("cooperates", game.cooperate), ("defects", game.defect)):
+            for labels, action in zip(game.labels, profile or (), strict=False):
+                names.setdefault(name, {})[labels[action]] = f"{labels[action]} ({word})"
+    return names
+
+
 def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The probability of each action over all models: a row for each mechanism, game and action.
 

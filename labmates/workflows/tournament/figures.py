@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from labmates.games.iterated.questions import QUESTIONS
-from labmates.stats.figures import COLOURS, GREY, new_figure
+from labmates.stats.figures import COLOURS, GREY, name_cells, new_figure, write_numbers
 from labmates.workflows.tournament.report import STRUCTURES, Group, Point, Rate, labels_of
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def teams_figure(groups: Sequence[Group]) -> Figure | None:
             _bar(axes, place + offset, rate, colour, 0.38, label)
     axes.set_xticks(range(len(both)), _titles(both))
     _share(axes, "moves that cooperate")
-    axes.legend(fontsize=8, frameon=False)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=8, frameon=False)
     return figure
 
 
@@ -47,13 +49,19 @@ def comprehension_figure(groups: Sequence[Group]) -> Figure | None:
     asked = [group for group in groups if group.questions]
     if not asked:
         return None
-    figure, axes = new_figure(7.2, 0.6 + 2.2 * len(asked), rows=len(asked))
-    for each, group, title in zip(axes, asked, _titles(asked), strict=True):
-        for place, question in enumerate(QUESTIONS):
-            _bar(each, place, group.questions.get(question), COLOURS[0], 0.7, None)
-        each.set_xticks(range(len(QUESTIONS)), [name.replace("_", " ") for name in QUESTIONS], rotation=30, ha="right")
-        each.set_title(title.replace("\n", ", "), loc="left")
-        _share(each, "right answers")
+    rates = [[group.questions.get(question) for question in QUESTIONS] for group in asked]
+    ends = [
+        [(None, None) if rate is None else (rate.over_players.low, rate.over_players.high) for rate in row]
+        for row in rates
+    ]
+    values = np.array([[np.nan if rate is None else rate.value for rate in row] for row in rates])
+    bounds = np.array(ends, dtype=float)
+    figure, [axes] = new_figure(3.0 + 0.6 * len(QUESTIONS), 1.4 + 0.32 * len(asked))
+    image = axes.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    write_numbers(axes, values, [bounds[..., 0], bounds[..., 1]])
+    titles = (title.replace("\n", ", ") for title in _titles(asked))
+    name_cells(axes, titles, (name.replace("_", " ") for name in QUESTIONS))
+    figure.colorbar(image, ax=axes, label="right answers")
     return figure
 
 

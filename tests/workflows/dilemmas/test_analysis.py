@@ -224,7 +224,9 @@ def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
         "population": dilemma_figures.population_figure([cells[-1]]),
         "actions": dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays)),
         "pooled": dilemma_figures.actions_figure(dilemma_frames.pooled_frame(plays)),
-        "responses": dilemma_figures.responses_figure(dilemma_frames.responses_frame(plays)),
+        "responses": dilemma_figures.responses_figure(
+            dilemma_frames.responses_frame(plays), dilemma_frames.action_names(plays)
+        ),
         "adoption": dilemma_figures.shares_figure(
             dilemma_frames.adoption_frame(plays), dilemma_figures.ADOPTION, "Votes"
         ),
@@ -288,6 +290,18 @@ def test_cells_of_payoffs_have_those_of_both_co_players() -> None:
     first, second = ([text.get_text() for text in heat.texts] for heat in figure.axes[:2])
     assert first[2:4] == [f"{payoffs[0, 1, 0]:.2f}", f"{payoffs[1, 0, 0]:.2f}, {payoffs[0, 0, 1]:.2f}"]
     assert second[4:6] == [f"{payoffs[1, 0, 1]:.2f}", f"{payoffs[0, 1, 1]:.2f}, {payoffs[1, 1, 0]:.2f}"]
+
+
+def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[CrossPlay]) -> None:
+    names = dilemma_frames.action_names(plays)
+    assert names["prisoners"] == {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}
+    figure = dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays), names)
+    drawn = next(axes for axes in figure.axes if axes.get_title(loc="left") == "prisoners")
+    legend = drawn.get_legend()
+    assert legend is not None
+    assert {"A0 (cooperates)", "A1 (defects)"} <= {text.get_text() for text in legend.get_texts()}
+    rows = [label.get_text() for label in drawn.get_yticklabels()]
+    assert rows == sorted(rows, key=lambda row: row.replace("none", ""))
 
 
 def test_equal_shares_do_not_cover_each_other() -> None:
