@@ -53,8 +53,10 @@ def _figure(arms: Mapping[str, Sequence[Play]]) -> Figure:
     accuracy.set_ylim(-0.02, 1.02)
     money.set_ylabel("dollars a run")
     money.set_ylim(bottom=0)
+    splits = sorted({play.split for plays in arms.values() for play in plays})
     for ax in (accuracy, money):
         ax.set_xlabel("split of the evidence")
+        ax.set_xticks(splits, [f"{split:g}" for split in splits])
     money.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
     return figure
 

@@ -247,12 +247,12 @@ def verdicts(compared: Sequence[Necessity]) -> list[str]:
     }
     sentences = []
     for verdict, lead in words.items():
-        places = [
-            f"{each.condition.get('task')} at split {each.split:g} and ${each.condition.get('budget')} "
-            f"({team_name(each.teams)}, {each.condition.get('model')})"
-            for each in compared
-            if each.verdict == verdict
-        ]
-        if places:
+        splits: dict[str, list[str]] = {}
+        for each in compared:
+            if each.verdict == verdict:
+                setting = f"${each.condition.get('budget')}, {team_name(each.teams)}, {each.condition.get('model')}"
+                splits.setdefault(f"{each.condition.get('task')} ({setting})", []).append(f"{each.split:g}")
+        if splits:
+            places = [f"{place} at split {', '.join(at)}" for place, at in splits.items()]
             sentences.append(f"{lead}: {'; '.join(places)}.")
     return sentences

@@ -91,8 +91,8 @@ def test_one_agent_may_be_better_and_few_seeds_can_not_tell() -> None:
     [one] = overall(arms([0.1], [0.7], [0.7]))
     assert one.verdict == "can't tell"
     assert verdicts([worse, one]) == [
-        "One agent with the readings beats a team: anomaly at split 1 and $1 (decentralised, size 3, a:b).",
-        "The runs can't tell: anomaly at split 1 and $1 (decentralised, size 3, a:b).",
+        "One agent with the readings beats a team: anomaly ($1, decentralised, size 3, a:b) at split 1.",
+        "The runs can't tell: anomaly ($1, decentralised, size 3, a:b) at split 1.",
     ]
 
 
