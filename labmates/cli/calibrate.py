@@ -148,7 +148,7 @@ def _verdict(calibration: Calibration) -> str:
 def _follows(calibration: Calibration) -> str:
     known = {fit.metric: fit.spearman for fit in calibration.fits if fit.spearman is not None}
     if not known:
-        return "scored too little to tell whether it follows the known scores"
+        return "too few scores to compare with the known ones"
     astray = [metric for metric, value in known.items() if value < TRUSTED_ORDER]
     return f"does not follow the known {' and '.join(astray)}" if astray else "follows the known scores"
 
@@ -158,7 +158,7 @@ def _obeys(calibration: Calibration) -> str:
 
     means = [(move.order, move.mean) for move in calibration.moves if move.mean is not None]
     if not means:
-        return "scored too little to tell whether it obeys orders in a report"
+        return "too few scores to test for prompt injection"
     obeyed = dict.fromkeys(order for order, mean in means if mean > TRUSTED_MOVE)
     return f"obeys {' and '.join(obeyed)} orders in a report" if obeyed else "is not moved by orders in a report"
 

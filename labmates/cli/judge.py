@@ -107,7 +107,7 @@ def judge(
             )
             judged = run_until_stopped(work)
     if judged is None:
-        err().print("Interrupted. What is judged is kept; the same command goes on with the rest.", markup=False)
+        err().print("Interrupted. Scores so far are kept; repeat the command to continue.", markup=False)
         return 130
     if not as_json:
         tally.print_sum()

@@ -76,7 +76,7 @@ def _print(replayed: Replayed) -> None:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.left_out.items()))
         out().print(f"left out: {left}", style="dim")
     if replayed.taken_over:
-        out().print(f"told again, from the run that it was forked from: {replayed.taken_over} events", style="dim")
+        out().print(f"replayed from the original run: {replayed.taken_over} events", style="dim")
     # The cause of a replay's end comes last, and is never left out.
     shown = replayed.differences[:MOST_SHOWN]
     for difference in shown:

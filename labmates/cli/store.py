@@ -76,7 +76,7 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         out().print(f"run {run.run} can't be recomputed: {clean(run.text)}", markup=False, style="dim", soft_wrap=True)
     out().print(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.", markup=False)
     if unchecked:
-        out().print(f"{len(unchecked)} runs could not be recomputed, which is no fault.", markup=False)
+        out().print(f"{len(unchecked)} runs could not be recomputed (not an error).", markup=False)
     if late := sum(map(is_late, digests)):
         out().print(f"{late} digests were computed when the store was upgraded.", markup=False)
     if whole:
@@ -240,7 +240,7 @@ def delete(
         pruned = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)
         if not dry_run and not yes:
             if not sys.stdin.isatty():
-                raise UsageError(f"{_pruned(pruned)} would be deleted; nobody can be asked here, so give --yes")
+                raise UsageError(f"{_pruned(pruned)} would be deleted; no terminal for a confirmation, so give --yes")
             click.confirm(f"Delete {_pruned(pruned)} from {database.shown_url}?", abort=True, err=True)
         if not dry_run:
             with _shown("deleting", again="The same command completes it.") as watch:

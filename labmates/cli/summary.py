@@ -97,7 +97,7 @@ def print_run(store: Store, run: RunRecord) -> None:
     if scores:
         _print_scores(scores)
         if orders := {text for score in scores for text in score.details.get("injections", ())}:
-            warning = "passages of the report may address the judge; each score's details tell what they changed."
+            warning = "passages of the report may address the judge; each score's details give their effect."
             out().print(f"{len(orders)} {warning}", style="red")
     if used := judging_usage(events):
         _print_judging(used)
@@ -156,7 +156,7 @@ def print_handoff(scores: list[ScoreEvent]) -> None:
         (finding, str(number), first or "never found", lost or "")
         for (finding, first, lost), number in findings.items()
     ]
-    title = f"Handoff: {audit['traced']} of {audit['claims']} claims of the paper stand in earlier work"
+    title = f"Handoff: {audit['traced']} of {audit['claims']} claims of the paper occur in earlier work"
     print_grid(["finding", "true", "first at", "lost at"], rows, [False, True, False, False], title=title)
 
 

@@ -58,7 +58,7 @@ def _of_decisions(game: Game) -> Iterator[str]:
         if quantity.low > quantity.high:
             yield f"'{quantity.name}' has no allowed value: at least {quantity.low}, at most {quantity.high}"
     if next(iter(game.decisions()), None) is None:
-        yield "there is no decision that a player could make"
+        yield "players have no possible decision"
 
 
 def _of_payoffs(game: Game, decisions: Array) -> Iterator[str]:
@@ -114,25 +114,25 @@ def _of_telling(game: Game, decisions: Array) -> Iterator[str]:
         try:
             rules = game.rules(framing)
         except (KeyError, ValueError) as error:
-            yield f"the {framing} rules can't be told: {type(error).__name__}: {error}"
+            yield f"the {framing} rules can't be rendered: {type(error).__name__}: {error}"
             continue
         words = set(re.findall(r"\d+(?:[./]\d+)?", rules))
         for name, figure in game.figures().items():
             if name not in Game.model_fields and figure not in words:
-                yield f"the {framing} rules do not tell the figure '{name}' ({figure})"
+                yield f"the {framing} rules omit the figure '{name}' ({figure})"
 
 
 def _of_rounds(game: Game, decisions: Array) -> Iterator[str]:
     history = decisions[: game.rounds]
     kept = game.keeps(history)
     if not 0 <= kept <= 1:
-        yield f"players keep what they have with a probability of {kept}, which is not from 0 to 1"
+        yield f"the probability of keeping savings is {kept}, which is not from 0 to 1"
     facts = [*game.public(history), *game.group_facts(history[-1], 0)]
     if any(not isinstance(fact, str) or "\n" in fact for fact in facts):
-        yield "what players get to know of a round is not one line of text for each fact"
+        yield "the result of a round for players must be one line of text for each fact"
     for name, value in {**game.notes(history), **game.outcome(history)}.items():
         if not np.isfinite(value):
-            yield f"'{name}', which comes of the rounds, is no finite number: {value}"
+            yield f"'{name}', computed from the rounds, is not a finite number: {value}"
     if game.sanction_limit:
         tokens = np.ones((game.groups, game.group_size, game.group_size), dtype=int)
         paid = np.asarray(game.payoffs(history[-1]), dtype=float)

@@ -174,17 +174,17 @@ def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> It
         for round_ in rounds:
             least = -np.inf if any(part.burns for part in parts) else low
             if not least - _TOLERANCE <= sum(round_.payoffs) <= high + _TOLERANCE:
-                yield f"points are made or lost: the payoffs {round_.payoffs} add up to what no play of the game gives"
+                yield f"points are created or lost: no play of the game has the sum of the payoffs {round_.payoffs}"
                 return
         weights = _weights(rounds, len(result.payoffs))
         if not np.allclose(weights, 1.0, rtol=0, atol=_TOLERANCE):
-            yield f"what is played counts {weights[0]:g} for a player, not 1"
+            yield f"the weights of a player's rounds sum to {weights[0]:g}, not 1"
             return
         counted = np.zeros(len(result.payoffs))
         for round_ in rounds:
             counted[list(round_.agents)] += round_.weight * np.array(round_.payoffs)
         if not np.allclose(counted, result.payoffs, rtol=0, atol=_TOLERANCE):
-            yield "the result is not what its rounds add up to"
+            yield "the result is not the sum of its rounds"
             return
 
 

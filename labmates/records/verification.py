@@ -112,4 +112,4 @@ def _unsealed(record: _Record) -> Iterator[str]:
     if [seal["number"] for seal in record.seals] != list(range(len(record.seals))):
         yield "the list of its earlier digests has a gap"
     elif had != digests(record.row, record.seals):
-        yield "its row, its metrics or an earlier digest are not what its digest covers"
+        yield "its row, its metrics or an earlier digest differ from its digest"

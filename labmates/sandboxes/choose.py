@@ -120,8 +120,7 @@ def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) 
     docker = f" {str(no_docker).rstrip('.')}." if no_docker is not None else ""
     raise UsageError(
         f"agents' code needs a sandbox.{docker} bubblewrap does not work here: {why}. Either {_INSTALL}, or see what "
-        "'labmates sandbox doctor' advises, or let the code do whatever it wants on this machine with --sandbox "
-        "unsafe-local."
+        "'labmates sandbox doctor' advises, or give the code full access to this machine with --sandbox unsafe-local."
     )
 
 

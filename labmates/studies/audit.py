@@ -135,7 +135,7 @@ def _done_twice(events: Sequence[Event]) -> Iterator[str]:
     often = Counter((event.type, event.step) for event in events if event.step and event.type in _STEPS)
     for (kind, step), number in often.items():
         if number > 1:
-            yield f"the {kind} of the step '{step}' stands in it {number} times"
+            yield f"the {kind} of the step '{step}' occurs in it {number} times"
 
 
 def _miscounted(run: RunRecord, events: Sequence[Event]) -> Iterator[str]:

@@ -26,5 +26,5 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({doing})
         if not doing.cancelled() and (error := doing.exception()) is not None:
-            _log.warning("what was under way when it was cancelled has failed: %s", error)
+            _log.warning("work in progress failed after a cancellation: %s", error)
         raise

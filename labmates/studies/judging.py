@@ -131,7 +131,7 @@ def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
         if strict:
             raise UsageError(problem)
     if not ended:
-        raise UsageError(problem or "there is no run to judge")
+        raise UsageError(problem or "no runs to judge")
     return ended
 
 

@@ -404,7 +404,7 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
     for part, grid in spec.grids:
         for name, values in grid.items():
             if not values:
-                yield (*part, name), "there is no value; give one at least, or leave the parameter out"
+                yield (*part, name), "the list is empty; give at least one value, or leave the parameter out"
             for place, value in enumerate(values):
                 if value in values[:place]:
                     yield (*part, name, place), f"the value {value!r} is repeated"
@@ -415,7 +415,7 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
             yield ("models",), f"conditions of the kind {spec.kind} have no parameter 'model'"
         for part, names in parts:
             if "model" in names:
-                yield (*part, "model"), "the models stand under 'models' already"
+                yield (*part, "model"), "the models are already under 'models'"
         for place, model in enumerate(spec.models):
             if model in spec.models[:place]:
                 yield ("models", place), f"the model {model} is repeated"

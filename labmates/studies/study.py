@@ -185,7 +185,7 @@ def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, .
         text = f"${format_dollars(spec.cap)} can't pay one run: the cheapest may cost ${format_dollars(cells.least)}"
         yield ("cap",), text
     if spec.bound is None and EXPERIMENTS.get(spec.kind).estimate is None and cells.asks_models:
-        yield ("cap",), f"nobody knows what a {spec.kind} run may cost: set 'bound', what one run may spend"
+        yield ("cap",), f"the cost of a {spec.kind} run is unknown: set 'bound', the limit of one run"
 
 
 _LONGEST_INPUT = 3

@@ -143,7 +143,7 @@ def test_ctrl_c_keeps_what_is_judged(store: Store, tmp_path: Path) -> None:
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate()
     assert process.returncode == 130
-    assert "What is judged is kept" in errors
+    assert "Scores so far are kept" in errors
     assert "Traceback" not in errors
     assert [len(store.scores(run.id)) for run in runs] == [3, 0, 0]
 
@@ -202,7 +202,7 @@ def test_calibrating_as_json_has_every_report(labmates: Labmates) -> None:
 def test_a_judge_that_never_answers_can_not_be_calibrated(labmates: Labmates) -> None:
     done = labmates("judge", "calibrate", "--judge", "scripted:silent", "--task", "anomaly", "--seeds", "1")
     assert done.code == 1
-    assert "too little to tell" in done.out
+    assert "too few scores" in done.out
 
 
 def test_agreement_is_printed_and_given_as_json(labmates: Labmates, store: Store) -> None:

@@ -174,5 +174,5 @@ def test_a_published_digest_names_its_record_and_an_edited_number_is_told(labmat
     [whole] = checked.records
     assert (checked.code, whole["digest"]) == (1, None)
     by_digest, recomputed = (fault["text"] for fault in whole["faults"])
-    assert "are not what its digest covers" in by_digest
+    assert "differ from its digest" in by_digest
     assert f"metrics.payoff: 99.5 in the record, {run['metrics']['payoff']} now" in recomputed

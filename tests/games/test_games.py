@@ -223,11 +223,11 @@ class Boundless(CommonPoolWithSanctions):
 def test_a_game_that_tells_its_rules_badly_is_told_so() -> None:
     assert check_game(Mute()) == [
         "the default decision (11,) is not allowed",
-        "the standard rules do not tell the figure 'multiplier' (2)",
-        "the alternate rules can't be told: KeyError: 'most'",
+        "the standard rules omit the figure 'multiplier' (2)",
+        "the alternate rules can't be rendered: KeyError: 'most'",
     ]
     assert check_game(Boundless()) == [
-        "players keep what they have with a probability of 2, which is not from 0 to 1",
+        "the probability of keeping savings is 2, which is not from 0 to 1",
         "sanctions raise a payoff",
     ]
 

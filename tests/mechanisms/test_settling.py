@@ -72,9 +72,9 @@ def test_points_may_be_lost_only_where_the_mechanism_says_so() -> None:
     wasteful = {"lost": 1.0}
     assert check_mechanism(Burning(**wasteful), {"prisoners": PRISONERS}) == []
     [problem] = check_mechanism(Gifts(**wasteful), {"prisoners": PRISONERS})
-    assert "points are made or lost" in problem
+    assert "points are created or lost" in problem
     [made] = check_mechanism(Burning(lost=-1.0), {"prisoners": PRISONERS})
-    assert "points are made or lost" in made
+    assert "points are created or lost" in made
 
 
 def test_where_the_theorem_can_not_be_tested_is_said() -> None:

@@ -66,7 +66,7 @@ async def test_a_step_that_was_charged_twice_is_found(store: Store) -> None:
     chain, twice, cost, spent = faults(store)
     assert chain == "it has 1 events that its hash chain does not cover"
     assert "the charge of the step" in twice
-    assert "stands in it 2 times" in twice
+    assert "occurs in it 2 times" in twice
     assert "its study takes it to have cost" in cost
     assert "it says that it spent" in spent
 

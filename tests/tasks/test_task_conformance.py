@@ -157,9 +157,9 @@ EMPTY: Any = {}
         ),
         ("prior", "must return LineFindings, not dict", {"prior": lambda *_: {}}),
         ("prior", "can't be read back", {"prior": lambda *_: Wider(slope=1.0)}),
-        ("prior", "when it is asked again", {"prior": lambda *_: LineFindings(slope=next(_CALLS))}),
+        ("prior", "on a second call", {"prior": lambda *_: LineFindings(slope=next(_CALLS))}),
         ("prior", "changes the state of the global random", {"prior": lambda *_: LineFindings(slope=random.random())}),
-        ("prior", "made anew", _stashing(on_self=True)),
+        ("prior", "on a new instance", _stashing(on_self=True)),
         ("prior", "changed after other data were generated", _stashing(on_self=False)),
         ("prior", "raised RuntimeError", {"prior": lambda *_: (_ for _ in ()).throw(RuntimeError("no"))}),
         ("frame", "plain index", {"generate": frame(lambda table, truth: table.set_index("x"))}),
@@ -196,7 +196,7 @@ EMPTY: Any = {}
         ("odd findings", "raised ZeroDivisionError", {"score": _dividing}),
         ("checks", "at least one check", {"checks": lambda self, truth: ()}),
         ("checks", "a tuple of Check, not 'slope'", {"checks": lambda self, truth: "slope"}),
-        ("checks", "does not hold for the template", {"checks": lambda self, truth: (Check("a", says_all("zebra")),)}),
+        ("checks", "fails for the template", {"checks": lambda self, truth: (Check("a", says_all("zebra")),)}),
         ("checks", "holds for an empty text", {"checks": lambda self, truth: (Check("a", lambda text: True),)}),
         ("checks", "raised", {"checks": lambda self, truth: (Check("a", lambda text: bool(text.encode())),)}),
     ],
@@ -280,7 +280,7 @@ class Incomplete(Task[LineTruth, LineFindings]):
     name = "incomplete"
 
 
-@pytest.mark.parametrize(("found", "message"), [(LineTruth, "must be a subclass"), (Incomplete, "can't be made")])
+@pytest.mark.parametrize(("found", "message"), [(LineTruth, "must be a subclass"), (Incomplete, "can't be instantiated")])
 def test_what_is_no_complete_task_is_a_usage_error(found: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_task(found)

@@ -83,5 +83,5 @@ def check_figure(fits: Sequence[Evaluated]) -> Figure:
         lower.axhspan(max(n / _BINS - half, 0), n / _BINS + half, color=GREY, alpha=0.25)
         lower.axhline(n / _BINS, color=GREY, linewidth=0.8)
         lower.set(xlabel="share of replications below the outcome", ylabel="outcomes")
-    figure.suptitle("Does the model fit? (grey: what chance gives)", x=0.01, ha="left", fontweight="bold")
+    figure.suptitle("Does the model fit? (grey: chance)", x=0.01, ha="left", fontweight="bold")
     return figure

@@ -159,8 +159,8 @@ def comparison_table(name: str, forms: Sequence[LeftOut]) -> Table:
     columns += [Column("difference", "less than the best", ".1f", "both"), Column("error", "error of the mean")]
     columns += [Column("held", "held in 95 %", ".2f"), Column("models"), Column("worst", "worst predicted")]
     notes = [
-        "Each model is left out in turn, all else is fitted anew, and its outcomes are predicted. In brackets the 95 % "
-        "interval over models, t; where it holds 0, the forms can't be told apart.",
+        "Each model is left out in turn, the rest is fitted again, and its outcomes are predicted. In brackets the 95 "
+        "% interval over models, t; where it holds 0, the forms can't be told apart.",
         "Error: root mean square of models' mean outcomes less predicted ones; held: share of these in their 95 % "
         "interval.",
     ]

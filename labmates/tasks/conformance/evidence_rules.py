@@ -57,7 +57,7 @@ def _spoilers(case: Case, readings: Part) -> Iterator[str]:
     names = {name for name in text_values(case.data.truth.model_dump(mode="json")) if len(name) > 3}
     for name in sorted(names):
         if name.lower() in text and name not in case.task.brief:
-            yield f"at split 1 the instrument '{readings.instrument}' tells '{name}' of the truth"
+            yield f"at split 1 the instrument '{readings.instrument}' reveals '{name}' of the truth"
 
 
 def _union(case: Case, declared: Instruments[Any, Any], split: Sequence[Part]) -> Iterator[str]:

@@ -31,8 +31,8 @@ RULES = {
     "score": "the report written from the truth scores at least 0.95, one without findings 0",
     "odd findings": "scoring copes with odd findings that the schema allows",
     "checks": "the checks hold for the report written from the truth and for no empty one, and cope with any text",
-    "instruments": "instruments hold enough together and too little alone; what is handed over is short",
-    "leaks": "no column has the truth as its values, or tells it without any analysis",
+    "instruments": "instruments have enough together and too little alone; their keys are short",
+    "leaks": "no column contains the truth, or reveals it without any analysis",
     "prior": "the prior is valid, depends on columns and difficulty alone, and earns at most 0.15 on average",
     "other seed": "another seed gives other data, and its report earns at most 0.2 on average",
 }
@@ -163,4 +163,7 @@ def _lasting(task: Task[Any, Any], level: _Level) -> Iterator[str]:
 
     # In a single data set a leak can't be separated from chance.
     for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 and not task.is_fixed else ():
-        yield f"{leak.place} tells '{leak.part}' of the truth; what agents may know should not be part of the truth"
+        yield (
+            f"{leak.place} reveals '{leak.part}' of the truth; facts that agents may know should not be part of "
+            "the truth"
+        )

@@ -97,7 +97,7 @@ def checks(case: Case) -> Iterator[str]:
         yield "a task needs at least one check, each with its own name"
     for check in checks:
         if not check.holds(prose):
-            yield f"the check '{check.name}' does not hold for the template report; let `summary` say what it looks for"
+            yield f"the check '{check.name}' fails for the template report; let `summary` contain what it looks for"
         if check.holds(""):
             yield f"the check '{check.name}' holds for an empty text"
         for text in HOSTILE:
@@ -131,7 +131,7 @@ def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
     with global_random(4):
         others = (task.prior(columns, case.difficulty), type(task)().prior(list(columns), case.difficulty))
     if any(other.model_dump_json() != text for other in others):
-        yield "prior gives other findings when it is asked again, or asked of a task that is made anew"
+        yield "prior returns other findings on a second call, or on a new instance of the task"
     credits = task.score(stated, case.data.truth)
     if not list(faults(credits)):
         priors.append(Prior(place(case.seed, case.difficulty), columns, case.difficulty, text, accuracy(credits)))
@@ -154,8 +154,8 @@ def prior_floor(task: Task[Any, Any], earned: Mapping[str, Sequence[float]]) -> 
     mean, by_level = _means(earned)
     if mean > PRIOR_MOST:
         yield (
-            f"the prior earns {mean:.3f} on average ({by_level}), more than {PRIOR_MOST}; give what can be guessed "
-            "less weight or a narrower tolerance, or widen the range from which its truth is drawn"
+            f"the prior earns {mean:.3f} on average ({by_level}), more than {PRIOR_MOST}; give guessable parts less "
+            f"weight or a narrower tolerance, or draw their truth from a wider range"
         )
 
 
@@ -165,15 +165,15 @@ def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
     if mean > ALIEN_MOST:
         yield (
             f"the report of another seed earns {mean:.3f} on average ({by_level}), more than {ALIEN_MOST}; let truths "
-            "differ more between seeds, or give what hardly differs less weight"
+            "differ more between seeds, or give parts that hardly differ less weight"
         )
 
 
 def fixed() -> Iterator[Mild]:
     """Yield what can't be said of a task with one data set."""
     yield Mild(
-        "every seed has the same data: scores don't vary between data sets, models may know the data, and leaks of the "
-        "truth can't be told from chance"
+        "every seed has the same data: scores don't vary between data sets, models may know the data, and leaks of "
+        "the truth can't be separated from chance"
     )
 
 

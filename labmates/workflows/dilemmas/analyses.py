@@ -40,7 +40,7 @@ TABLES: Final = {
     "failures": "Failed decisions, by model, stage and seat",
     "actions": "How likely models take each action",
     "pooled": "How likely all models together take each action",
-    "responses": "How likely models take each action after what co-players did in the round before",
+    "responses": "Probability of each action after the co-players' actions in the previous round",
     "adoption": "Votes and adoption, by model",
     "outcomes": "How votes end",
     "evolution": "Cooperation with all models alike, and after evolution",
@@ -172,7 +172,7 @@ def _published_summary(folder: Path, params: RatingsParams) -> Table:
 
 
 def _published(folder: Path) -> Result:
-    """Published ratings beside ours; folders that can't be rated are a fault."""
+    """Published ratings and ours; folders that can't be rated are a fault."""
     from labmates.workflows.dilemmas.published_payoffs import published_tables, read_published
 
     rated, unread = read_published(folder)
@@ -246,7 +246,7 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
     draw: Mapping[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
         "actions": ("Actions", partial(figures.actions_figure, names=names)),
         "pooled": ("Actions of all models together", partial(figures.actions_figure, names=names)),
-        "responses": ("Actions after what co-players did", partial(figures.responses_figure, names=names)),
+        "responses": ("Actions after the co-players' actions", partial(figures.responses_figure, names=names)),
         "adoption": shares(figures.ADOPTION, "Votes and adoption"),
         "outcomes": shares(figures.OUTCOMES, "How votes end"),
         "evolution": shares(figures.EVOLUTION, "Cooperation before and after evolution"),
@@ -274,7 +274,7 @@ def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
         alt = f"What each model gets against each other one {where}, as a heat map."
         yield Drawing(f"payoffs-{name}", f"Payoffs {where}", alt, partial(figures.payoffs_figure, cells))
         if len(cells[0].models) > 1:
-            alt = f"Shares of models under replicator dynamics {where}, and what each earns."
+            alt = f"Shares of models under replicator dynamics {where}, and the payoff of each."
             yield Drawing(f"population-{name}", f"Evolution {where}", alt, partial(figures.population_figure, cells))
 
 

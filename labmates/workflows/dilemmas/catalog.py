@@ -57,7 +57,7 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
         lines += [f"  term {name} = {getattr(part, name)}: {field.description}" for name, field in fields]
         if (sustained := part.sustains(game)) is not None:
             lines.append(f"Cooperation in {table.name} is {'' if sustained else 'not '}an equilibrium under it alone.")
-        lines.append(f"\nWhat players are told (in {table.name}):\n{text}\n")
+        lines.append(f"\nTexts for players (in {table.name}):\n{text}\n")
     once = f", and {calls.shared} for each model and seat" if calls.shared else ""
     lines.append(f"Calls in {table.name}: {calls.per_match} in each match{once}.")
     described = [

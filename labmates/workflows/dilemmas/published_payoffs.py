@@ -247,7 +247,7 @@ def _ranks_table(rated: Sequence[Published]) -> Table:
         columns += [Column(f"published_{rating}", "published", form, group=rating)]
         columns += [Column(rating, "ours", form, group=rating)]
     notes = ["Means over runs, as tables 3 to 7 of the paper have them. Rank: of the deviation rating, 1 is best."]
-    return Table("averages", "Published ratings beside ours", [*columns, Column("runs")], rows, notes)
+    return Table("averages", "Published ratings and ours", [*columns, Column("runs")], rows, notes)
 
 
 def _cells_table(rated: Sequence[Published], unread: Sequence[Unread]) -> Table:

@@ -96,7 +96,7 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
     columns += [Column(name, name, ".3f", "both", marked="unconverged") for name in ("average", *models)]
     remarks = [
         "Mean: over all seatings; fitness: after replicator dynamics; rank: by deviation rating, 1 is best. "
-        "Normalised: 0 where all defect, 1 where all cooperate. Failed decisions: their share, – where nobody knows.",
+        "Normalised: 0 where all defect, 1 where all cooperate. Failed decisions: their share, – if unknown.",
         *notes(mean for one in summaries for mean in (one.average, *one.each)),
     ]
     fitness = [one for one in summaries if one.rating == "fitness" and one.game != ALL_GAMES]

@@ -83,7 +83,7 @@ def _rules(game: Game) -> list[str]:
         bounds = f"a whole number from {quantity.low} to {quantity.high}"
         lines.append(f"  decides: {quantity.name}: {bounds}, {quantity.about}")
     lines += [] if game.total is None else [f"  which add up to {game.total}"]
-    lines.append(f"\nWhat players are told:\n{game.rules('standard')}\n")
+    lines.append(f"\nText for players:\n{game.rules('standard')}\n")
     rules = {name: field for name, field in type(game).model_fields.items() if name != "group_size"}
     return [*lines, *(f"  rule {name} = {getattr(game, name)}: {field.description}" for name, field in rules.items())]
 

@@ -79,7 +79,7 @@ class GameCondition(WordedCondition):
         if not info.data.keys() >= SIZES:
             return value  # one of them is wrong, reported separately
         if sizes := SIZES & value.keys():
-            raise ValueError(f"{', '.join(sorted(sizes))}: given by an option of its own")
+            raise ValueError(f"{', '.join(sorted(sizes))}: set by a separate option")
         from labmates.games.registry import make_game
 
         sized: dict[str, Any] = {name: info.data[name] for name in SIZES - {"game"}}

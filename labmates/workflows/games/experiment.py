@@ -37,7 +37,7 @@ METRICS = (
     Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
     Metric("sanctions", "mean tokens a player spends on sanctions", COUNT),
     Metric("least_effort", "lowest effort of a group", COUNT, "higher"),
-    Metric("overdrawn_rate", "share of rounds in which more was taken than was there", SHARE, "lower"),
+    Metric("overdrawn_rate", "share of rounds with an overdrawn pool", SHARE, "lower"),
     Metric("target_reached", "share of groups that reached the target", SHARE, "higher"),
     Metric("success_rate", "share of projects that succeeded", SHARE, "higher"),
     Metric("kept_share", "share of the endowment kept", SHARE),

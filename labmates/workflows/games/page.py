@@ -52,9 +52,9 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if not rounds:
         return
     messages = _messages(reader)
-    note = "" if len(groups) <= _MOST_PLAYERS else f"{len(groups) - _MOST_PLAYERS} more players stand in the story"
+    note = "" if len(groups) <= _MOST_PLAYERS else f"{len(groups) - _MOST_PLAYERS} more players are in the story"
     if len(rounds) > _MOST_ROUNDS:
-        note = f"{len(rounds) - _MOST_ROUNDS} more rounds stand in the story"
+        note = f"{len(rounds) - _MOST_ROUNDS} more rounds are in the story"
     body = render(
         "game.html",
         rounds=rounds[:_MOST_ROUNDS],

@@ -186,7 +186,7 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
         if every.size:
             each.legend(fontsize=8, frameon=False)
     if judged:
-        axes[2].set_title("Reliability: what tells models apart", loc="left", fontsize=9)
+        axes[2].set_title("Reliability: separation of models", loc="left", fontsize=9)
         axes[2].set_ylim(0, 1.02)
     for each in axes:
         each.set_xlabel("simulations")

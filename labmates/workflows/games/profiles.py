@@ -169,8 +169,8 @@ def profiles_table(profiles: Sequence[Profile]) -> Table:
     ]
     played = [one for profile in profiles for one in profile.games if not one.excluded]
     remarks = [
-        "Level: the game's primary metric. Cooperation (by what was done) and efficiency (by what came of it) are 1 at "
-        "the play that is best for all and 0 at the equilibrium. Near the best: share of simulations within "
+        "Level: the game's primary metric. Cooperation (of actions) and efficiency (of welfare) are 1 at the social "
+        "optimum and 0 at the equilibrium. Near the best: share of simulations within "
         f"{NEAR:.0%} of the way to the equilibrium.",
         *notes(getattr(one, name) for one in played for name in METRICS),
     ]

@@ -109,7 +109,7 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
 
     beside = [] if lab.as_json else baselines()
     games = {("", name): _condition(lab, name, profiles_taken[0].model).make_game() for name in _names(profiles_taken)}
-    alt = "Each primary metric beside the equilibrium and the play that is best for all; the numbers are in the table."
+    alt = "Each primary metric with the equilibrium and the social optimum; the numbers are in the table."
     figure = Drawing(
         "profile",
         "Cooperative profile",
@@ -161,8 +161,8 @@ def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], G
     all_tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in played)
     cost = show_dollars(sum(game.cost for game in played))
     note = (
-        f"In all {simulations} simulations, {all_tokens:,.0f} tokens, {cost} in credits (by the price list of the "
-        "condition, not what was paid); calls, tokens and seconds in the table are of one simulation."
+        f"In all {simulations} simulations, {all_tokens:,.0f} tokens, {cost} in credits (at the price list of the "
+        f"condition, not the bill); calls, tokens and seconds in the table are of one simulation."
     )
     title = f"Cooperative profile of {profiles[0].model}" if len(profiles) == 1 else table.title
     return Table(table.name, title, columns, rows, [*table.notes, note])

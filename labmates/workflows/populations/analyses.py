@@ -222,7 +222,9 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
         if behaviour.errors
     ]
     if following and params.features == "counts":
-        notes += [f"{following} strategies see what each opponent did; --features histories tells more of them apart."]
+        notes += [
+            f"{following} strategies see what each opponent did; --features histories distinguishes more of them."
+        ]
     return Result(
         [_diversity_table(measured, notes)],
         list(_maps(runs, params, sets, vectors)),

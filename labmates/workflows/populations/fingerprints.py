@@ -188,7 +188,8 @@ def _table(fingerprints: Sequence[Fingerprint], params: FingerprintParams) -> Ta
     notes = [
         f"Cooperation rates over all situations of {params.rounds} rounds with {params.group_size} players: in the "
         "first round, and after 0, 1, … others cooperated.",
-        "An automaton begins in state 0; after a state's action stand the next states after 0, 1, … others cooperated.",
+        "An automaton begins in state 0; a state's action is followed by the next states after 0, 1, … others "
+        "cooperated.",
     ]
     failed = [f"{one.name} failed in {one.behaviour.errors} decisions" for one in fingerprints if one.behaviour.errors]
     return Table("fingerprint", "What strategies do", columns, [one.row() for one in fingerprints], notes + failed)

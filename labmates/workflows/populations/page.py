@@ -66,7 +66,7 @@ def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     best = winner(reader.run, all_shares)
     body = render("generations.html", events=rows, genes=genes, winner=best)
     left = len(events) - len(rows)
-    yield Section("table", "In numbers", body, f"{left} more generations stand in the story" if left else "")
+    yield Section("table", "In numbers", body, f"{left} more generations are in the story" if left else "")
     yield from _matches_section(reader, links)
 
 

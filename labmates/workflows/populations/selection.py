@@ -115,7 +115,7 @@ def types_table(selection: Selection, sizes: Sequence[int]) -> Table:
         "selection in a population of 50.",
     ]
     if not selection.meetings.whole:
-        notes.append("No deviation ratings: too many sets of types to let all of them meet (fewer types or players).")
+        notes.append("No deviation ratings: too many sets of types for all to meet (use fewer types or players).")
     if errors := selection.meetings.errors:
         notes.append(f"{errors} decisions failed and fell back.")
     columns = [Column("type"), Column("strategies"), Column("payoff", "payoff per round among themselves")]

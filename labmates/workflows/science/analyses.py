@@ -288,7 +288,7 @@ def _pairs_table(contrast: Contrast) -> Table:
         "Differences are teams minus solo.",
         f"{INTENTION} {readable} of {len(contrast.pairs)} pairs can be read on both sides.",
     ]
-    title = f"{_named(contrast.condition)} ({contrast.key}) beside one agent alone ({contrast.solo_key})"
+    title = f"{_named(contrast.condition)} ({contrast.key}) against one agent alone ({contrast.solo_key})"
     return Table("pairs", title, columns, rows, notes)
 
 
@@ -304,7 +304,7 @@ def _named(condition: Mapping[str, Any]) -> str:
 
 TEAMWORK = Analysis(
     "teamwork",
-    "Teams beside one agent alone",
+    "Teams against one agent alone",
     Params,
     teamwork,
     example="labmates analyze teamwork --task ecology",

@@ -38,7 +38,7 @@ def arm_figures(played: Sequence[Play]) -> Iterator[Drawing]:
         if len(arms) > 1:
             condition, organisation = json.loads(settings), json.loads(team).get("organisation", "pipeline")
             name = organisation["name"] if isinstance(organisation, Mapping) else organisation
-            title = f"{condition.get('task')}, {condition.get('model')}: {name} beside one agent"
+            title = f"{condition.get('task')}, {condition.get('model')}: {name} against one agent"
             alt = f"Mean accuracy and dollars of the arms {', '.join(arms)} over the split of the evidence."
             yield Drawing(f"arms-{number}", title, alt, partial(_figure, arms))
 

@@ -30,7 +30,7 @@ RULES: Final = {
 """The rules for any report in order, each with what holds if no problem is found."""
 SAMPLE_RULES: Final = {
     **RULES,
-    "varies": "each metric tells some reports of the sample from others",
+    "varies": "each metric distinguishes some reports of the sample",
     "faults": "no report with known faults scores above the right one",
 }
 """The rules for reports of known quality."""

@@ -61,7 +61,7 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("pays", "it spends no more than its pool", over),
         Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
         Rule("agents", "agents from outside do nothing but their work", next(_misdeeds(condition, recorder), "")),
-        Rule("private", "nobody reads what it may not", next(_peeks(condition, recorder), "")),
+        Rule("private", "no seat reads beyond its channels", next(_peeks(condition, recorder), "")),
         Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
 

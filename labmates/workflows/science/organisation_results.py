@@ -271,7 +271,7 @@ def verdicts(compared: Sequence[Place], score: str) -> Iterator[str]:
         means = f"{best.mean('score'):.3f} for ${best.mean('dollars'):.3f}"
         parts = [f"{where}: {best.name} has the highest {score} ({means})"]
         parts += [f"it beats {' and '.join(beaten)}"] if beaten else []
-        parts += [f"the runs can't tell it from {' and '.join(open_)}"] if open_ else []
+        parts += [f"the runs can't separate it from {' and '.join(open_)}"] if open_ else []
         cheapest = place.leading[-1]
         costs_less = f"{cheapest} costs least on the front"
         parts.append(costs_less if cheapest != best.name else "nothing on the front costs less")

@@ -67,8 +67,7 @@ def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], obj
         )
     if any(judge == "heuristic" for _, judge, _ in values):
         yield (
-            "Scores of heuristic are rules on words: its accuracy tells what a paper talks about, not whether it is "
-            "right."
+            "Scores of heuristic are rules on words: its accuracy measures a paper's topics, not whether it is right."
         )
 
 

@@ -220,7 +220,7 @@ def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
     columns += [Column(name, form=".1f" if name == "rank" else ".3f", shows="both") for name in RATINGS]
     remarks = [
         f"Payoff: {metric} of the whole lab. Mean over all seatings; fitness and population after replicator dynamics; "
-        "deviation rating (0: nobody could gain by another choice; lower is worse) and its rank on the seat. On any "
+        "deviation rating (0: no other choice gains; lower is worse) and its rank on the seat. On any "
         "seat: in the symmetrised game, in which models are dealt to seats at random.",
         *notes(mean for rating in rated for of in rating.estimates.values() for row in of for mean in row),
     ]

@@ -117,9 +117,7 @@ def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:
         name: show_dollars(measured.spent.get(name, 0)) + (", idle" if name in measured.idle else "") for name in names
     }
     nodes = [_node(name, places[name], costs[name], colours[team]) for name, team in teams.items()]
-    return drawing(
-        _WIDTH, _HEIGHT, "Seats, and what was handed over between them", *lines, *nodes, *labels, class_="wide"
-    )
+    return drawing(_WIDTH, _HEIGHT, "Seats, and hand-overs between them", *lines, *nodes, *labels, class_="wide")
 
 
 def _edges(measured: Coordination) -> list[_Edge]:

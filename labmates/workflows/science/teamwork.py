@@ -229,7 +229,7 @@ def teamwork_table(compared: Teamwork) -> Table:
     if not any(mean.measure.metric == SKILL for contrast in compared.contrasts for mean in contrast.means):
         remarks.append(WITHOUT_SKILL)
     remarks += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in compared.unpaired]
-    return Table("teamwork", "Teams beside one agent alone", columns, rows, remarks)
+    return Table("teamwork", "Teams against one agent alone", columns, rows, remarks)
 
 
 def measures(judged: Judged) -> dict[Measure, float]:

@@ -211,4 +211,4 @@ def pooled_table(estimates: Sequence[Pooled]) -> Table:
         remarks.append(
             f"For these models and tasks alone: new ones need {LEAST_CLUSTERS} models or tasks at the least."
         )
-    return Table("teamwork-pooled", "Teams beside one agent alone, over all conditions", columns, rows, remarks)
+    return Table("teamwork-pooled", "Teams against one agent alone, over all conditions", columns, rows, remarks)

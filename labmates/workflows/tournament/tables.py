@@ -126,5 +126,5 @@ def scores_table(played: Sequence[Tournament]) -> Table:
     columns = [Column("run", once=True), Column("structure", once=True), Column("player"), Column("team")]
     columns += [Column("model"), Column("points", form=","), Column("wins"), Column("team_points", form=",")]
     columns += [Column("team_wins"), Column("rounds"), Column("cooperation", form=".2f")]
-    remarks = ["Wins: no player, or no team, has more points. Under RI nobody knows of teams."]
+    remarks = ["Wins: no player, or no team, has more points. Under RI players don't know about teams."]
     return Table("scores", "Scores", columns, rows, remarks, shown=_SHOWN_SCORES)

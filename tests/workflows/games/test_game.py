@@ -376,7 +376,7 @@ def test_conditions_that_mean_the_same_have_the_same_key() -> None:
         ({"game": "chess"}, "unknown game 'chess'"),
         ({"rules": {"threshhold": 40}}, "threshhold: Extra inputs are not permitted"),
         ({"rules": {"threshold": "much"}}, "threshold: Input should be a valid integer"),
-        ({"rules": {"group_size": 4}}, "group_size: given by an option of its own"),
+        ({"rules": {"group_size": 4}}, "group_size: set by a separate option"),
         ({"group_size": 1}, "group_size: Input should be greater than or equal to 2"),
         ({"groups": 21}, "groups: Input should be less than or equal to 20"),
         ({"rounds": 0}, "rounds: Input should be greater than or equal to 1"),

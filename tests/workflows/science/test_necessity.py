@@ -135,7 +135,7 @@ def test_runs_of_equal_condition_and_seed_are_averaged() -> None:
 def test_a_figure_shows_each_arm_at_each_split_that_it_was_run_at() -> None:
     judged = [*arms([0.1, 0.2], [0.5, 0.6], [0.7, 0.7]), *arms([0.6, 0.6], [0.6, 0.6], [0.6, 0.6], "0")]
     [drawing] = arm_figures(list(plays(judged)))
-    assert drawing.title == "anomaly, a:b: decentralised beside one agent"
+    assert drawing.title == "anomaly, a:b: decentralised against one agent"
     figure = drawing.draw()
     assert figure is not None
     accuracy, money = figure.axes

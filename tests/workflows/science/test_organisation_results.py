@@ -104,7 +104,7 @@ def test_the_words_say_who_leads_who_is_beaten_and_what_is_cheap() -> None:
     assert "it beats solo and centralised, size 3; solo costs least on the front." in sentence
     few = [run("solo", 0, 0.5, 0.1), run("hybrid", 0, 0.6, 0.1)]
     [open_] = verdicts(places(few, "accuracy"), "accuracy")
-    assert "the runs can't tell it from solo; nothing on the front costs less." in open_
+    assert "the runs can't separate it from solo; nothing on the front costs less." in open_
 
 
 def test_tables_hold_every_organisation_and_every_difference() -> None:

@@ -52,7 +52,7 @@ def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str])
         values = [str(one.get(factor, "")) for one in conditions]
         there = sorted(set(values))
         if factor == "task" and len(there) == 1 and there[0]:
-            notes.append(f"One task only, {there[0]}: what is found need not hold for others.")
+            notes.append(f"One task only, {there[0]}: results may not hold for other tasks.")
         reference = usual if usual in there else there[0]
         for value in there:
             if value != reference:

@@ -274,8 +274,8 @@ def _scored(
         read = [value for one, value in scored if one.readable]
         protocol = f"; over the other {len(read)} (per protocol) the mean is {np.mean(read):.3f}" if read else ""
         notes.append(
-            f"{len(unread)} of {len(scored)} runs have no findings that can be read and count as what that is worth "
-            f"(intention to treat): the mean {outcome} is {np.mean([value for _, value in scored]):.3f}{protocol}."
+            f"{len(unread)} of {len(scored)} runs have no readable findings and count with their score (intention to "
+            f"treat): the mean {outcome} is {np.mean([value for _, value in scored]):.3f}{protocol}."
         )
     left = [
         LeftOut("runs", count, f"{outcome} unscored by {judge}: runs of {model}") for model, count in unscored.items()
@@ -415,8 +415,8 @@ def _runs(rows: Sequence[Sequence[Scored]], notes: list[str]) -> Runs | None:
     runs = [(at, one, value) for at, mine in enumerate(rows) for one, value in mine]
     if any(one.seed is None for _, one, _ in runs):
         notes.append(
-            "Which data sets runs worked on is not known (a column seed would tell), so effects of tasks are for these "
-            "data sets alone."
+            "The data sets of the runs are unknown (add a column seed), so effects of tasks are for these data "
+            "sets alone."
         )
         return None
     keys = ["/".join(str(one.condition.get(name, "")) for name in _DATA_SET) + f"/{one.seed}" for _, one, _ in runs]
@@ -429,8 +429,8 @@ def _runs(rows: Sequence[Sequence[Scored]], notes: list[str]) -> Runs | None:
     of_task = Counter(key.rpartition("/")[0] for key in shared)
     if len(of_task) > 1 and set(of_task.values()) == {1}:
         notes.append(
-            "All runs of a task worked on one data set, so what is the task's and what is the data set's can't be told "
-            "apart: intervals of tasks are wide for that. More seeds (replicates) would tell."
+            "All runs of a task worked on one data set, so task and data set can't be separated: intervals of "
+            "tasks are wide. More seeds (replicates) help."
         )
     return Runs(
         tuple(shared),

@@ -226,7 +226,7 @@ def _cautions(tests: Evidence) -> list[str]:
     if leaning := [f"{model} ({value:.2f})" for model, value in tests.leverage.items() if value > LEANING]:
         sentences.append(f"Leverage above {LEANING}, so that the result leans on them: {', '.join(leaning)}.")
     if inflated := [f"{name} ({value:.1f})" for name, value in tests.inflation.items() if value > INFLATED]:
-        sentences.append(f"Hard to tell apart from the other predictors (variance inflation): {', '.join(inflated)}.")
+        sentences.append(f"Hard to separate from the other predictors (variance inflation): {', '.join(inflated)}.")
     if noisy := [f"{game} ({value:.2f})" for game, value in tests.reliability.items() if value < RELIABLE]:
         sentences.append(f"Measured with much error (reliability), more simulations would help: {', '.join(noisy)}.")
     return sentences

@@ -284,6 +284,6 @@ def _competing(modes: tuple[Mode, ...], data: PredictionData) -> list[str]:
     )
     return [
         f"{len(near) + 1} modes compete, the second only {near[0].below:.1f} nats below the first, and draws come from "
-        f"around the highest alone ({effects}). These data do not tell which solution is right: use the form robust, "
+        f"around the highest alone ({effects}). These data do not identify the right solution: use the form robust, "
         "more models, or fewer games."
     ]

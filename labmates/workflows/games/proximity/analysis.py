@@ -188,7 +188,7 @@ PROXIMITY = Analysis(
 )
 CHECK_PROXIMITY = Analysis(
     "check/proximity",
-    "Checks of what drives cooperation",
+    "Checks of the regression of cooperation",
     ProximityCheckParams,
     check_proximity,
     example="labmates analyze check proximity --data runs.csv --no-left-out",

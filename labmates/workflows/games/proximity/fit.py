@@ -143,8 +143,8 @@ def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...]
 def _no_noise(specification: Specification) -> UsageError:
     simpler = "" if specification == "paper" else "; the paper's specification says less of models, and may still do"
     return UsageError(
-        f"{specification}: every outcome is just what the predictors and the levels of families and models make it, so "
-        f"there is no noise to measure effects by. Players or games that vary more are needed{simpler}"
+        f"{specification}: predictors and the levels of families and models determine every outcome exactly; effects "
+        f"can't be measured without noise. Players or games that vary more are needed{simpler}"
     )
 
 

@@ -80,7 +80,7 @@ def observations_of_runs(runs: Sequence[RunRecord], more: Iterable[KnownModel] =
         elif len(run.models) != 1:
             left["runs with several models", "a row is of one model"] += 1
         elif run.condition.get("deliberation"):
-            left["runs in which players talked first", "talking is no predictor of the model"] += 1
+            left["runs in which players talked first", "deliberation is not a predictor of the model"] += 1
         elif (traits := known.get(run.models[0])) is None:
             left[run.models[0], UNKNOWN] += 1
         else:

@@ -132,7 +132,7 @@ def _defined(frame: pd.DataFrame, outcome: str, left: list[LeftOut]) -> pd.DataF
 def _told_standard(frame: pd.DataFrame, left: list[LeftOut]) -> pd.DataFrame:
     other = frame["framing"] != "standard"
     if other.any():
-        left.append(LeftOut("rules told in the alternate way", int(other.sum()), "compared by --question prompt"))
+        left.append(LeftOut("rules in the alternate framing", int(other.sum()), "compared by --question prompt"))
     return frame[~other]
 
 
@@ -150,7 +150,7 @@ def _told_both_ways(frame: pd.DataFrame, left: list[LeftOut]) -> pd.DataFrame:
         )
     if once.any():
         left.append(
-            LeftOut("conditions told in one way only", int(once.sum()), "there is nothing to compare them with")
+            LeftOut("conditions with one framing only", int(once.sum()), "there is nothing to compare them with")
         )
     return frame[~once]
 
@@ -159,7 +159,7 @@ def _with_games(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, st
     games = sorted(set(frame["game"]))
     reference = REFERENCE_GAME if REFERENCE_GAME in games else games[0]
     if len(games) == 1:
-        notes.append(f"All rows are of the game {games[0]}: what is found may not hold in others.")
+        notes.append(f"All rows are of the game {games[0]}: results may not hold in other games.")
     elif reference != REFERENCE_GAME:
         notes.append(f"Games are compared with {reference}, since there are no rows of {REFERENCE_GAME}.")
     return with_predictors(frame, reference), reference

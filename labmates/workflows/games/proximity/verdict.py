@@ -68,7 +68,7 @@ def _of_predictor(name: str, main: Fit, paper: Fit | None, beside: Checks, outco
     if max(abs(summary.low), abs(summary.high)) <= MATTERS:
         text = f"No effect as large as {MATTERS} either way."
     else:
-        text = "The data can't tell: effects that matter, of either sign or none at all, fit them."
+        text = "The data are inconclusive: relevant effects of either sign, or none, fit them."
         if min(abs(summary.low), abs(summary.high)) <= MATTERS:
             way = "up" if summary.high > MATTERS else "down"
             text = f"The data can't tell whether there is none, or one that matters, {way}."
@@ -99,8 +99,8 @@ def _limits(main: Fit, beside: Checks) -> list[str]:
     about = about_models(cells.names)
     if len(cells.models) < FEW_MODELS:
         sentences.append(
-            f"{len(cells.models)} models are few: what is said of models (size, thinking, family) rests on them alone, "
-            "however many simulations there are. More models help, more simulations do not."
+            f"{len(cells.models)} models are few: statements about models (size, thinking, family) rest on them alone, "
+            "whatever the number of simulations. More models help, more simulations do not."
         )
     if beside.left_out_r2 is not None and beside.left_out_r2 <= 0 and about:
         sentences.append(
@@ -110,14 +110,13 @@ def _limits(main: Fit, beside: Checks) -> list[str]:
     inflated = [name for name, value in beside.inflation.items() if value > _INFLATED]
     if inflated:
         sentences.append(
-            f"{', '.join(map(label, inflated))} go together in these models (variance inflation "
-            f"{max(beside.inflation.values()):.1f}): "
-            "their effects can hardly be told apart."
+            f"{', '.join(map(label, inflated))} are correlated in these models (variance inflation "
+            f"{max(beside.inflation.values()):.1f}): their effects can hardly be separated."
         )
     levers = {model: value for model, value in beside.leverage.items() if value > _LEVER}
     if levers and about:
         named = ", ".join(f"{model} ({value:.2f})" for model, value in levers.items())
         sentences.append(
-            f"Much rests on single models (leverage above {_LEVER}): {named}. See what is left without them."
+            f"Much rests on single models (leverage above {_LEVER}): {named}. Repeat the analysis without them."
         )
     return sentences

@@ -273,8 +273,8 @@ class _Engine:
         what, unconfined = result
         if unconfined:
             raise UsageError(
-                f"strategies' code can't be confined on this machine: {what}. Play them on a Linux that "
-                "has seccomp, or let their code do whatever it wants on this machine with --sandbox unsafe-local."
+                f"strategies' code can't be confined on this machine: {what}. Play them on a Linux with seccomp, or "
+                "give their code full access to this machine with --sandbox unsafe-local."
             )
         raise WorkersError(f"a process of players failed, and no strategy's code was running: {what}")
 

@@ -157,7 +157,7 @@ def test_unreadable_runs_count_and_both_means_are_told() -> None:
     assert found.runs == 54
     read = [float(value or 0) for one in lab() for value in one.scores.values() if value != 0.5]
     [note] = [note for note in found.notes if "intention to treat" in note]
-    assert note.startswith("6 of 54 runs have no findings that can be read")
+    assert note.startswith("6 of 54 runs have no readable findings")
     assert f"the mean accuracy is {sum(read) / 54:.3f}" in note
     assert f"over the other 48 (per protocol) the mean is {sum(read) / 48:.3f}" in note
 
@@ -323,7 +323,7 @@ def test_runs_are_put_on_the_data_sets_that_models_share() -> None:
     assert fewer is not None
     assert np.bincount(fewer.observation, fewer.outcome) / 2 == pytest.approx(mean[found.data.model_of > 0])
     assert any("worked on one data set" in note for note in on(["1"]).notes)
-    assert any("a column seed would tell" in note for note in on([None]).notes)
+    assert any("add a column seed" in note for note in on([None]).notes)
     alone = [replace(one, seed=f"{at}") for at, one in enumerate(lab())]
     assert put(levels(), alone).data.runs is None
 

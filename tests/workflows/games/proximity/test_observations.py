@@ -236,7 +236,7 @@ def test_prompts_are_compared_where_both_were_used(tmp_path: Path) -> None:
     assert found.cells.names == ("size", "thinking", "standard", "game:o-ring")
     left = {one.what: one.rows for one in found.left_out}
     assert left["players asked to reason"] == 2 * 4 * 2 * 2 * 3
-    assert left["conditions told in one way only"] == 4 * 2 * 3
+    assert left["conditions with one framing only"] == 4 * 2 * 3
 
 
 def test_without_the_other_framing_the_question_of_prompts_is_refused(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_effects_are_told_with_their_direction(fitted: Fit) -> None:
 
 def test_no_effect_is_told_apart_from_not_knowing(fitted: Fit) -> None:
     assert "No effect as large as 0.05" in _said(fitted, "cot", -0.02, 0.02)
-    assert "can't tell: effects that matter" in _said(fitted, "cot", -0.3, 0.3)
+    assert "are inconclusive: relevant effects" in _said(fitted, "cot", -0.3, 0.3)
     assert "none, or one that matters, up" in _said(fitted, "cot", -0.01, 0.3)
 
 
