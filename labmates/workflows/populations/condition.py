@@ -55,7 +55,7 @@ def game_of(
 
     own = rules_of(payoffs)
     if (name in ("by-count", "by-action")) != bool(own):
-        raise UsageError("--payoffs FILE and --game by-count or by-action go together")
+        raise UsageError("payoffs (--payoffs FILE) and --game by-count or by-action go together")
     if own and (name == "by-action") != ("actions" in own):
         other = "by-action" if "actions" in own else "by-count"
         raise UsageError(f"payoffs: the file is of another game; give --game {other}")

@@ -124,3 +124,14 @@ def test_the_new_parameters_change_no_key_of_a_condition_without_them() -> None:
     condition = EvolutionCondition(**COMMON, protocol="imitation")
     assert not {"structure", "degree", "updates"} & condition.model_dump(mode="json").keys()
     assert EvolutionCondition(**COMMON, protocol="moran").updates == 1
+
+
+def test_genes_are_copied_by_the_lead_over_the_least_payoff_where_that_is_negative() -> None:
+    size = 3000
+    game = make_repeated("by-count", 2, 1, {"cooperate": [-1, 0], "defect": [0, 1]})
+    evolution = Evolution(Rules(game, "paper", size, 1, 0, 0.0, 1.0), POPULATION, lambda _: [], seed=0)
+    agents = np.arange(size) % 2
+    for low, share in ((-1.0, 1.0), (0.0, 2 / 3)):
+        payoffs = np.where(agents == 1, 1.0, low)
+        after = evolution.next(Generation(0, agents, payoffs, 0.5, {}))
+        assert evolution.shares(after)[str(MUTANT)] == pytest.approx(share, abs=0.03)

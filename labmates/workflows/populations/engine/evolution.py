@@ -168,7 +168,9 @@ class Evolution:
         rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
         # Ties are broken at random: the order of agents means nothing.
         order = np.lexsort((chance.random(len(agents)), -payoffs))
-        weights = payoffs / payoffs.sum() if payoffs.sum() > 0 else None
+        # In games with negative payoffs, what counts is the lead over the least.
+        lead = payoffs - min(0.0, self.rules.game.individual_bounds()[0], payoffs.min())
+        weights = lead / lead.sum() if lead.sum() > 0 else None
         genes = self.genes_of(agents)[chance.choice(len(agents), size=len(agents), p=weights)]
         for place in np.flatnonzero(chance.random(len(agents)) < rules.mutation):
             old, model = int(genes[place]), chance.integers(2) == 0
