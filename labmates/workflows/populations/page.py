@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import Final
 
 from labmates.errors import UsageError
+from labmates.pages.courses import Course
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
 from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
-from labmates.stats.tables import Column, Table
 from labmates.workflows.populations.engine.crew import Crew
 from labmates.workflows.populations.matches import STEPS, Replayed, recorded_steps, replay_matches
 from labmates.workflows.populations.outcomes import mixed, payoff_events, winner
@@ -21,10 +21,6 @@ render = templates_of(__package__)
 
 _MOST_ROWS: Final = 60
 _MOST_STEPS: Final = 200
-_MOST_LINES: Final = 12
-"""Players of a match whose payoffs are drawn."""
-_MOST_COLUMNS: Final = 6
-"""Players of a match whose payoffs are listed."""
 _MOST_STRATEGIES: Final = 40
 
 
@@ -98,37 +94,15 @@ def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) ->
         )
     with closing(Crew(processes=1)) as crew:
         [replayed] = replay_matches(run, events, crew, step, group)
-    match, most = replayed.match, _MOST_ROWS
-    labels = match.game.labels
-    facts = {
-        "replayed": replayed,
-        "match": match,
-        "cooperative": "C" if match.game.is_binary else labels[0],
-        "most": most,
-    }
-    body = render("match.html", links=links, run=run, **facts)
+    match = replayed.match
+    facts = {"replayed": replayed, "match": match, "most": _MOST_ROWS}
+    body = render("match.html", links=links, run=run, cooperative=match.cooperative, **facts)
     title = f"{STEPS[run.kind].capitalize()} {replayed.step}, group {replayed.group}"
-    more = len(match.players) - most
+    more = len(match.players) - _MOST_ROWS
     yield Section("moves", title, body, f"{more} more players are in the export" if more > 0 else "")
-    names = [f"{seat} {player}" for seat, player in enumerate(match.players)][:_MOST_LINES]
-    lines = {
-        name: [(t + 1.0, float(total)) for t, total in enumerate(match.totals[:, seat])]
-        for seat, name in enumerate(names)
-    }
-    drawn = line_plot(lines, "Payoffs added up, by round", x_label="round")
-    yield Section("payoffs", "Payoffs added up", render("plot.html", drawing=drawn, names=names))
-    seats = range(min(len(match.players), _MOST_COLUMNS))
-    parts = ("move", "payoff", "total")
-    each = [Column(f"{part} {seat}", part, group=f"seat {seat}") for seat in seats for part in parts]
-    columns = [Column("round"), *each]
-    rows: dict[int, dict[str, object]] = {}
-    for row in match.rows():
-        cells = {f"{part} {row['seat']}": row[part] for part in parts}
-        rows.setdefault(row["round"], {"round": row["round"]}).update(cells)
-    table = Table("rounds", "Rounds", columns, rows.values())
     note = f"All players, as CSV or JSON: labmates strategies match {run.id} --step {replayed.step} --group {group}"
-    yield Section("rounds", "Rounds", table, note)
-    yield Section("strategies", "Strategies", render("sources.html", sources=replayed.sources))
+    course = Course(match.players, match.moves, match.payoffs.T.tolist(), replayed.sources)
+    yield from course.sections(note)
     yield from _matches_section(reader, links, replayed)
 
 

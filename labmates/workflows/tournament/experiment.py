@@ -61,5 +61,6 @@ TOURNAMENT = Experiment(
     analyses=("tournament", "contrasts"),
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
+    match=lazy("labmates.workflows.tournament.page:match_sections"),
     design=lazy("labmates.workflows.tournament.design:design"),
 )

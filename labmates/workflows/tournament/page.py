@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from labmates.agents.players.base import code_of
+from labmates.errors import UsageError
+from labmates.pages.courses import Course
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
+from labmates.workflows.experiment import condition_of
+from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.results import Tournament, standings, tournament_of
 
 render = templates_of(__package__)
@@ -59,6 +64,32 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
     yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=tournament.payoffs))
+
+
+def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
+    """One match as it was recorded: moves, payoffs, and the code of strategies that play by code.
+
+    Raises
+    ------
+    UsageError
+        If no such match has been played.
+    """
+    events = reader.all("payoff", "decision")
+    tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
+    number = query.get("number", "1")
+    match = next((match for match in tournament.played if str(match.number) == number), None)
+    if match is None:
+        raise UsageError(f"number: no match '{number[:40]}' has been played; played: {len(tournament.played)}")
+    shown = [one for one in _ended(tournament) if one.name == f"match {match.number}"]
+    body = render("matches.html", matches=shown, ends=ENDS, links=links, run=reader.run)
+    yield Section("moves", f"Match {match.number}", body)
+    condition = TournamentCondition.model_validate(condition_of(reader.run).model_dump())
+    models = [condition.model_of(player) for player in match.players]
+    seen = [match.seen_by(player) for player in match.players]
+    payoffs = [[float(tournament.payoffs.of(*both)) for both in rounds] for rounds in seen]
+    names = [f"{player}, {model}" for player, model in zip(match.players, models, strict=True)]
+    moves = [[own for own, _ in rounds] for rounds in seen]
+    yield from Course(names, moves, payoffs, {model: code for model in models if (code := code_of(model))}).sections()
 
 
 def _ended(tournament: Tournament) -> Iterator[Shown]:

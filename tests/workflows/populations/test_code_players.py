@@ -14,9 +14,13 @@ from labmates.api import analyze, arun
 from labmates.condition_types import Kind
 from labmates.errors import UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
+from labmates.models.scripted import BASELINES
+from labmates.pages.links import Links
+from labmates.pages.reader import Readers
 from labmates.records.events import DecisionEvent
 from labmates.records.store import Store
 from labmates.workflows.populations.code_players import code_player
+from labmates.workflows.tournament.page import match_sections
 from tests.support.strategies import strategy, write
 
 TIT_FOR_TAT = "return C if history.round_number == 0 else (C if history.opponent_cooperators[-1] else D)"
@@ -109,3 +113,30 @@ async def test_models_code_and_classical_strategies_play_one_metagame(tmp_path: 
     assert rated["alpha_rank"] == pytest.approx([0.5, 0.5, 0.0], abs=1e-3)
     assert rated["failed"] == [0, 0, 0]
     assert rated["mean"][0] == pytest.approx(rated["mean"][1])
+
+
+async def test_a_strategy_plays_a_tournament_and_its_page_shows_the_code(tmp_path: Path) -> None:
+    file = write(tmp_path, strategy(TIT_FOR_TAT))
+    url = f"sqlite:///{tmp_path}/runs.db"
+    condition: dict[str, Any] = {
+        "structure": "sa",
+        "teams": 2,
+        "team_size": "1",
+        "rounds": 4,
+        "model": f"scripted:code/{file}:Strategy_SELFISH_1",
+        "model_for": {"B": "scripted:defect"},
+    }
+    [run] = await arun(Kind("tournament"), store=url, **condition)
+    assert run.status == "completed", run.error
+    assert run.metrics["failed_decision_rate"] == 0
+    moves = 2 * run.metrics["rounds"]
+    assert run.metrics["cooperation"] == pytest.approx(run.metrics["matches"] / moves)  # tit-for-tat cooperates once
+    with Store(url) as store:
+        reader = Readers(store).open(run.id)
+        sections = {one.anchor: one for one in match_sections(reader, Links(), {"number": "1"})}
+        assert "opponent_cooperators[-1] else D" in sections["strategies"].html
+        file.write_text("changed")
+        BASELINES._loaded.clear()  # as in another process
+        assert "strategies" not in {one.anchor for one in match_sections(reader, Links(), {"number": "1"})}
+        with pytest.raises(UsageError, match="no match '7' has been played"):
+            list(match_sections(reader, Links(), {"number": "7"}))

@@ -46,6 +46,11 @@ class Match:
         return [[self.game.labels[move] for move in column] for column in self.actions.T.tolist()]
 
     @property
+    def cooperative(self) -> str:
+        """The name of the action that counts as cooperation."""
+        return self.game.labels[1 if self.game.is_binary else 0]
+
+    @property
     def totals(self) -> NDArray[np.float64]:
         """The payoffs of each player up to each round; shape ``(rounds, players)``."""
         return np.asarray(self.payoffs.cumsum(axis=0))
