@@ -54,6 +54,9 @@ def profile_figure(
     for (setting, name), game in games.items():
         is_varied = len({other for other in games.values() if other.name == name}) > 1
         panels.setdefault(game, fill(f"{name} ({setting})", _TITLE_WIDTH) if setting and is_varied else name)
+    # The settings of a game stand side by side.
+    names = list(dict.fromkeys(game.name for game in panels))
+    panels = dict(sorted(panels.items(), key=lambda item: (names.index(item[0].name), len(item[1]), item[1])))
     played = {
         game: [one for one in points if any(games.get((one.profile.setting, own.game)) == game for own in one.games)]
         for game in panels
@@ -178,7 +181,9 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
             curve = np.mean(one.relative, axis=0)
             axes[1].plot(sizes, curve, f"{marker}-", color=colour, label=_name(one), markersize=4, linewidth=1)
         if one.reliability is not None:
-            axes[2].plot(sizes, one.reliability, f"{marker}-", color=colour, markersize=5, linewidth=1)
+            axes[2].plot(
+                sizes, one.reliability, f"{marker}-", color=colour, label=_name(one), markersize=4, linewidth=1
+            )
     axes[1].set_title("By game", loc="left", fontsize=9)
     for each in axes[:2]:
         each.set_ylabel("mean absolute error, in SD")
@@ -187,7 +192,9 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
             each.legend(fontsize=8, frameon=False)
     if judged:
         axes[2].set_title("Reliability: separation of models", loc="left", fontsize=9)
+        axes[2].set_ylabel("reliability")
         axes[2].set_ylim(0, 1.02)
+        axes[2].legend(loc="lower right", fontsize=8, frameon=False)
     for each in axes:
         each.set_xlabel("simulations")
     return figure

@@ -78,9 +78,9 @@ def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
 
     figure = profile_figure(profiles([*runs, *small], {}), [], games_of([*runs, *small]))
 
-    titles = ["public-goods (group_size=5)", "public-goods (group_size=2)"]
+    titles = ["public-goods (group_size=2)", "public-goods (group_size=5)"]
     assert [axes.get_title() for axes in figure.axes] == titles
-    nash, best = (line.get_ydata()[0] for line in figure.axes[1].lines[:2])  # type: ignore[index]
+    nash, best = (line.get_ydata()[0] for line in figure.axes[0].lines[:2])  # type: ignore[index]
     assert nash == best, "drawn all the same"
 
 
