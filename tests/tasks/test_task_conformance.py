@@ -280,7 +280,9 @@ class Incomplete(Task[LineTruth, LineFindings]):
     name = "incomplete"
 
 
-@pytest.mark.parametrize(("found", "message"), [(LineTruth, "must be a subclass"), (Incomplete, "can't be instantiated")])
+@pytest.mark.parametrize(
+    ("found", "message"), [(LineTruth, "must be a subclass"), (Incomplete, "can't be instantiated")]
+)
 def test_what_is_no_complete_task_is_a_usage_error(found: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_task(found)
