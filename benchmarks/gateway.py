@@ -1,5 +1,7 @@
 """What the gateway adds to a call: calls through it beside calls to the bare server, in turns.
 
+Translated calls come by Anthropic's messages; the bare server gets them as chat completions.
+
 The server, the gateway and the program each have a process; the gateway's processor time is its own.
 """
 
@@ -23,10 +25,12 @@ from labmates.gateway.seats import Seats
 from labmates.gateway.server import Gateway, make_server
 from labmates.gateway.upstream import Upstream
 from labmates.loopback import open_socket
+from labmates.models.entries import Access
 from labmates.records.store import Store
 from tests.support.openai_server import Answer, OpenAIServer
 
 AT_ONCE = 32
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "What is a pool? " * 40}], "max_tokens": 500}
 PRICE = Price.model_validate({"input": "0.1", "output": "1"})
 
@@ -39,15 +43,15 @@ def main(calls: int, rounds: int) -> None:
         serving = context.Process(target=_serve, args=(server.port, folder, theirs), daemon=True)
         serving.start()
         port, key = ours.recv()
-        for stream in (False, True):
+        for path, stream in ((CHAT, False), (CHAT, True), (MESSAGES, False), (MESSAGES, True)):
             found = []
             for _ in range(rounds):
-                bare = asyncio.run(_rate(f"http://127.0.0.1:{server.port}", "none", calls, stream=stream))
+                bare = asyncio.run(_rate(f"http://127.0.0.1:{server.port}{CHAT}", "none", calls, stream=stream))
                 before = _processor_time(serving.pid)
-                through = asyncio.run(_rate(f"http://127.0.0.1:{port}", key, calls, stream=stream))
+                through = asyncio.run(_rate(f"http://127.0.0.1:{port}{path}", key, calls, stream=stream))
                 found.append((bare, through, (_processor_time(serving.pid) - before) / calls * 1000))
             bare, through, cost = (median(column) for column in zip(*found, strict=True))
-            what = "streams" if stream else "whole replies"
+            what = f"{'translated ' if path == MESSAGES else ''}{'streams' if stream else 'whole replies'}"
             print(
                 f"{what}: bare {bare:.0f} calls/s, through the gateway {through:.0f} calls/s ({bare / through:.2f} x); "
                 f"gateway {cost:.2f} CPU ms a call, which is {1000 / cost:.0f} calls/s on a core of its own"
@@ -59,7 +63,8 @@ def _serve(port: int, folder: str, pipe: Connection) -> None:
     seats = Seats(10**12, {"alice": None})
     listening = open_socket("127.0.0.1", 0, what="gateway", usual=0)
     pipe.send((listening.getsockname()[1], seats.by_name["alice"].key))
-    upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE)
+    access = Access(base_url=f"http://127.0.0.1:{port}/v1")
+    upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE, access)
     condition = GatewayCondition(budget=10**12, seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
     with Store(f"sqlite:///{folder}/runs.db") as store:
         gateway = Gateway(seats, [upstream], record=RunOfGateway(store, condition))
@@ -72,7 +77,7 @@ async def _rate(url: str, key: str, calls: int, *, stream: bool) -> float:
 
         async def ask() -> None:
             for _ in left:
-                async with client.stream("POST", f"{url}/v1/chat/completions", json=BODY | {"stream": stream}) as reply:
+                async with client.stream("POST", url, json=BODY | {"stream": stream}) as reply:
                     assert reply.status_code == 200
                     await reply.aread()
 

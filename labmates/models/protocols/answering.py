@@ -17,7 +17,7 @@ from labmates.models.protocols.base import Json, Prompt, Protocol, RefusedReques
 from labmates.models.reply import Reply
 from labmates.models.watching import Piece, listening
 
-_MARKS: Final = ("<think>", "<thinking>", "</think>", "</thinking>", "[THINK]", "[/THINK]")
+_MARKS: Final = ("<think>", "<thinking>", "</think>", "</thinking>", "[think]", "[/think]")
 _BROKEN: Final = "the reply broke off, and the provider was asked again; ask again"
 
 
@@ -69,6 +69,9 @@ class Passage:
     def __init__(self, protocol: Protocol, body: Json, prompt: Prompt, model: str) -> None:
         self._protocol, self._prompt, self._model = protocol, prompt, model
         self._writer: Writer = protocol.writer(model, body)
+        words = (*_MARKS, *(stop.lower() for stop in prompt.stop))
+        self._beginnings = {word[:n] for word in words for n in range(1, len(word))}
+        self._longest = max(map(len, words)) - 1
         self._has_begun = False
         self._text = ""  # received, not yet sent
         self._sent: list[str] = []
@@ -83,8 +86,13 @@ class Passage:
             task = asyncio.ensure_future(asking())
         task.add_done_callback(lambda _: pieces.put_nowait(_END))
         try:
-            while (piece := await pieces.get()) is not _END:
-                if part := self._passed(piece):
+            is_whole = False
+            while not is_whole:
+                come = [await pieces.get()]
+                while not pieces.empty():
+                    come.append(pieces.get_nowait())
+                is_whole = come[-1] is _END
+                if part := b"".join(map(self._passed, come)):
                     yield part
             yield self._ended(await task)
         except RefusedRequestError as error:
@@ -99,7 +107,7 @@ class Passage:
         if piece is None:
             self._is_broken = self._has_begun
             self._text = ""
-        if piece is None or self._is_broken or piece.kind == "reasoning":
+        if piece is None or piece is _END or self._is_broken or piece.kind == "reasoning":
             return b""
         if piece.kind == "call":
             return self._call(piece)
@@ -112,9 +120,14 @@ class Passage:
         ends = [match.start() for mark in (OPEN, CLOSE) if (match := mark.search(text))]
         ends += [place for stop in self._prompt.stop if (place := text.find(stop)) >= 0]
         self._is_held = bool(ends)
-        settled = text[: min(ends, default=len(text) - _begun_word(text, (*_MARKS, *self._prompt.stop)))].rstrip()
+        settled = text[: min(ends, default=len(text) - self._begun_word(text))].rstrip()
         self._text = text[len(settled) :]
         return self._write_text(settled)
+
+    def _begun_word(self, text: str) -> int:
+        """The length of the beginning of a mark, or of a text that ends the reply, with which a text ends."""
+        end = text[-self._longest :].lower()
+        return next((len(end) - n for n in range(len(end)) if end[n:] in self._beginnings), 0)
 
     def _write_text(self, text: str) -> bytes:
         if not text:
@@ -158,9 +171,3 @@ class Passage:
 
 
 _END: Final = Piece("")
-
-
-def _begun_word(text: str, words: tuple[str, ...]) -> int:
-    """The length of the longest beginning of a word with which a text ends."""
-    end = text.lower()
-    return max((n for word in words for n in range(1, len(word)) if end.endswith(word[:n].lower())), default=0)
