@@ -42,9 +42,14 @@ def _has_image() -> bool:
     return _runs("docker", "image", "inspect", image_tag())
 
 
+def _has_gvisor() -> bool:
+    return has_part("docker") and _runs("sh", "-c", "docker info --format '{{json .Runtimes}}' | grep -q '\"runsc\"'")
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "bubblewrap": lambda: _runs("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"),
     "docker": lambda: _runs("docker", "info") and _has_image(),
+    "gvisor": _has_gvisor,
     "postgres": lambda: _runs("pg_isready", "-q"),
     "ray": lambda: find_spec("ray") is not None,
     "axelrod": lambda: find_spec("axelrod") is not None,

@@ -98,7 +98,7 @@ class KernelClient:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._channels = Channels(kernel.sockets, kernel.key)
+        self._channels = Channels(kernel.sockets, kernel.key, listens=kernel.reaches_out)
 
     async def wait_until_ready(self, timeout: float) -> None:
         """Wait until the kernel answers and its output arrives here.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labmates.sandboxes.base import SandboxError
-from labmates.sandboxes.engine import EngineError, docker_errors, explain_docker_error, remove_container
+from labmates.sandboxes.engine import GVISOR, EngineError, docker_errors, explain_docker_error, remove_container
 from labmates.sandboxes.image.names import find_image, image_tag
 from labmates.sandboxes.labels import container_labels
 from labmates.sandboxes.leftovers import sweep_containers
@@ -50,11 +50,14 @@ class ContainerEnclosure:
         The container.
     gate
         Bounds the requests to the engine.
+    reach
+        See `labmates.sandboxes.process.Enclosure`.
     """
 
     replaces_kernels = True
 
-    def __init__(self, client: DockerClient, container: Container, gate: asyncio.Semaphore) -> None:
+    def __init__(self, client: DockerClient, container: Container, gate: asyncio.Semaphore, reach: str) -> None:
+        self.reach = reach
         self._client = client
         self._container = container
         self._gate = gate
@@ -107,6 +110,8 @@ class ContainerLauncher:
         self._image = image.id  # not by name: somebody might build another one meanwhile
         self._limits = limits or Limits()
         self._runtime = runtime
+        # gVisor can connect to sockets of the host, but not accept connections on descriptors that it is handed.
+        self._reach = str(_RUN / "k") if runtime == GVISOR else ""
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._group: str | None = None
 
@@ -134,7 +139,7 @@ class ContainerLauncher:
                 with contextlib.suppress(SandboxError):  # a request can't be cancelled: wait for its result
                     await asyncio.to_thread(remove_container, self._client, (await starting).id)
                 raise
-        return ContainerEnclosure(self._client, container, self._gate)
+        return ContainerEnclosure(self._client, container, self._gate, self._reach)
 
     def _start(self, folders: Folders) -> Container:
         container = None
@@ -155,6 +160,7 @@ class ContainerLauncher:
         limits = self._limits
         return {
             "control": str(_RUN / folders.control.name),
+            "sockets": self._reach,
             "data": str(_DATA / "data.csv"),
             "alone": True,
             "memory": limits.data,

@@ -25,6 +25,8 @@ from labmates.sandboxes.process import PORTS
 _PACKET_BYTES = 64 << 10
 _ANSWER_SECONDS = 5.0  # the runner does little; longer means that something keeps it from doing even that
 _COMPLAINT_CHARS = 1_500
+MOST_BYTES = 8 << 20
+"""Largest file that is taken over."""
 
 
 class Kernel:
@@ -36,6 +38,8 @@ class Kernel:
         Its number among those of its runner.
     sockets
         Path of its unix sockets on this side, up to the number of the channel (see `PORTS`).
+    reaches_out
+        Whether it connects to these sockets; else it is handed listening ones.
     key
         Key that signs its messages.
     exited
@@ -46,8 +50,9 @@ class Kernel:
         What kept it from starting, if anything did.
     """
 
-    def __init__(self, number: int, folder: Path) -> None:
+    def __init__(self, number: int, folder: Path, *, reaches_out: bool) -> None:
         self.number = number
+        self.reaches_out = reaches_out
         self.sockets = str(folder / f"k{number}")
         self.key = secrets.token_hex(16)
         self.exited = asyncio.Event()
@@ -65,7 +70,7 @@ class Kernel:
         """Make its sockets, which can be connected to before the kernel is there; the block hands them over."""
         with contextlib.ExitStack() as stack:
             listeners: dict[str, socket.socket] = {}
-            for channel, number in PORTS.items():
+            for channel, number in {} if self.reaches_out else PORTS.items():
                 listeners[channel] = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
                 listeners[channel].bind(f"{self.sockets}-{number}")
                 listeners[channel].listen(8)
@@ -82,12 +87,15 @@ class Control:
         The socket.
     folder
         Private folder for the sockets of kernels.
+    reach
+        See `labmates.sandboxes.process.Enclosure`.
     """
 
-    def __init__(self, connection: socket.socket, folder: Path) -> None:
+    def __init__(self, connection: socket.socket, folder: Path, reach: str = "") -> None:
         self.lost = asyncio.Event()
         self._connection = connection
         self._folder = folder
+        self._reach = reach
         self._kernel: Kernel | None = None
         self._numbers = 0
         self._failure = ""
@@ -104,7 +112,7 @@ class Control:
             If the order can't be given.
         """
         self._numbers += 1
-        kernel = self._kernel = Kernel(self._numbers, self._folder)
+        kernel = self._kernel = Kernel(self._numbers, self._folder, reaches_out=bool(self._reach))
         try:
             with kernel.listeners() as listeners:
                 order = {"do": "start", "number": kernel.number, "key": kernel.key}
@@ -134,6 +142,8 @@ class Control:
         SandboxError
             If no answer comes.
         """
+        if self._reach:
+            return await self._received(name)
         _, descriptors = await self._ask({"do": "open", "name": name}, _ANSWER_SECONDS)
         for descriptor in descriptors[1:]:
             os.close(descriptor)
@@ -142,6 +152,19 @@ class Control:
         for descriptor in descriptors[:1]:
             os.close(descriptor)
         return None
+
+    async def _received(self, name: str) -> int | None:
+        """A file in memory with the content of one in ``out/``, which the runner sends to a socket."""
+        path = self._folder / "kept"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.settimeout(_ANSWER_SECONDS)
+            await in_thread(_bind, listener, path)
+            listener.listen(1)
+            try:
+                answer = await self.ask({"do": "open", "name": name, "to": f"{Path(self._reach).with_name(path.name)}"})
+                return await in_thread(_take, listener) if answer.get("found") else None
+            finally:
+                await in_thread(path.unlink)
 
     def close(self) -> None:
         """Close the socket, upon which the runner ends."""
@@ -238,6 +261,19 @@ async def listening(path: Path) -> AsyncIterator[socket.socket]:
 def _bind(listener: socket.socket, path: Path) -> None:
     listener.bind(str(path))
     path.chmod(0o777)  # the runner may have another user id; the folders above are private
+
+
+def _take(listener: socket.socket) -> int | None:
+    """A file in memory with what arrives on the first connection, up to `MOST_BYTES` and one more."""
+    try:
+        with listener.accept()[0] as connection, connection.makefile("rb") as stream:
+            connection.settimeout(_ANSWER_SECONDS)
+            content = stream.read(MOST_BYTES + 1)
+    except OSError:
+        return None
+    file = os.memfd_create("kept")
+    os.write(file, content)
+    return file
 
 
 def _ending(answer: dict[str, Any]) -> str:

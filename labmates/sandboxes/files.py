@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labmates.sandboxes.base import OutputFile
-from labmates.sandboxes.control import Control
+from labmates.sandboxes.control import MOST_BYTES, Control
 
-FILE_BYTES = 8 << 20
 FILES_PER_CALL = 10
 SESSION_BYTES = 64 << 20
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff/\\]{1,200}")
@@ -61,7 +60,7 @@ class Collector:
                 continue
             self._seen[name] = version
             content = None
-            if _is_fine(name) and size <= min(FILE_BYTES, self._room) and len(collected.files) < FILES_PER_CALL:
+            if _is_fine(name) and size <= min(MOST_BYTES, self._room) and len(collected.files) < FILES_PER_CALL:
                 content = await self._content(control, name)
             if content is None:
                 collected.left_out += 1
@@ -78,7 +77,7 @@ class Collector:
         descriptor = await control.open(name)
         if descriptor is None:
             return None
-        most = min(FILE_BYTES, self._room)
+        most = min(MOST_BYTES, self._room)
         try:
             content = await asyncio.to_thread(os.pread, descriptor, most + 1, 0)
         except OSError:

@@ -49,6 +49,7 @@ class LocalEnclosure:
         memory: int | None = None,
     ) -> None:
         self.replaces_kernels = replaces_kernels
+        self.reach = ""
         self._is_too_large = False
         self._exited = asyncio.Event()
         self._complaints, complain = os.pipe()

@@ -92,6 +92,11 @@ class Enclosure(Protocol):
         """Whether all processes of a lost kernel can be ended from inside, so that it need not be stopped for that."""
         ...
 
+    @property
+    def reach(self) -> str:
+        """Where the kernels find the host's sockets, up to the kernel's number; empty if they are handed theirs."""
+        ...
+
     async def ended(self) -> str:
         """Wait until it has ended by itself and say in a few words how, for the agent."""
         ...

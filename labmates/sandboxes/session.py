@@ -13,8 +13,8 @@ from pathlib import Path
 
 from labmates.sandboxes.base import CodeResult, CodeStatus, SandboxError
 from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
-from labmates.sandboxes.control import Control, Kernel, listening
-from labmates.sandboxes.files import FILE_BYTES, FILES_PER_CALL, Collected, Collector
+from labmates.sandboxes.control import MOST_BYTES, Control, Kernel, listening
+from labmates.sandboxes.files import FILES_PER_CALL, Collected, Collector
 from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, sweep_folders
 from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
@@ -219,7 +219,8 @@ class KernelSandbox:
             except BaseException:
                 await enclosure.stop()
                 raise
-        return _Place(enclosure, Control(connection, private), folders)
+        control = Control(connection, folders.run if enclosure.reach else private, enclosure.reach)
+        return _Place(enclosure, control, folders)
 
     @staticmethod
     async def _load(control: Control) -> None:
@@ -374,7 +375,7 @@ def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: st
         limits = f"at most {IMAGES_PER_CELL} per call, {IMAGE_BYTES >> 20} MB each"
         notes.append(f"Figures left out: {cell.images_left_out} ({limits}).")
     if collected.left_out:
-        limits = f"at most {FILES_PER_CALL} per call, {FILE_BYTES >> 20} MB each, no links"
+        limits = f"at most {FILES_PER_CALL} per call, {MOST_BYTES >> 20} MB each, no links"
         notes.append(f"Files in out/ left out: {collected.left_out} ({limits}).")
     if cell.output_lost:
         notes.append("Some output was too large and was lost.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import zmq
@@ -82,10 +83,13 @@ class Channels:
         Path of the kernel's unix sockets up to the channel's number.
     key
         Key that signs the requests.
+    listens
+        Whether the sockets are made here, and the kernel connects to them.
     """
 
-    def __init__(self, sockets: str, key: str) -> None:
+    def __init__(self, sockets: str, key: str, *, listens: bool = False) -> None:
         self._sockets = sockets
+        self._listens = listens
         self._session = Session(key=key.encode(), username="labmates")
         self._context = zmq.asyncio.Context()
         for option, value in ((zmq.MAXMSGSIZE, FRAME_BYTES), (zmq.RCVHWM, _QUEUED_MESSAGES), (zmq.LINGER, 0)):
@@ -120,5 +124,10 @@ class Channels:
 
     def _connect(self, channel: str, kind: int) -> zmq.asyncio.Socket:
         socket = self._context.socket(kind)
-        socket.connect(f"ipc://{self._sockets}-{PORTS[channel]}")
+        path = Path(f"{self._sockets}-{PORTS[channel]}")
+        if self._listens:
+            socket.bind(f"ipc://{path}")
+            path.chmod(0o777)  # the kernel may have another user id; the folders above are private
+        else:
+            socket.connect(f"ipc://{path}")
         return socket

@@ -13,7 +13,7 @@ import pytest
 
 from labmates.sandboxes.bubblewrap import BubblewrapLauncher
 from labmates.sandboxes.container import ContainerLauncher
-from labmates.sandboxes.engine import connect
+from labmates.sandboxes.engine import GVISOR, connect
 from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL
 from labmates.sandboxes.local import PlainLauncher
 from labmates.sandboxes.process import Launcher
@@ -28,8 +28,8 @@ BACKENDS = [*ISOLATED, pytest.param("unsafe-local")]
 
 
 def make_launcher(name: str) -> Launcher:
-    if name == "docker":
-        return ContainerLauncher(connect())
+    if name in ("docker", "gvisor"):
+        return ContainerLauncher(connect(), runtime=GVISOR if name == "gvisor" else None)
     return BubblewrapLauncher() if name == "bubblewrap" else PlainLauncher()
 
 
@@ -48,7 +48,7 @@ def leftovers(name: str, owner: int | None = None) -> set[str]:
             continue
         if "labmates-sandbox-" in command and mark in command:
             found.add(f"process {path.parent.name} {command[:60]}")
-    return found | (_containers(mark) if name == "docker" else set())
+    return found | (_containers(mark) if name in ("docker", "gvisor") else set())
 
 
 def _containers(mark: str) -> set[str]:

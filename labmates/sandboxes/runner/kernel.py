@@ -116,8 +116,19 @@ class App(IPKernelApp):
     parse_command_line = load_config_file = _do_nothing  # a parser takes long to make; files are of earlier kernels
     init_connection_file = write_connection_file = init_heartbeat = _do_nothing
 
+    def init_sockets(self) -> None:
+        """Make the channels; where the other side listens, connect them at last, or a debugger's socket would, too."""
+        self._reaching: list[tuple[Any, int]] = []
+        super().init_sockets()  # type: ignore[no-untyped-call]
+        for socket, port in self._reaching:
+            socket.connect(f"ipc://{self.settings['sockets']}{self.settings['number']}-{port}")
+
     def _try_bind_socket(self, socket: Any, port: int) -> Any:
         channel = next(name for name, number in self.settings["ports"].items() if number == port)
+        if not self.settings["listeners"]:
+            if channel != "stdin":  # by which nobody asks
+                self._reaching.append((socket, port))
+            return port
         socket.setsockopt(zmq.USE_FD, self.settings["listeners"][channel])
         return super()._try_bind_socket(socket, port)  # type: ignore[no-untyped-call]
 

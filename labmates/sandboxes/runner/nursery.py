@@ -26,6 +26,7 @@ from .processes import die_with_parent, find_strays, limit_resources, oom_kills,
 
 _PACKET_BYTES = 60_000
 _SWEEPS = 200
+_SEND_SECONDS = 5.0
 _PAUSE_MILLISECONDS = 20
 _LIKELY = (
     "matplotlib.pyplot", "scipy.stats", "sklearn.ensemble", "sklearn.model_selection", "statsmodels.api", "seaborn",
@@ -135,9 +136,22 @@ class Nursery:
                 tell(self._control, {"is": "listed", "files": files, "left_out": left_out})
             case "open":
                 opened = open_file(self._out, order["name"])
-                tell(self._control, {"is": "opened"}, () if opened is None else (opened,))
+                if "to" in order:
+                    self._send(opened, order["to"])
+                else:
+                    tell(self._control, {"is": "opened"}, () if opened is None else (opened,))
                 if opened is not None:
                     os.close(opened)
+
+    def _send(self, opened: int | None, to: str) -> None:
+        """Send the content of a file to a socket of the other side, which takes no descriptors."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_SEND_SECONDS)
+            connection.connect(to)
+            tell(self._control, {"is": "opened", "found": opened is not None})
+            if opened is not None:
+                with open(opened, "rb", closefd=False) as file:
+                    connection.sendfile(file)
 
     def _load(self) -> str:
         read = self._names["pd"].read_csv
@@ -162,7 +176,7 @@ class Nursery:
                 for listener in listeners:
                     os.close(listener)
         if self._kernel == 0:
-            self._become_kernel(key, dict(zip(self._settings["ports"], listeners, strict=True)), complain)
+            self._become_kernel(key, dict(zip(self._settings["ports"], listeners, strict=bool(listeners))), complain)
         os.close(complain)
 
     def _become_kernel(self, key: str, listeners: dict[str, int], complain: int) -> NoReturn:
@@ -175,7 +189,7 @@ class Nursery:
             die_with_parent()
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text("900")  # rather this process than the one that can tell
-            app = make_app({**self._settings, "key": key, "listeners": listeners})
+            app = make_app({**self._settings, "key": key, "number": self._number, "listeners": listeners})
             app.shell.user_ns.update(self._names, df=self._df)
             gc.freeze()
             gc.enable()
