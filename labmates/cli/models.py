@@ -25,7 +25,7 @@ _FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
 def models(ctx: click.Context, as_json: bool) -> int:
     """List named models, scripted baselines and known models; add, show or check one.
 
-    Any chat model that LangChain reaches can be used by the name provider:name, and any OpenAI-compatible server
+    Use any chat model of LangChain by the name provider:name, and any OpenAI-compatible server
     (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. Named models are defined in models.yaml.
     """
     return 0 if ctx.invoked_subcommand is not None else _list(as_json)

@@ -46,7 +46,7 @@ def view(
     limit: int | None,
     events: bool,
 ) -> int:
-    """Browse studies and runs: a local page for this machine and whoever has its address.
+    """Browse studies and runs: a local page for this machine.
 
     STORE is a URL, or the path of an SQLite file; it is only read. With RUN, the page of that run opens.
     """

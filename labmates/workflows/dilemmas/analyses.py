@@ -83,7 +83,7 @@ class RatingsParams(Params):
 
 
 def ratings(runs: Runs, params: RatingsParams) -> Result:
-    """Rate models by what they earned against each other in social dilemmas.
+    """Rate models by their payoffs against each other in social dilemmas.
 
     For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness after replicator
     dynamics and the population that they end in, and the deviation rating with its rank. Lists are in the order of the
@@ -200,9 +200,9 @@ class ChoicesParams(Params):
 
 
 def choices(runs: Runs, params: ChoicesParams) -> Result:
-    """Show what models do in social dilemmas under cooperation mechanisms.
+    """Show models' actions in social dilemmas under cooperation mechanisms.
 
-    Action frequencies; frequencies after what co-players did last (repetition, reputation); votes, adoption and
+    Action frequencies; frequencies after the co-players' last actions (repetition, reputation); votes, adoption and
     delegation; and for proposed mediators and contracts whether full cooperation is a Nash equilibrium under them, or
     weakly dominant, computed exactly. Shares have 95 % intervals over runs. Failed decisions count nowhere but in their
     own table. Figures also show payoffs

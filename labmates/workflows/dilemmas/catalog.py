@@ -76,7 +76,7 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
 
 
 def check(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
-    """Check a mechanism, or several around each other (contract+repetition); with problems the exit code is 1."""
+    """Check a mechanism, or several nested ones (contract+repetition). The exit code is 1 if there are problems."""
     parts = make_mechanisms(params.name, params.terms)
     games = {table.name: table.game() for table in map(_table, params.games)} or None
     yield Result((), verdict=list(untested(parts, games or {})))
@@ -100,7 +100,7 @@ class DilemmaParams(Params):
 
 
 def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
-    """Show a dilemma, by name or from a YAML file: its payoffs, its equilibria, and what mechanisms can bring."""
+    """Show a dilemma, by name or from a YAML file: payoffs, equilibria, and the possible gain from mechanisms."""
     table = _table(params.name)
     game = table.game()
 

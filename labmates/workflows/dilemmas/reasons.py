@@ -76,7 +76,7 @@ async def label_reasons(
     watch: Callable[[RunRecord, int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> int:
-    """Let a model label the reasons of the choices of runs, and return how many labels were added.
+    """Have a model label the reasons of the choices of runs, and return the number of new labels.
 
     Parameters
     ----------
@@ -184,10 +184,10 @@ class ReasonsParams(Params):
 
 
 def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
-    """Let a model label the reasons that players of social dilemmas give for their choices.
+    """Have a model label the reasons that players of social dilemmas give for their choices.
 
     Each choice gets any of 15 kinds of reasons, or "other"; a choice whose reply gives no reasons gets none. Labels are
-    added to the runs, and choices that are labelled already are not asked about again. See the result with: labmates
+    added to the runs, and labelled choices are not labelled again. See the result with: labmates
     analyze dilemmas --table reasons
     """
     model = str(parse_model(lab.catalog.name_of(params.judge)))

@@ -11,6 +11,6 @@ MECHANISMS = Verb(
 )
 DILEMMAS = Verb("List the social dilemmas, or show one.", lazy("labmates.workflows.dilemmas.catalog:DILEMMAS_COMMAND"))
 REASONS = Verb(
-    "Let a model label the reasons that players give for their choices.",
+    "Have a model label the reasons that players give for their choices.",
     lazy("labmates.workflows.dilemmas.reasons:REASONS"),
 )

@@ -11,7 +11,7 @@ from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs,
 
 
 def profiles(runs: Runs, params: Params) -> Result:
-    """Show how models play the behavioural games: their cooperative profiles.
+    """Show models' play in the behavioural games: their cooperative profiles.
 
     The table has each game's primary metric and how cooperative play is (0 at the equilibrium, 1 at the play that is
     best for all), by what was done and by what came of it, with 95 % intervals. Runs with players of several models do

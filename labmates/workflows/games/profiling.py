@@ -90,7 +90,7 @@ class ProfileParams(Params):
 
 
 def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
-    """Measure how models play the behavioural games: their cooperative profiles.
+    """Measure models' play in the behavioural games: their cooperative profiles.
 
     Simulations that the store holds already are taken from there; missing ones are played and kept. The table gives
     each game's primary metric with its 95 % interval; how cooperative it is (0 at the equilibrium, 1 at the play that

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def selfplay(runs: Runs, params: Params) -> Result:
-    """Show how groups fare by their share of selfish players; by default in all runs of self-play of the store."""
+    """Show the welfare of groups by their share of selfish players; by default in all self-play of the store."""
     from labmates.workflows.populations.outcomes import mixed, mixtures_table
 
     del params
@@ -63,7 +63,7 @@ SELFPLAY = Analysis(
 
 
 def evolution(runs: Runs, params: Params) -> Result:
-    """Show which genes win, by condition; by default in all evolutions of the store.
+    """Show the winning genes, by condition; by default in all evolutions of the store.
 
     Figures show the first run of each condition.
     """
@@ -188,7 +188,7 @@ class DiversityParams(StrategiesParams):
 
 
 def diversity(runs: Runs, params: DiversityParams) -> Result:
-    """Measure how different strategies are.
+    """Measure the diversity of strategies.
 
     Each strategy is met with every history that its opponents can have, which gives a vector of cooperation rates. For
     each set (a model and an attitude; strategies that were written by different prompts, versions of them, models or
@@ -368,7 +368,7 @@ class InvasionParams(PlayedParams):
 
 
 def invasion(runs: Runs, params: InvasionParams) -> Result:
-    """Show which sets of strategies can invade which: one invader does better than residents among themselves."""
+    """Show possible invasions between sets of strategies: one invader does better than residents among themselves."""
     from labmates.workflows.populations.engine import evolution
 
     game = params.played_game()
@@ -449,7 +449,7 @@ class FixationParams(PlayedParams):
 
 
 def fixation(runs: Runs, params: FixationParams) -> Result:
-    """Show which types selection favours in a finite population, with payoffs and fixation probabilities of all pairs.
+    """Show the types that selection favours in a finite population, with payoffs and fixation probabilities of pairs.
 
     Types meet in groups of every composition. Mutations are rare: each mutant takes over or dies out before the next
     one. A type's share is that of the time in which all are of it.

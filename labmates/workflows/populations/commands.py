@@ -95,7 +95,7 @@ class MatchParams(SandboxParams):
 
 
 def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
-    """Play matches of an evolution or a self-play again, from the run's seed, and export all moves and payoffs.
+    """Replay matches of an evolution or a self-play from the run's seed, and export all moves and payoffs.
 
     The moves are those of the run. In an evolution every tenth generation is recorded with its agents; for another one,
     those in between are played again.
@@ -172,7 +172,7 @@ class CheckParams(SandboxParams):
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check strategies: a file, or a folder of them. With problems it ends with exit code 1.
+    """Check strategies: a file, or a folder of them. The exit code is 1 if there are problems.
 
     Their code is read, then played in games of several sizes and lengths: it must not crash, answer anything but C or
     D, take too long or too much memory, and must do the same again unless it draws random numbers. A file that has
@@ -287,10 +287,10 @@ class WriteParams(Params):
 
 
 def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
-    """Let a model write strategies, and add those that pass the checks to a library.
+    """Have a model write strategies, and add those that pass the checks to a library.
 
     Each is described in words first, then implemented from the description; an implementation that fails the checks is
-    thrown away and written anew. All calls are kept in the store, so that writing that was interrupted goes on.
+    discarded and written again. All calls are kept in the store, so interrupted writing can continue.
     """
     kind = StrategiesCondition.kind
     if params.resume is None:
@@ -310,7 +310,7 @@ class CollectParams(Params):
 
 
 def collect(lab: Lab, params: CollectParams) -> Iterator[Result]:
-    """Add the strategies that the completed runs of a study wrote to a library; those that it has stay as they are."""
+    """Add the strategies of a study's completed runs to a library; existing ones stay unchanged."""
     runs = Runs(lab.store.url, study=params.study).completed(StrategiesCondition.kind)
     yield from (_added(lab, run, params.to) for run in runs)
 

@@ -199,7 +199,7 @@ _USUAL = {"paper": (200, 0.1), "imitation": (1000, 0.0025), "moran": (10_000, 0.
 
 
 class EvolutionCondition(PopulationCondition):
-    """Cultural evolution of who writes the strategies, with which attitude (collective-behaviour paper, section 6)."""
+    """Cultural evolution of genes: the author and attitude of strategies (collective-behaviour paper, section 6)."""
 
     kind: ClassVar[str] = "evolution"
 

@@ -122,7 +122,7 @@ class Fingerprint:
 
 
 def fingerprint(runs: Runs, params: FingerprintParams) -> Result:
-    """Show what each strategy does: cooperation by what others did last, the nearest namesake, and an automaton.
+    """Show each strategy's behaviour: cooperation by the others' last moves, the nearest namesake, and an automaton.
 
     Each strategy meets every history of the others. An automaton makes all of its moves in games of this length; a
     strategy that counts rounds has none.

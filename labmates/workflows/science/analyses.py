@@ -64,7 +64,7 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
 
     Share of tokens and credits spent on coordination, messages and how many of them were used, redundancy, idle seats
     and requests, each with a 95 % interval over the runs of a condition. Runs that an earlier version made are
-    measured from their events. --findings adds what became of the true findings.
+    measured from their events. --findings adds the fate of the true findings.
     """
     from labmates.workflows.science.score_tables import coordination_table, fates_table
 
@@ -129,7 +129,7 @@ class TeamsParams(Params):
 
 
 def teams(runs: Runs, params: TeamsParams) -> Result:
-    """Rate models by what labs with them on the teams' seats bring.
+    """Rate models on the teams' seats by the scores of their labs.
 
     Science runs with a model for each team (--model-for TEAM=MODEL) are plays of a game whose payoff is the score of
     the lab. For each seat, and for any: mean over all seatings, fitness after replicator dynamics and the population

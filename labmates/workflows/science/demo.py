@@ -33,7 +33,7 @@ class DemoParams(Params):
 
 
 def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
-    """Let a scripted team do one science task, offline.
+    """Run one science task with a scripted team, offline.
 
     Four teams of scripted agents analyse a synthetic data set whose truth is known, under one budget, and write a
     report; two judges score it. No model is called and no key is needed: the agents are the baseline

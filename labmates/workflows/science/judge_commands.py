@@ -65,7 +65,7 @@ class ShowParams(Params):
 
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
-    """Show a judge: what it measures and how, its version, and the prompts of one that asks models.
+    """Show a judge: its metrics and rules, its version, and the prompts of a judge that asks models.
 
     NAME is a registered judge, or MODEL or promises:MODEL with a model's provider:name or as it stands.
     """
@@ -106,11 +106,11 @@ class CheckParams(Params):
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Find out whether a judge keeps the rules, and see how it scores reports with known faults.
+    """Check a judge against the rules, and on reports with known faults.
 
     JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores the right
-    report on a data set, reports with parts left out or told wrong, empty talk, reports with orders to the judge, and
-    none at all. Exit code 1 if there is an error; warnings alone give 0. Check a model with labmates judge calibrate.
+    report on a data set, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing
+    report. Exit code 1 if there is an error; warnings alone give 0. Check a model with labmates judge calibrate.
     """
     if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
         raise UsageError(f"'{params.judge}' is a model; try: labmates judge calibrate --judge {params.judge}")
@@ -139,7 +139,7 @@ def _scores(trial: JudgeTrial) -> Table:
 
 
 def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
-    """Write a small package with a judge of your own that works, for you to change."""
+    """Write a small working package with a judge, for you to change."""
     folder = Path(params.folder or params.name)
     lines = [f"wrote {folder / path}" for path in new_package(JUDGES, params.name, folder)]
     lines += [

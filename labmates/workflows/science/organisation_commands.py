@@ -42,7 +42,7 @@ class CheckParams(NamedParams):
 
 
 def listing(_lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the organisations of the science lab, or show, draw, check or begin one."""
+    """List the organisations of the science lab, or show, draw, check or create one."""
     for name in ORGANISATIONS:
         text = find_organisation(name).description
         row = {"name": name, "description": text, "package": ORGANISATIONS.package(name)}
@@ -63,14 +63,14 @@ def draw(_lab: Lab, params: NamedParams) -> Iterator[Result]:
 
 
 def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
-    """Write the file and the prompts of a new organisation that works, for you to change."""
+    """Write the file and the prompts of a new working organisation, for you to change."""
     file = copy_organisation(params.like, params.name, params.folder or Path(params.name))
     steps = (f"labmates organisations check {file}", f"labmates run science --task ecology --organisation {file}")
     yield Result((), verdict=[f"wrote {file}", "Next:", *(f"  {step}" for step in steps)])
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Find out whether an organisation works: two offline runs with a scripted model, of which nothing is kept.
+    """Check an organisation in two offline runs with a scripted model, which are not stored.
 
     Exit code 1 if a rule is broken.
     """

@@ -61,7 +61,7 @@ class ShowParams(Params):
 
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
-    """Show a task: the brief for agents, the findings to state, the first rows of a sample, and what guessing earns."""
+    """Show a task: the brief for agents, the findings to state, a sample's first rows, and the score of guessing."""
     task = get_task(params.name)
     with TASKS.guarded(params.name, "can't be shown"):
         sample = task.generate(data_seed(params.seed), params.difficulty)
@@ -227,7 +227,7 @@ class NewTaskParams(NewParams):
 
 
 def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
-    """Write a small package with a task of your own that works, for you to change.
+    """Write a small working package with a task, for you to change.
 
     With --csv and --answers the task needs no code: it asks the questions of the YAML file about the table.
     """
@@ -272,7 +272,7 @@ class CheckParams(Params):
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Find out whether a task keeps the rules: the conformance test.
+    """Check a task against the rules: the conformance test.
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. It is tried with several
     seeds at every difficulty, in processes of its own. Exit code 1 if there is an error; warnings alone give 0.

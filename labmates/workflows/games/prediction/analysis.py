@@ -121,7 +121,7 @@ class PredictionCheckParams(CheckParams, MaterialParams):
 
 
 def prediction(runs: Runs, params: PredictionParams) -> Result:
-    """Test whether models' game dispositions predict how their teams do in the lab.
+    """Test whether models' game dispositions predict the results of their teams in the lab.
 
     The cooperative-profiles paper's model with errors of measurement, as it is published (paper), with a random
     intercept per model (robust), and also with correlated dispositions (correlated); beside these, tests over models.

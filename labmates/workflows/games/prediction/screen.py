@@ -89,7 +89,7 @@ class ScreenParams(MaterialParams):
 
 
 def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
-    """Predict how models would do in the lab from how they play the behavioural games.
+    """Predict models' results in the lab from their play in the behavioural games.
 
     The prediction is that of a study: the models of the store (or of two CSV files) that have both a profile and scored
     lab runs. The profile of MODEL is taken from the store or the file; simulations that are missing are played now and

@@ -82,11 +82,11 @@ class ProximityCheckParams(CheckParams, SimulationsParams):
 
 
 def proximity(runs: Runs, params: ProximityParams) -> Result:
-    """Show what drives how cooperatively models play.
+    """Estimate which factors move play toward the social optimum.
 
     A Bayesian regression of cooperation (0 at the equilibrium, 1 at the play that is best for all) on size, thinking,
     prompts, group size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file.
-    Two specifications stand side by side: the paper's, which takes simulations of a model for independent of each
+    It compares two specifications: the paper's, which takes simulations of a model for independent of each
     other, and a robust one, in which models also differ by themselves; rest conclusions on the latter.
     """
     from labmates.workflows.games.proximity.evaluated import evaluated
