@@ -49,7 +49,11 @@ NOT_RUN: dict[str, list[str]] = {
     ],
     "docs/index.md": ["the README has the same command, with what it prints"],
     "docs/lab/organisations.md": ["tests/workflows/science/test_own_graph.py runs examples/own_organisations.py"],
-    "docs/lab/seats.md": ["it waits for a person", "a function that tests/workflows/science/seats holds"],
+    "docs/lab/seats.md": [
+        "it waits for a person",
+        "a function that tests/workflows/science/seats holds",
+        "needs the program and a model",
+    ],
     "docs/plugins.md": [
         "the page on adding a task, which has the same commands, does it",
         "tests/cli/test_judges_verb.py does it",
