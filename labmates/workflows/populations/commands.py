@@ -97,8 +97,8 @@ class MatchParams(SandboxParams):
 def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
     """Replay matches of an evolution or a self-play from the run's seed, and export all moves and payoffs.
 
-    The moves are those of the run. In an evolution every tenth generation is recorded with its agents; for another one,
-    those in between are played again.
+    The moves are those of the run. An evolution records the agents of every tenth generation; for another one, the
+    generations in between are replayed first.
     """
     from contextlib import closing
 
