@@ -49,7 +49,7 @@ class DilemmaRun(RunOptions, total=False):
 class EvolutionRun(RunOptions, total=False):
     """Parameters of ``evolution``."""
 
-    game: Required[Literal["public-goods", "collective-risk", "common-pool", "by-count"]]
+    game: Required[Literal["public-goods", "collective-risk", "common-pool", "by-count", "by-action"]]
     payoffs: Any
     strategies: Required[str]
     digest: str | None
@@ -126,7 +126,7 @@ class ScienceRun(RunOptions, total=False):
 class SelfplayRun(RunOptions, total=False):
     """Parameters of ``selfplay``."""
 
-    game: Required[Literal["public-goods", "collective-risk", "common-pool", "by-count"]]
+    game: Required[Literal["public-goods", "collective-risk", "common-pool", "by-count", "by-action"]]
     payoffs: Any
     strategies: Required[str]
     digest: str | None
@@ -152,7 +152,7 @@ class StrategiesRun(RunOptions, total=False):
     attitude: Required[str]
     number: int
     prompt: Literal["standard", "brief", "paper"]
-    information: Literal["counts", "individual"]
+    information: Literal["counts", "individual", "source"]
     system: str
     implementations: int
 
