@@ -18,6 +18,7 @@ from labmates.workflows.games.prediction.nuts import collapsed, fit_nuts
 from tests.workflows.games.prediction.test_fit import small, with_data_sets
 
 
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize(
     ("form", "written"),
     [*((form, collapsed) for form in FORMS), ("paper", prediction_plain), ("robust", prediction_plain)],

@@ -27,6 +27,7 @@ def _slopes(density: Any, mean: Array, at: Any) -> tuple[Any, Any]:
     return jax.grad(density)(mean, at), jax.hessian(density)(mean, at)
 
 
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("components", [PAPER, ROBUST])
 def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(components: tuple[str, ...]) -> None:
     """Given the deviations the coefficients are normal: the density at one point and its curvature tell the rest."""
@@ -54,6 +55,7 @@ def test_the_density_that_nuts_samples_has_the_marginal_of_the_other(components:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_compilation")
 def test_nuts_on_cells_and_on_rows_agree_with_importance_sampling() -> None:
     pytest.importorskip("numpyro")
     design = small_design(8, 1200)
