@@ -193,6 +193,11 @@ def test_pages_of_an_export_run_and_load_nothing_from_elsewhere(browser: Browser
             if path.suffix == ".html":
                 page.goto(path.as_uri())
                 check(page, seen, "file://")
+        page.goto((whole / "search.html").as_uri())
+        page.get_by_role("searchbox").fill("canary")
+        page.keyboard.press("Enter")
+        page.locator("#hits mark").first.wait_for()
+        check(page, seen, "file://")
         assert page.evaluate("getComputedStyle(document.querySelector('.top')).position") == "sticky"
 
 
