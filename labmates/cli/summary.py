@@ -76,8 +76,9 @@ def print_run(store: Store, run: RunRecord) -> None:
     # A run of a plug-in's kind is summarised even if the plug-in is not installed.
     if run.kind in EXPERIMENTS and EXPERIMENTS.get(run.kind).needs_sandbox:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
+    settings = ", ".join([kind, *run.models, f"seed {run.seed}"])
     out().print(
-        f"\nRun {run.id} ({kind}, {', '.join(run.models)}, seed {run.seed}): {run.standing} in {run.seconds:.1f} s, "
+        f"\nRun {run.id} ({settings}): {run.standing} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "
         f"bill {show_bill(run)}, "
         f"{usage.failed_replies} failed replies{code}",

@@ -127,7 +127,12 @@ class Run(RunRecord):
         """The run's status, metrics and scores as a table, for notebooks."""
         scores = {f"{score.judge}: {score.metric}": score.value for score in self.scores}
         return Markup("<table><caption>{} {} ({}, seed {}): {}</caption>{}</table>").format(
-            self.kind, self.id, self.shown_models, self.seed, self.error or self.standing, _rows(self.metrics | scores)
+            self.kind,
+            self.id,
+            self.shown_models or "no model",
+            self.seed,
+            self.error or self.standing,
+            _rows(self.metrics | scores),
         )
 
     @property

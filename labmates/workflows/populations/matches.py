@@ -100,7 +100,7 @@ def replay_matches(
     """
     condition = condition_of(run)
     if not isinstance(condition, EvolutionCondition | SelfplayCondition):
-        raise UsageError(f"run {run.id} is of the kind {run.kind}; matches are replayed of {' and '.join(STEPS)}")
+        raise UsageError(f"run {run.id} is of the kind {run.kind}; only {' and '.join(STEPS)} have such matches")
     assert condition.digest is not None
     step = _step(run, events, step)
     strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
