@@ -155,14 +155,15 @@ def _played(
     population = strategies.population
     gene_of = {index: str(gene) for gene, members in population.genes.items() for index in members}
     for part in chunks(batch):
-        wanted = range(part.first, part.first + len(part.groups))
-        if group is not None and group not in wanted:
+        numbers = part.group_numbers.tolist()
+        if group is not None and group not in numbers:
             continue
         [result] = strategies.play([part])
-        for number in wanted if group is None else [group]:
-            seats = part.groups[number - part.first].tolist()
+        for number in numbers if group is None else [group]:
+            place = number - numbers[0]
+            seats = part.groups[place].tolist()
             names = [population.names[index] for index in seats]
-            match = match_of(part, result, number - part.first, names)
+            match = match_of(part, result, place, names)
             genes = tuple(gene_of[index] for index in seats)
             sources = {name: strategies.text(index) for name, index in zip(names, seats, strict=True)}
             yield Replayed(step, number, len(batch.groups), match, genes, sources, tuple(agents[number].tolist()))

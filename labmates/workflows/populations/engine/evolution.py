@@ -17,6 +17,7 @@ from labmates.games.repeated import RepeatedGame
 from labmates.seeds import derive
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.library import Gene, Population
+from labmates.workflows.populations.engine.match_ups import merged
 from labmates.workflows.populations.engine.structure import Structure
 from labmates.workflows.populations.engine.workers import Batch, Errors, Result, chunks
 
@@ -264,16 +265,6 @@ class Evolution:
 
     def _chance(self, *path: str | int) -> np.random.Generator:
         return np.random.default_rng(derive(self._seed, "evolution", *path))
-
-
-def merged(results: Sequence[Result]) -> dict[int, Errors]:
-    """The errors of strategies in several batches: their number in all, and the first one."""
-    found: dict[int, Errors] = {}
-    for result in results:
-        for index, error in result.errors.items():
-            before = found.get(index)
-            found[index] = error if before is None else before.joined(error)
-    return found
 
 
 @dataclass(frozen=True)

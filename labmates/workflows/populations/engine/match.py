@@ -94,7 +94,7 @@ def match_of(
     refused
         Why strategies were not run, by their numbers.
     """
-    game, group = batch.game, batch.first + place
+    game, group = batch.game, int(batch.group_numbers[place])
     errors: dict[str, dict[str, Any]] = {}
     for seat, (name, strategy) in enumerate(zip(players, batch.groups[place].tolist(), strict=True)):
         if strategy in (refused or {}):

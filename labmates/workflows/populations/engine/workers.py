@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+import numpy as np
+
 from labmates.errors import UsageError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.workflows.populations.engine.errors import WorkersError
@@ -32,6 +34,7 @@ from labmates.workflows.populations.engine.kernel.source import (
     received_sources,
 )
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
+from labmates.workflows.populations.engine.match_ups import MatchUps
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
 DECISION_SECONDS = 1.0
@@ -95,6 +98,7 @@ class Workers:
         self._engines: list[_Engine] = []
         self._sources: list[Source] = []
         self._texts: list[str] = []
+        self._match_ups = MatchUps()
 
     def __enter__(self) -> Workers:
         return self
@@ -158,6 +162,8 @@ class Workers:
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
         """Play batches, side by side; the results depend on nothing but the batches.
 
+        Games of strategies without chance that have been played before are remembered.
+
         Parameters
         ----------
         stop
@@ -174,7 +180,9 @@ class Workers:
         """
         with self._lock:
             try:
-                return self._play(list(map(self._with_texts, batches)), stop or (lambda: False))
+                same = np.array([not (one.random or one.paper or one.problems) for one in self.loaded], bool)
+                batches = list(map(self._with_texts, batches))
+                return self._match_ups.play(batches, same, lambda rest: self._play(rest, stop or (lambda: False)))
             except BaseException:
                 self.close()
                 raise
@@ -299,4 +307,4 @@ def chunks(batch: Batch, seats: int = 1024) -> Iterator[Batch]:
     for start in range(0, len(batch.groups), step):
         opponents = None if batch.opponents is None else batch.opponents[start : start + step]
         groups = batch.groups[start : start + step]
-        yield replace(batch, groups=groups, opponents=opponents, first=batch.first + start)
+        yield replace(batch, groups=groups, opponents=opponents, numbers=batch.group_numbers[start : start + step])

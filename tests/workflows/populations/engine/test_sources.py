@@ -53,8 +53,8 @@ def test_each_player_reads_the_texts_of_its_own_group(workers: Workers) -> None:
     reader, plain, marked, unread = (one.index for one in workers.load("test.py", HEAD + "".join(named)))
     game = make_repeated("public-goods", 3, 2, {"sources": 1})
     groups = np.array([[reader, plain, marked], [plain, reader, marked], [marked, plain, reader]])
-    for first in (0, 7):
-        actions = workers.play([Batch(game, groups, 0, first=first)])[0].actions
+    for numbers in (None, np.array([7, 8, 11])):
+        actions = workers.play([Batch(game, groups, 0, numbers)])[0].actions
         assert actions[:, 0].tolist() == [[True, True, False], [True, True, False], [False, True, False]]
     alone = Batch(game, np.array([[unread]]), 0, opponents=np.ones((1, 2, 2), bool))
     silent = Batch(replace(game, sources=False), np.array([[unread, plain, marked]]), 0)

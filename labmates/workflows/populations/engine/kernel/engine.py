@@ -44,8 +44,9 @@ class Batch:
     ----------
     groups
         Numbers of strategies, ``(groups, players)``; ``(groups, 1)`` where `opponents` are given.
-    seed, first
-        What the players' random numbers derive from, with the number of the group (counted from `first`) and the seat.
+    seed, numbers
+        What the players' random numbers derive from, with the number of the group and the seat. Groups are counted from
+        0 where no numbers are given.
     cooperate
         The strategies that fall back to cooperation.
     broken
@@ -64,7 +65,7 @@ class Batch:
     game: RepeatedGame
     groups: NDArray[np.int64]
     seed: int
-    first: int = 0
+    numbers: NDArray[np.int64] | None = None
     cooperate: frozenset[int] = frozenset()
     broken: frozenset[int] = frozenset()
     opponents: NDArray[Any] | None = None
@@ -76,6 +77,11 @@ class Batch:
     def rounds(self) -> int:
         """The rounds that are played."""
         return self.game.n_rounds if self.given is None else min(self.given.shape[1] + 1, self.game.n_rounds)
+
+    @property
+    def group_numbers(self) -> NDArray[np.int64]:
+        """The number of each group."""
+        return np.arange(len(self.groups)) if self.numbers is None else self.numbers
 
 
 @dataclass(frozen=True)
@@ -113,8 +119,10 @@ class Errors:
 
     def joined(self, later: Errors) -> Errors:
         """All that a strategy did wrong, here and later."""
+        seats = {**self.seats, **later.seats}
         return replace(
             self,
+            seats=seats if self.seats and later.seats and len(seats) <= _MOST_SEATS else {},
             count=self.count + later.count,
             over=self.over + later.over,
             spent=self.spent + later.spent,
@@ -135,6 +143,8 @@ class Result:
     ----------
     actions
         Shape ``(groups, rounds, players)``; True for cooperation, or the numbers of named actions.
+    failed
+        The groups in which a player did wrong, ``(groups,)``.
     errors
         By the strategy's number.
     own
@@ -144,6 +154,7 @@ class Result:
     """
 
     actions: NDArray[Any]
+    failed: NDArray[np.bool_]
     errors: Mapping[int, Errors]
     own: Mapping[int, float]
     own_seconds: float
@@ -246,7 +257,8 @@ class Engine:
         finally:
             play.close()
         own = play.own_seconds
-        return Result(play.actions, play.failures.summed(), dict(play.own), own, own + time.process_time() - began)
+        seconds = own + time.process_time() - began
+        return Result(play.actions, play.failures.groups, play.failures.summed(), dict(play.own), own, seconds)
 
     def together(self) -> Host:
         """The process of compiled players."""
@@ -278,7 +290,7 @@ def _slips(batch: Batch) -> NDArray[np.uint8] | None:
     if not batch.game.noise:
         return None
     shape = batch.game.n_rounds, batch.groups.shape[1]
-    numbers = range(batch.first, batch.first + len(batch.groups))
+    numbers = batch.group_numbers.tolist()
     drawn = [np.random.default_rng([batch.seed, group, _NOISE]).random(shape) for group in numbers]
     slips = np.array(drawn) / batch.game.noise  # uniform below 1 where there is noise
     return np.where(slips < 1, 1 + slips * (len(batch.game.labels) - 1), 0).astype(np.uint8)
@@ -289,7 +301,9 @@ class _Failures:
 
     def __init__(self, batch: Batch, strategies: NDArray[np.int64]) -> None:
         self.spent: Counter[int] = Counter()
+        self.groups = np.zeros(len(batch.groups), bool)
         self._batch = batch
+        self._numbers = batch.group_numbers.tolist()
         self._strategies = strategies
         self._sums: dict[int, dict[str, Any]] = {}
 
@@ -297,7 +311,8 @@ class _Failures:
         """Count what a player did wrong; with `over` it falls back for the rest of the game."""
         strategy = int(self._strategies[place])
         group, seat = divmod(place, self._batch.groups.shape[1])
-        where = {"group": self._batch.first + group, "seat": seat, "round": t, "what": what}
+        self.groups[group] = True
+        where = {"group": self._numbers[group], "seat": seat, "round": t, "what": what}
         nothing = {"count": 0, "over": 0, "spent": 0, "fatal": False}
         sums = self._sums.setdefault(strategy, {"strategy": strategy, **where, **nothing, "seats": {}})
         cost = self._batch.game.n_rounds - max(t, 0) if over else 1
@@ -349,7 +364,7 @@ class _Play:
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
             "moves": len(game.labels),
-            "seed": batch.seed, "first": batch.first, "seats": batch.groups.shape[1], "paper": paper,
+            "seed": batch.seed, "numbers": batch.group_numbers.tolist(), "seats": batch.groups.shape[1], "paper": paper,
             "timed": batch.anew,
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
@@ -364,7 +379,7 @@ class _Play:
         programs = engine.programs(batch)
         if programs is not None:
             able, seats = self._running & self._compiled, batch.groups.shape[1]
-            self._native = NativePlayers(programs, game, self._strategies, able, batch.seed, batch.first, seats)
+            self._native = NativePlayers(programs, game, self._strategies, able, batch.seed, batch.group_numbers, seats)
             same &= ~self._native.playing
             payoffs, counts = self._native.payoffs, self._native.counts
         self._table = engine.table(game)
@@ -527,7 +542,7 @@ class _Play:
         """What a process of players is told before a batch: the game, and the code that players of groups read."""
         if not self._batch.texts:
             return self._told
-        members = {str(self._batch.first + group): self._batch.groups[group].tolist() for group in groups}
+        members = {str(self._batch.group_numbers[group]): self._batch.groups[group].tolist() for group in groups}
         numbers = {number for seats in members.values() for number in seats}
         return {**self._told, "members": members, "texts": {str(one): self._batch.texts[one] for one in numbers}}
 

@@ -81,6 +81,10 @@ class NativePlayers:
         The number of each place's strategy.
     able
         Places that may be played here.
+    numbers
+        The number of each group.
+    seats
+        Players of a group.
     """
 
     def __init__(
@@ -90,7 +94,7 @@ class NativePlayers:
         strategies: NDArray[np.int64],
         able: NDArray[np.bool_],
         seed: int,
-        first: int,
+        numbers: NDArray[np.int64],
         seats: int,
     ) -> None:
         self._programs = programs
@@ -121,7 +125,9 @@ class NativePlayers:
         self.payoffs: NDArray[np.float64] = self._reals[payoffs].reshape(shape)
         self.counts: NDArray[np.int64] = self._memory[counts].reshape(shape)
         streams = players[drawing, layout.RANDOM_WORDS]
-        self._memory[streams] = [derive(seed, first + place // seats, place % seats) for place in drawing.tolist()]
+        self._memory[streams] = [
+            derive(seed, int(numbers[place // seats]), place % seats) for place in drawing.tolist()
+        ]
         self._memory[streams + _STREAM_WORDS - 1] = -1
         self._set_parameters(game)
         self._order = places[np.argsort(mine, kind="stable")]  # the code of one strategy stays in the cache

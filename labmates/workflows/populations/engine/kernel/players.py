@@ -148,7 +148,7 @@ class Players:
     Parameters
     ----------
     head
-        `game`, `seed`, `first` (the number of the first group), `seats` of a group that are players here, `places` of
+        `game`, `seed`, the `numbers` of the groups, `seats` of a group that are players here, `places` of
         players, the number of the first of them (`offset`), and whether any is of the `paper`'s form.
     """
 
@@ -241,8 +241,8 @@ class Players:
         strategy = self._known[number]
         if self._players[place] is None:
             try:
-                first, seed = self._head["first"], self._head["seed"]
-                player = strategy.player(self._described(first + group, seat), seed, first + group, seat)
+                number_of_group, seed = self._head["numbers"][group], self._head["seed"]
+                player = strategy.player(self._described(number_of_group, seat), seed, number_of_group, seat)
                 if not callable(player):
                     raise TypeError("a player can't be called")
             except BaseException as error:
