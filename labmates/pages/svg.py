@@ -52,7 +52,8 @@ def drawing(
     series
         The numbers that its page offers as CSV.
     """
-    data = {"data_series": json.dumps(series)} if series else {}
+    rounded = {name: [[float(f"{value:.6g}") for value in point] for point in line] for name, line in series.items()}
+    data = {"data_series": json.dumps(rounded, separators=(",", ":"))} if series else {}
     box = f"0 0 {_short(width)} {_short(height)}"
     return tag(
         "svg",
