@@ -280,7 +280,7 @@ class ScienceCondition(Condition):
 
     def check(self) -> None:
         """Check that the task and the models are known."""
-        from labmates.agents.own_tools import own_tool
+        from labmates.agents.own_tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
@@ -296,8 +296,14 @@ class ScienceCondition(Condition):
             raise UsageError(f"--arm mute: {what} has no seats to keep apart; use an organisation file with a team")
         for team in self.organisation.teams.values():
             for name in team.own_tools:
-                if name.partition(".")[0] not in self.organisation.mcp:
+                if name in OWN_TOOLS:
                     own_tool(name)
+                elif name.partition(".")[0] not in self.organisation.mcp:
+                    known = [*OWN_TOOLS.names(), *self.organisation.mcp]
+                    raise UsageError(
+                        f"organisation {self.organisation.name}: teams.{team.name}.own_tools: there is no tool or MCP "
+                        f"server '{name}'.{did_you_mean(name, known)} Known: {', '.join(known) or 'none'}"
+                    )
         for name, server in self.organisation.mcp.items():
             server.check(name)
         for model in self.models():

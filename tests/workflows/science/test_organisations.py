@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
 from labmates.agents.own_tools import OWN_TOOLS, own_tool
@@ -280,3 +281,10 @@ async def test_a_tool_of_another_package_is_paid_and_recorded(lab: Lab) -> None:
 def test_an_unknown_tool_of_a_package_is_told() -> None:
     with pytest.raises(UsageError, match="unknown tool 'fly'"):
         own_tool("fly")
+    pipeline = find_organisation("pipeline")
+    teams = {**pipeline.teams, "data": pipeline.teams["data"].model_copy(update={"own_tools": ("papers", "paper")})}
+    served = {"papers": McpServer(url="http://127.0.0.1:9/mcp")}
+    crew = pipeline.model_copy(update={"name": "reading", "teams": teams, "mcp": served})
+    told = "reading: teams.data.own_tools: there is no tool or MCP server 'paper'. Did you mean 'papers'?"
+    with pytest.raises(UsageError, match=re.escape(told)):
+        condition(organisation=crew).check()
