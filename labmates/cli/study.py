@@ -198,7 +198,7 @@ def export(
     err().print(f"{number:,} rows in {path}", markup=False)
 
 
-@study.command(epilog="Example: LANGSMITH_API_KEY=… labmates study langsmith science-small")
+@study.command(epilog="Example: labmates study langsmith science-small")
 @click.argument("study", metavar="[STUDY]", required=False)
 @store_option
 @json_option("per experiment")

@@ -86,7 +86,7 @@ def test_a_judge_of_a_file_scores_runs_under_its_name(
         (MINE.replace("NAME", "verified"), "has the name of labmates' judge 'verified'; choose another name"),
         (MINE.replace('"NAME"', "7"), "the judge 'mine.py' has no name: set its attribute 'name'"),
         ("1 / 0", "the judge 'mine.py' can't be loaded: ZeroDivisionError"),
-        ("x = 1", "choose a judge of"),
+        ("x = 12", "choose a judge of"),
     ):
         path.write_text(text)
         refused = labmates("judge", run.id, "--judge", "mine.py")
