@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from labmates.agents.excerpts import LEFT_OUT, excerpt
+from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.tools import TO_CLOSE
 from labmates.agents.workspace import MOST_ARTIFACT_CHARS
@@ -21,6 +22,7 @@ from labmates.budgets.purse import Purse
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_shared
 from labmates.tasks.schema import findings_example
+from labmates.tasks.words import WORDS
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.digests import (
     OUTPUT_CHARS,
@@ -73,6 +75,7 @@ def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True
         Describe the columns of the data set. A deliberation, in which nobody reads them, goes without.
     """
     shared = {
+        "project": project_text(ctx.organisation),
         "brief": Shown(ctx.task.brief, {"brief": ctx.task.brief}),
         "findings": Shown(ctx.findings_text, {"findings": ctx.findings_text}),
         "handed": _handed(ctx),
@@ -349,6 +352,18 @@ def _order(ctx: LabContext, step: str, prompt: str = "", /, **values: object) ->
 def _facts(ctx: LabContext, prompt: str, values: Mapping[str, object]) -> dict[str, Any]:
     parts = (values[name] for name in ctx.organisation.shown_in(prompt))
     return {name: fact for part in parts if isinstance(part, Shown) for name, fact in part.facts.items()}
+
+
+def project_text(organisation: Organisation) -> str:
+    """The agent's place in the project: in one of several teams, in one team, or alone."""
+    if (count := len(organisation.teams)) > 1:
+        teams = f"{WORDS[count] if count < len(WORDS) else count} teams that work one after the other"
+        return (
+            f"You work in a research project of {teams}. A team knows of another's work only what its artifacts, "
+            "stated findings and messages say."
+        )
+    [team] = organisation.teams.values()
+    return "You work in a research team." if len(team.members) > 1 else "You work alone on a research project."
 
 
 def _handed(ctx: LabContext) -> Shown:

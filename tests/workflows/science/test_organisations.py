@@ -25,6 +25,7 @@ from labmates.studies.fork import fork
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
+from labmates.workflows.science.briefs import project_text
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.state import first_state
@@ -101,6 +102,18 @@ def test_the_phases_of_a_flow_are_numbered_by_team() -> None:
         ("group", 0, ["plan", "work", "talk"]),
         ("group", 1, ["plan", "work", "talk", "write"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "opening"),
+    [
+        ("pipeline", "You work in a research project of four teams that work one after the other. A team knows"),
+        ("decentralised", "You work in a research team."),
+        ("solo", "You work alone on a research project."),
+    ],
+)
+def test_default_prompts_begin_with_the_teams_that_there_are(name: str, opening: str) -> None:
+    assert project_text(find_organisation(name)).startswith(opening)
 
 
 def remembering(**changes: Any) -> Organisation:
