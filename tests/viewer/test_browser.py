@@ -95,7 +95,7 @@ def test_two_runs_are_marked_and_compared(browser: Browser, site: Site, recorded
         page.get_by_label(f"Compare {other}").check()
         button.click()
         page.wait_for_url("**/compare?run=*")
-        expect(page.get_by_role("heading", name="What differs")).to_be_visible()
+        expect(page.get_by_role("heading", name="Differences between their conditions")).to_be_visible()
 
 
 def test_every_page_works_without_scripts(browser: Browser, site: Site, recorded: Recorded) -> None:

@@ -135,7 +135,7 @@ def test_a_note_is_written_by_keyboard_in_a_browser(site: Site) -> None:
         page.keyboard.type("by hand")
         page.keyboard.press("Tab")
         page.keyboard.type("d")
-        page.get_by_role("button", name="Save").press("Enter")
+        page.get_by_role("button", name="Save", exact=True).press("Enter")
         expect(page.locator("#notes")).to_contain_text("by hand")
         expect(page.locator("#notes .flag")).to_have_text("discuss")
         assert seen.errors == []

@@ -11,7 +11,7 @@ from signal import Signals
 from typing import Any, TypeVar
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, TimeoutError, expect
 
 import labmates
 from labmates.agents.transcript import message_from_data
@@ -124,6 +124,15 @@ def test_what_a_person_answered_before_a_kill_is_not_asked_again(place: tuple[St
     assert answers(store, run_id) == [[4, 3, 3], [3, 3, 4]]
 
 
+def shows_a_turn(page: Page) -> bool:
+    """Whether the page shows a turn, or has loaded itself with one after a moment."""
+    try:
+        page.locator("form[data-form]").first.wait_for(state="attached", timeout=500)
+    except TimeoutError:
+        return False
+    return True
+
+
 def decide_by_keyboard(page: Page, numbers: list[str]) -> str:
     """Fill in the form of a decision and send it, without a mouse; the step that it answers."""
     step = page.locator("form[data-form=decision] input[name=step]").input_value()
@@ -158,9 +167,10 @@ def test_a_person_decides_a_dilemma_by_keyboard(place: tuple[Store, Site], brows
     models = ["scripted:cooperate", "human:ann"]
     run_id, ended = begun(store, "dilemma", game="prisoners", entrants=models, reasoning="none", seating="multisets")
     with page_of(browser, site.url) as (page, _):
+        page.goto(f"{site.url}/runs/{run_id}/turn")
         while not ended.done():
-            page.goto(f"{site.url}/runs/{run_id}/turn")
-            if number := page.locator("form[data-form=decision] input[name^='field:']").count():
+            if shows_a_turn(page):
+                number = page.locator("form[data-form=decision] input[name^='field:']").count()
                 decide_by_keyboard(page, ["100", *["0"] * (number - 1)])
     [run] = ended.result()
     assert (run.status, run.valid) == ("completed", True)
@@ -185,10 +195,9 @@ def test_a_person_on_a_seat_works_by_keyboard_as_the_mind_does_and_pays_tools(
         )
         left: list[DraftCall] = []  # a form takes one call of a reply
         with page_of(browser, site.url) as (page, seen):
+            page.goto(f"{site.url}/runs/{run_id}/turn")
             while not ended.done():
-                turn = (alone(ask_run(run_id, {"do": "turn"})) or {}).get("turn")
-                if turn is not None:
-                    page.goto(f"{site.url}/runs/{run_id}/turn")
+                if shows_a_turn(page) and (turn := (alone(ask_run(run_id, {"do": "turn"})) or {}).get("turn")):
                     draft = industrious(Heard(tuple(map(message_from_data, turn["messages"]))))
                     left = left or [*draft.calls]
                     answer(page, str(draft.content), left.pop(0) if left else None)
