@@ -211,7 +211,7 @@ def _verdicts(workers: Workers, name: str, text: str, game: str, params: CheckPa
     if confined and (known := known_verdicts(text, key)) is not None:
         return known, True
     played = game_of(game, players_of(params.payoffs), 20, {}, params.payoffs) if params.payoffs else game
-    verdicts = check_strategies(workers, played, workers.load(name, text, lowered=False))
+    verdicts = check_strategies(workers, played, workers.load(name, text))
     if confined:
         keep_verdicts(text, key, verdicts)
     return verdicts, False

@@ -37,7 +37,7 @@ class Checked:
     deterministic
         Whether it is so, declared and verified.
     microseconds
-        Mean time of a decision.
+        Mean time of a decision in the usual game, which is played first.
     """
 
     strategy: Found
@@ -61,17 +61,18 @@ def check_strategies(
     same = dict.fromkeys(found, True)
     seconds: defaultdict[int, float] = defaultdict(float)
     decisions: Counter[int] = Counter()
-    with workers.twin() as others:
-        for made in _sizes(game):
-            first, second = (
-                _played(who, made, going, seed, size) for who, size in zip((workers, others), _TOGETHER, strict=True)
-            )
-            for place, one in enumerate(going):
-                same[one.index] &= bool((first.actions[place] == second.actions[place]).all())
-                found[one.index] += [*first.errors.get(one.index, ()), *second.errors.get(one.index, ())]
-                seconds[one.index] += first.seconds.get(one.index, 0.0)
-                decisions[one.index] += _KINDS * made.n_rounds
-            going = [one for one in going if one.index not in first.stopped | second.stopped]
+    others = workers.twin()
+    for made in _sizes(game):
+        timed = not decisions
+        first = _played(workers, made, going, seed, _TOGETHER[0], timed=timed)
+        second = _played(others, made, going, seed, _TOGETHER[1])
+        for place, one in enumerate(going):
+            same[one.index] &= bool((first.actions[place] == second.actions[place]).all())
+            found[one.index] += [*first.errors.get(one.index, ()), *second.errors.get(one.index, ())]
+            if timed:
+                seconds[one.index] = first.seconds.get(one.index, 0.0)
+                decisions[one.index] = _KINDS * made.n_rounds
+        going = [one for one in going if one.index not in first.stopped | second.stopped]
     checked = []
     for one in strategies:
         if not same[one.index] and not found[one.index]:
@@ -102,13 +103,15 @@ class _Round:
     seconds: dict[int, float]
 
 
-def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, together: int) -> _Round:
+def _played(
+    workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, together: int, *, timed: bool = False
+) -> _Round:
     """Let each strategy play against opponents of each kind, who do the same whatever it does."""
     indices = np.array([one.index for one in strategies], dtype=np.int64)
     others = np.tile(opponents(game), (len(strategies), 1, 1))
     cooperate = frozenset(one.index for one in strategies if falls_back_to_cooperation(one.attitude))
     groups = np.repeat(indices, _KINDS)[:, None]
-    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True)
+    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True, timed=timed)
     results = workers.play(list(chunks(batch, together)))
     errors: dict[int, list[str]] = {}
     stopped: set[int] = set()

@@ -99,6 +99,7 @@ class Workers:
         self._sources: list[Source] = []
         self._texts: list[str] = []
         self._match_ups = MatchUps()
+        self._twin: Workers | None = None
 
     def __enter__(self) -> Workers:
         return self
@@ -107,11 +108,14 @@ class Workers:
         self.close()
 
     def twin(self) -> Workers:
-        """Other processes that play the same strategies."""
-        other = Workers(processes=self.processes)
-        other._settings, other._sources, other.loaded = self._settings, [*self._sources], [*self.loaded]
-        other._texts = [*self._texts]
-        return other
+        """Other processes that play the same strategies; they end with these."""
+        if self._twin is None:
+            self._twin = Workers(processes=self.processes)
+            self._twin._settings = self._settings
+        known = len(self._twin.loaded)
+        self._twin.learn(self._sources[known:])
+        self._twin._texts += self._texts[known:]
+        return self._twin
 
     def load(self, name: str, text: str, *, lowered: bool = True) -> list[Loaded]:
         """Read a file of strategies; nothing of it is run.
@@ -218,6 +222,8 @@ class Workers:
     def close(self) -> None:
         """End all processes; may be called more than once. What was loaded can be played again."""
         with self._lock:
+            if self._twin is not None:
+                self._twin.close()
             for engine in self._engines:
                 engine.link.close()
             self._engines = []

@@ -222,6 +222,26 @@ def test_checks_find_what_goes_wrong_in_some_sizes_alone(workers: Workers, body:
     assert not checked[0].deterministic
 
 
+def test_checks_by_the_machine_give_the_verdicts_of_python() -> None:
+    bodies = [
+        "return C if history.round_number < 3 else D",
+        "return C if random.random() < 0.5 else D",
+        "return C if history.my_payoffs[-1] > 0 else D",
+        "return C if 1 / (history.round_number - 4) else D",
+        "while history.round_number > 2: pass\nreturn C",
+        "return C if history.round_number < 19 else None",
+    ]
+    code = HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{place}") for place, body in enumerate(bodies))
+    verdicts = []
+    for native in (True, False):
+        with Workers(processes=1, seconds=0.2, native=native) as workers:
+            checked = check_strategies(workers, "collective-risk", workers.load("test.py", code))
+        assert not native or all(one.microseconds > 0 for one in checked)
+        verdicts.append([(one.problems, one.deterministic) for one in checked])
+    assert verdicts[0] == verdicts[1]
+    assert [bool(problems) for problems, _ in verdicts[0]] == [False, False, True, True, True, True]
+
+
 def test_situations_are_as_many_as_the_paper_says() -> None:
     sizes: list[tuple[Features, int, int]] = [("histories", 5, 961), ("counts", 5, 341), ("counts", 7, 5461)]
     for features, rounds, size in sizes:

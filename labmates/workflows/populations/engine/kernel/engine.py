@@ -55,6 +55,8 @@ class Batch:
         What the others do, ``(groups, rounds, players - 1)``; None if they are strategies, too.
     anew
         Ask for every decision, also for those that are known from games before.
+    timed
+        Measure the time of each strategy's players, one strategy after another.
     given
         What was executed in the first rounds whatever the players decided, ``(groups, rounds, seats)``; the game is
         played for one more round. Failures in these rounds are not counted.
@@ -70,6 +72,7 @@ class Batch:
     broken: frozenset[int] = frozenset()
     opponents: NDArray[Any] | None = None
     anew: bool = False
+    timed: bool = False
     given: NDArray[Any] | None = None
     texts: Mapping[int, str] = field(default_factory=dict)
 
@@ -148,7 +151,7 @@ class Result:
     errors
         By the strategy's number.
     own
-        Processor time of each strategy's players; only if they were all asked `anew`.
+        Seconds of each strategy's players, if the batch is `timed`.
     own_seconds, seconds
         Processor time of the players' processes, and of all.
     """
@@ -216,7 +219,7 @@ class Engine:
     def programs(self, batch: Batch) -> Programs | None:
         """Programs of the machine; None while loading it does not pay, or if it is not installed."""
         self._decisions += batch.groups.size * batch.game.n_rounds
-        if batch.anew or batch.given is not None or not batch.game.is_binary:
+        if batch.given is not None or not batch.game.is_binary:
             return None
         if not (self._settings["native"] or self._decisions > _WORTH_LOADING):
             return None
@@ -365,7 +368,7 @@ class _Play:
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
             "moves": len(game.labels),
             "seed": batch.seed, "numbers": batch.group_numbers.tolist(), "seats": batch.groups.shape[1], "paper": paper,
-            "timed": batch.anew,
+            "timed": batch.timed,
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
         # A move that noise changed does not follow from what a player has seen.
@@ -395,7 +398,8 @@ class _Play:
         chosen: NDArray[Any] = self._fallback.copy()
         waiting = self._running
         if self._native is not None:
-            self._native.decide(t, chosen, None if self._history.stocks is None else self._history.stocks[:, t])
+            stocks = None if self._history.stocks is None else self._history.stocks[:, t]
+            self._native.decide(t, chosen, stocks, self.own if self._batch.timed else None)
             waiting = waiting & ~self._native.playing
         known = self._table.moves(self._nodes)
         chosen[known != UNKNOWN] = known[known != UNKNOWN]

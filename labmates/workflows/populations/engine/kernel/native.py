@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,7 @@ class NativePlayers:
         self.playing = able & (programs.table[strategies, 0] >= 0) & (programs.arguments[strategies] <= 1 + stocked)
         places = np.flatnonzero(self.playing)
         mine = strategies[places]
+        self._strategies = strategies
         players = np.zeros((len(strategies), layout.PLAYER_COLUMNS), np.int64)
         players[places, : layout.FRAME] = programs.table[mine]
         size, cells = _GLOBALS, len(strategies) * game.n_rounds
@@ -143,26 +146,46 @@ class NativePlayers:
             else:
                 self._memory[register + 1] = value or 0
 
-    def decide(self, rounds: int, chosen: NDArray[np.bool_], stocks: NDArray[np.float64] | None) -> None:
+    def decide(
+        self,
+        rounds: int,
+        chosen: NDArray[np.bool_],
+        stocks: NDArray[np.float64] | None,
+        seconds: dict[int, float] | None = None,
+    ) -> None:
         """Let these players decide; those that are left to Python are these no more.
 
         Parameters
         ----------
         chosen
             Is filled with the decisions at these players' places.
+        seconds
+            The time of each strategy's players is added here. It is taken by the wall clock: that of the processor
+            may move in steps longer than all decisions of a strategy.
         """
         asked = self._order
         answers = np.empty(len(asked), np.uint8)
-        programs = self._programs
-        programs.decide(
-            programs.code, programs.initial, self._memory, self._players, asked, rounds,
-            np.empty(0) if stocks is None else stocks, answers,
-        )  # fmt: skip
+        told = np.empty(0) if stocks is None else stocks
+        if seconds is None:
+            self._execute(asked, rounds, told, answers)
+        else:
+            mine = self._strategies[asked]
+            starts = np.flatnonzero(np.diff(mine, prepend=-1)).tolist()
+            for start, end in pairwise([*starts, len(asked)]):
+                began = time.perf_counter()
+                self._execute(asked[start:end], rounds, told, answers[start:end])
+                seconds[int(mine[start])] += time.perf_counter() - began
         left = answers == layout.LEFT
         if left.any():
             self.playing[asked[left]] = False
             self._order, answers = asked[~left], answers[~left]
         chosen[self._order] = answers
+
+    def _execute(
+        self, asked: NDArray[np.int64], rounds: int, stocks: NDArray[np.float64], answers: NDArray[np.uint8]
+    ) -> None:
+        code, initial = self._programs.code, self._programs.initial
+        self._programs.decide(code, initial, self._memory, self._players, asked, rounds, stocks, answers)
 
 
 def _reserve(
