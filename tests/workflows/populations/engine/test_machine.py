@@ -47,6 +47,10 @@ BODIES = {
     "return C if n in (2, 3, 7) and not isinstance(y, bool) and isinstance(history.my_payoffs, np.ndarray) else D",
     "binomials": "n = history.round_number\nx = sum(math.comb(8, i) * (n / 9) ** i for i in range(n))\n"
     "return C if x % 1 > 0.5 or math.comb(n, 5) == 6 else D",
+    "large binomials": "p = history.round_number / 8\nx = sum(\n"
+    "    math.comb(63, 31 - i) * p ** (31 - i) * (1 - p) ** (32 + i) for i in range(32))\n"
+    "y = 1e18 / math.comb(61, 30) + float(math.comb(60, 29)) + np.mean([p, 0.3]) * math.comb(62, 29)\n"
+    "return C if x % 1e-15 > 5e-16 or y % 1000 > 500 else D",
     "almost the same": "x = sum(history.my_payoffs) / 3\n"
     "return C if math.isclose(x, 2) or math.isclose(x * 3, 1.5, rel_tol=0.1, abs_tol=0.2) else D",
     "medians": "if not history.round_number: return D\n"
@@ -67,6 +71,9 @@ BODIES = {
 LEFT = {
     "a division by zero": "return C if 1 / (history.round_number - 3) > 0 else D",
     "a large integer": "return C if (7 ** history.round_number) ** 5 % 10 > 4 else D",
+    "a large integer that is compared": "return C if math.comb(62, 31) > history.round_number / 2 else D",
+    "the type of a large integer": "return C if isinstance(math.comb(62, 31), int) else D",
+    "large integers alone": "return C if math.comb(62, 31) / math.comb(60, 30) > 3 else D",
     "no such item": "return C if history.opponent_cooperators[-3] else D",
     "an unset variable": "if history.round_number > 2: x = 1\nreturn C if x else D",
     "an unset attribute": "if history.round_number < 2: self.x = 1\nif history.round_number > 4: del self.x\n"
@@ -114,6 +121,13 @@ def _assert_same(text: str, names: Sequence[str], game: str = "public-goods") ->
 def test_the_machine_plays_as_python_does(game: str) -> None:
     bodies = BODIES | LEFT | FIT
     _assert_same(_source([*bodies.values()]), [*bodies], game)
+
+
+def test_binomials_are_not_left_to_python() -> None:
+    results = _played(
+        _source([BODIES["binomials"], BODIES["large binomials"], LEFT["large integers alone"]]), native=True
+    )
+    assert [one.own_seconds > 0 for one in results] == [False, False, True]
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)

@@ -29,6 +29,8 @@ FLOATS: Final = 14
 LIST: Final = 15
 TUPLE: Final = 16
 """Where the head is on the heap: length, capacity, and where the items are, each a kind and a value."""
+LARGE: Final = 17
+"""An integer of 64 bits that is not exact as a float: only calculations with floats take it."""
 LENGTH_BITS: Final = 24
 
 # Binary operators: the result, left, right.

@@ -127,7 +127,9 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
             memory[start + word + 1] = memory[second + word + 1]
         return start >= 0
     if op == IS_KIND:
-        return memory[second] != UNSET and set_number(memory, reals, first, BOOL, number >> memory[second] & 1, 0.0)
+        return memory[second] not in (UNSET, LARGE) and set_number(
+            memory, reals, first, BOOL, number >> memory[second] & 1, 0.0
+        )
     if op == IS_CLOSE:
         return are_close(memory, reals, first, second)
     if op == POP:

@@ -37,6 +37,8 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
         return truth >= 0 and set_number(memory, reals, target, BOOL, truth if function == BOOL_OF else 1 - truth, 0.0)
     if BOOL <= kind <= NUMPY_FLOAT:
         return _call_number(memory, reals, function, target, register)
+    if kind == LARGE and function == FLOAT_OF:
+        return set_number(memory, reals, target, FLOAT, 0, float(memory[register + 1]))
     if kind == ACTION and function == INT_OF:
         return set_number(memory, reals, target, INT, memory[register + 1], 0.0)
     if length_of(memory, register) < 0:

@@ -23,6 +23,8 @@ and from `SEEN` on where its actions, payoffs and counts of cooperators are."""
 PLAYER_COLUMNS = SEEN + 3
 LARGEST = 1 << 53
 """Integers beyond this one are left to Python: up to it they are exact as floats."""
+LARGEST_WORD = 1 << 62
+"""No integer here is larger."""
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
 COMPENSATED = sys.version_info >= (3, 12)
 WORDS = 624

@@ -91,7 +91,7 @@ def _calculate_floats(op: int, x: float, y: float) -> tuple[bool, float]:
     if op == MULTIPLY:
         return True, x * y
     if op == POWER:
-        if x > 0.0 or (x == 0.0 and y > 0.0):
+        if x > 0.0 or (x == 0.0 and y >= 0.0):
             power = x**y
             return math.isfinite(power), power
         if x < 0.0 and y == math.floor(y) and abs(y) < LARGEST:

@@ -8,7 +8,7 @@ import math
 
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
-from labmates.workflows.populations.engine.kernel.machine.layout import LARGEST, Words
+from labmates.workflows.populations.engine.kernel.machine.layout import LARGEST, LARGEST_WORD, Words
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     item_at,
     length_of,
@@ -69,6 +69,8 @@ def binary(memory: Words, reals: Words, op: int, target: int, left: int, right: 
         return set_number(memory, reals, target, kind, value, real)
     if kind_a == UNSET or kind_b == UNSET:
         return False
+    if kind_a == LARGE or kind_b == LARGE:
+        return _with_large(memory, reals, op, target, left, right)
     if BOOLS <= kind_a <= FLOATS or BOOLS <= kind_b <= FLOATS:
         return _arrays(memory, reals, op, target, left, right)
     # numpy compares its numbers with None and texts by rules that Python does not have.
@@ -79,6 +81,18 @@ def binary(memory: Words, reals: Words, op: int, target: int, left: int, right: 
         same = kind_a == kind_b and (kind_a == NONE or memory[left + 1] == memory[right + 1])
         return set_number(memory, reals, target, BOOL, int(same == (op == EQUAL)), 0.0)
     return False
+
+
+@compiled
+def _with_large(memory: Words, reals: Words, op: int, target: int, left: int, right: int) -> bool:
+    """A calculation with a float and a large integer, which Python converts to a float first."""
+    kind_a, kind_b = memory[left], memory[right]
+    if op > DIVIDE or (kind_a not in (FLOAT, NUMPY_FLOAT) and kind_b not in (FLOAT, NUMPY_FLOAT)):
+        return False
+    a, x = number_at(memory, reals, kind_a, left + 1)
+    b, y = number_at(memory, reals, kind_b, right + 1)
+    kind_a, kind_b = FLOAT if kind_a == LARGE else kind_a, FLOAT if kind_b == LARGE else kind_b
+    return set_number(memory, reals, target, *calculate(op, kind_a, a, x, kind_b, b, y))
 
 
 @compiled
@@ -170,10 +184,12 @@ def combinations(memory: Words, target: int, left: int, right: int) -> bool:
         return False
     result = 1 if chosen <= whole else 0
     for number in range(min(chosen, whole - chosen)):
-        if float(result) * float(whole - number) > LARGEST:
+        factor, divisor = whole - number, number + 1
+        if float(result) * float(factor) / float(divisor) > LARGEST_WORD:
             return False
-        result = result * (whole - number) // (number + 1)
-    memory[target] = INT
+        # Divided before it is multiplied, so that no intermediate result is larger than the last one.
+        result = result // divisor * factor + result % divisor * factor // divisor
+    memory[target] = INT if result <= LARGEST else LARGE
     memory[target + 1] = result
     return True
 
