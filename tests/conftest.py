@@ -153,3 +153,17 @@ def recorded() -> Iterator[Recorded]:
     found = every_kind()
     yield found
     found.store.close()
+
+
+@pytest.fixture(scope="session")
+def ray_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The settings of all Rays of this process, which reads some of them only once."""
+    with pytest.MonkeyPatch.context() as patch:
+        token = tmp_path_factory.mktemp("ray") / "token"
+        token.write_text("only-of-these-tests-0123456789abcdef")
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray's workers give way to all else: beside other tests each step would take ten times as long.
+        patch.setenv("RAY_worker_niceness", "0")
+        yield

@@ -47,7 +47,7 @@ class Course:
         yield Section("payoffs", "Payoffs added up", render("plot.html", drawing=drawn, names=names))
         yield Section("rounds", "Rounds", self._table(totals), note)
         if self.sources:
-            yield Section("strategies", "Strategies", render("sources.html", sources=self.sources))
+            yield Section("code", "Code of the players", render("sources.html", sources=self.sources))
 
     def _table(self, totals: Sequence[Sequence[float]]) -> Table:
         shown = list(zip(self.moves, self.payoffs, totals, strict=True))[:_MOST_COLUMNS]

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -194,25 +194,36 @@ def followed(
 
 @asynccontextmanager
 async def polled(store: Store, study: str, pause: float, show: Callable[[Counts, str], None]) -> AsyncIterator[None]:
-    """Show the progress of a study every `pause` seconds, as counts and as a line, until the block ends."""
-    task = asyncio.create_task(_poll(store, study, pause, show))
+    """Show the progress of a study as counts and as a line: every `pause` seconds, and when the block ends."""
+    look = _look(store, study, show)
+
+    async def poll() -> None:
+        while True:
+            await look()
+            await asyncio.sleep(pause)
+
+    task = asyncio.create_task(poll())
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        await look()
 
 
-async def _poll(store: Store, study: str, pause: float, show: Callable[[Counts, str], None]) -> None:
+def _look(store: Store, study: str, show: Callable[[Counts, str], None]) -> Callable[[], Awaitable[None]]:
     started, first = time.monotonic(), None
-    while True:
+
+    async def look() -> None:
+        nonlocal first
         with suppress(LabmatesError):  # The work itself will tell if the store is gone.
             counts = await asyncio.to_thread(study_counts, store.database, study)
             ended = counts.of(*_OVER)
             first = ended if first is None else first
             show(counts, f"{study}: {_line(counts, ended, ended - first, time.monotonic() - started)}")
-        await asyncio.sleep(pause)
+
+    return look
 
 
 def _line(counts: Counts, ended: int, new: int, seconds: float) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -476,13 +476,19 @@ async def test_a_session_that_ends_takes_its_daemons_along(isolated_backend: Ker
     session = await isolated_backend.open(data)
     mark = f"{os.getpid()}77"
     await session.run(DAEMON.replace("time.sleep(1000)", f"os.execv('/usr/bin/sleep', ['sleep', '{mark}'])"))
-    assert mark in commands()
+    assert await turns_out(lambda: mark in commands()), "the daemon did not start"
     await session.close()
-    for _ in range(400):  # a namespace is taken down a moment after its first process
-        if mark not in commands():
-            return
+    # A namespace is taken down a moment after its first process.
+    assert await turns_out(lambda: mark not in commands()), "the daemon lives on"
+
+
+async def turns_out(condition: Callable[[], bool]) -> bool:
+    """Wait for a condition, at most ten seconds; whether it came true."""
+    for _ in range(400):
+        if condition():
+            return True
         await asyncio.sleep(0.025)
-    raise AssertionError("the daemon lives on")
+    return False
 
 
 def commands() -> str:

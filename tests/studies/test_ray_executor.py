@@ -53,14 +53,8 @@ def no_trials() -> None:
 
 
 @pytest.fixture(scope="module")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def ray(ray_environment: None) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
-        token = tmp_path_factory.mktemp("ray") / "token"
-        token.write_text("only-of-these-tests-0123456789abcdef")
-        patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
-        # Ray's workers give way to all else: beside other tests each step would take ten times as long.
-        patch.setenv("RAY_worker_niceness", "0")
         import ray
 
         patch.setattr(ray, "init", partial(ray.init, runtime_env={"worker_process_setup_hook": no_trials}))

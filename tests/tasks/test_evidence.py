@@ -238,7 +238,7 @@ class Two(EcologyInstruments):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (Telling, "tells '"),
+        (Telling, "reveals '"),
         (Silent, "restore no table"),
         (Verbose, "hands over more than 5000 characters"),
         (Fickle, "the same seed gave other parts"),

@@ -37,19 +37,16 @@ EVOLUTION: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(ray_environment: None) -> Iterator[Any]:
     """A cluster of one node, with this process connected to it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_worker_niceness", "0")
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        import ray
-        from ray.cluster_utils import Cluster
+    import ray
+    from ray.cluster_utils import Cluster
 
-        made = Cluster(initialize_head=True, head_node_args=NODE)
-        ray.init(made.address, log_to_driver=False, logging_level="CRITICAL")
-        yield made
-        ray.shutdown()
-        made.shutdown()
+    made = Cluster(initialize_head=True, head_node_args=NODE)
+    ray.init(made.address, log_to_driver=False, logging_level="CRITICAL")
+    yield made
+    ray.shutdown()
+    made.shutdown()
 
 
 async def until_events(store: Store, number: int, going: asyncio.Task[Any]) -> str:

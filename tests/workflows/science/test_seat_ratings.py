@@ -149,5 +149,5 @@ def test_a_seating_that_was_not_played_is_never_filled_in() -> None:
     assert lacking.missing() == [(0, 1, 0, 1)]
     with pytest.raises(UsageError, match="1 of 16 seatings were not played"):
         rate_teams(lacking)
-    with pytest.raises(UsageError, match="one alone"):
+    with pytest.raises(UsageError, match="there is only one"):
         rate_teams(SeatGame({}, SEATS, ("a",), {(0, 0, 0, 0): [(0, 1.0)]}))

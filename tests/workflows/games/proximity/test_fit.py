@@ -117,7 +117,7 @@ def _determined(*, by_model: bool) -> Cells:
 
 def test_outcomes_without_noise_are_told_from_a_fit() -> None:
     for specification in SPECIFICATIONS:
-        with pytest.raises(UsageError, match=f"{specification}: every outcome .* no noise"):
+        with pytest.raises(UsageError, match=f"{specification}: predictors .* determine every outcome exactly"):
             fit(_determined(by_model=False), specification, draws=500)
     with pytest.raises(UsageError, match="the paper's specification says less of models, and may still do"):
         fit(_determined(by_model=True), "robust", draws=500)
@@ -128,7 +128,7 @@ def test_outcomes_without_noise_are_told_from_a_fit() -> None:
 def test_outcomes_with_next_to_no_noise_are_told_from_a_fit() -> None:
     cells = _determined(by_model=False)
     noise = np.random.default_rng(0).normal(0, 1e-7, len(cells.mean))
-    with pytest.raises(UsageError, match="no noise"):
+    with pytest.raises(UsageError, match="without noise"):
         fit(replace(cells, mean=cells.mean + noise), "paper", draws=500)
 
 

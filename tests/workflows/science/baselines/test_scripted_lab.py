@@ -40,6 +40,7 @@ from labmates.tasks.findings import check_findings
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
 from labmates.workflows.science.baselines.stated import find_block
+from labmates.workflows.science.briefs import project_text
 from labmates.workflows.science.digests import delimited
 from labmates.workflows.science.findings import findings_form, stated_texts
 from tests.support.lab_orders import with_facts
@@ -79,6 +80,7 @@ class Lab:
     def system(self, team: Team, role: Seat) -> SystemMessage:
         shared = render(
             "system",
+            project=project_text(PIPELINE),
             brief=self.task.brief,
             findings=findings_schema_text(self.task),
             handed="\n".join(f"- {team} team: `{name}`" for name, team in PIPELINE.handed.items()),

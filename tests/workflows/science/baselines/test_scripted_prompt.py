@@ -23,6 +23,7 @@ def system(agent: int = 0) -> SystemMessage:
     return SystemMessage(
         render(
             "system",
+            project="You work in a research team.",
             brief="Look at this. What is it?",
             findings="- n_days (whole number): number of days",
             handed=HANDED,
