@@ -134,9 +134,9 @@ async def test_a_strategy_plays_a_tournament_and_its_page_shows_the_code(tmp_pat
     with Store(url) as store:
         reader = Readers(store).open(run.id)
         sections = {one.anchor: one for one in match_sections(reader, Links(), {"number": "1"})}
-        assert "opponent_cooperators[-1] else D" in sections["strategies"].html
+        assert "opponent_cooperators[-1] else D" in sections["code"].html
         file.write_text("changed")
         BASELINES._loaded.clear()  # as in another process
-        assert "strategies" not in {one.anchor for one in match_sections(reader, Links(), {"number": "1"})}
+        assert "code" not in {one.anchor for one in match_sections(reader, Links(), {"number": "1"})}
         with pytest.raises(UsageError, match="no match '7' has been played"):
             list(match_sections(reader, Links(), {"number": "7"}))
