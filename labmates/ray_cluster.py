@@ -112,7 +112,7 @@ def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | 
 
 
 def _try_out(address: str) -> None:
-    """Connect to a cluster in a process of its own: at a wrong address Ray tries for minutes, and can't be stopped.
+    """Connect to a cluster in a separate process: at a wrong address Ray tries for minutes, and can't be stopped.
 
     Raises
     ------

@@ -272,7 +272,7 @@ class _ErrorOutput(asyncio.Protocol):
             self._take(line)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take what stands without an end of line."""
+        """Take the rest, which has no end of line."""
         self._take(self._begun)
         self._begun = b""
         self._ended.set()

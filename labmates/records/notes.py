@@ -97,7 +97,7 @@ def note_rows(connection: sa.Connection, run_ids: Sequence[str]) -> list[dict[st
 
 
 def add_missing_notes(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Add notes of other stores to their runs, behind those that are there; a note that is there is not added twice."""
+    """Append notes of other stores to their runs; a note that a run already has is not added twice."""
     run_ids = sorted({row["run"] for row in rows})
     queries = (sa.select(_RUNS.c.id).where(_RUNS.c.id.in_(some)) for some in portions(run_ids))
     known = {run for query in queries for run in connection.execute(query).scalars()}

@@ -312,7 +312,7 @@ class _Viewer:
         return RedirectResponse(_LINKS.judging(study=study, judge=judge), 303)
 
     def _write(self, work: Callable[[Store], None]) -> None:
-        """Run a write on a connection of its own: the viewer's store may be read-only."""
+        """Run a write on a separate connection: the viewer's store may be read-only."""
         with Store(self._store.url, must_exist=True) as store:
             if store.database.is_read_only:
                 raise UsageError(f"the store {store.shown_url} can't be written")

@@ -27,7 +27,7 @@ _MOST_LOSSES = 10
 
 
 class BatchPlayer:
-    """A Ray actor that plays batches, with workers of its own.
+    """A Ray actor that plays batches with its own workers.
 
     Parameters
     ----------

@@ -365,7 +365,7 @@ class _UnmadeError(Exception):
 
 
 def describe_error(error: BaseException) -> str:
-    """The description of an error, without calling any of its own methods."""
+    """The description of an error; none of its methods is called."""
     if isinstance(error, DecisionTimeout):
         return "took too long"
     if isinstance(error, MemoryError):
