@@ -71,7 +71,7 @@ class SeatAgents:
 
     @asynccontextmanager
     async def step(self, seat: str) -> AsyncIterator[None]:
-        """A step of a seat, with which its agent from outside ends; one that is interrupted goes on with its agent."""
+        """A step of a seat. Its agent from outside ends with the step, unless an interrupt is to resume it."""
         is_interrupted = False
         try:
             yield
