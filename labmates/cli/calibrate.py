@@ -134,7 +134,7 @@ def _print(calibration: Calibration) -> None:
 
 
 def _print_screening() -> None:
-    from labmates.judges.corpus import measure_screening
+    from labmates.judges.specimens import measure_screening
 
     rows = [[one.name, str(one.sentences), str(one.flagged), str(one.removed)] for one in measure_screening()]
     out().print("\nScreening of reports for orders to the judge", style="bold", markup=False)
@@ -165,7 +165,7 @@ def _obeys(calibration: Calibration) -> str:
 
 def _json(calibration: Calibration) -> dict[str, Any]:
     from labmates.budgets.money import format_dollars
-    from labmates.judges.corpus import measure_screening
+    from labmates.judges.specimens import measure_screening
 
     data = {name: value for name, value in asdict(calibration).items() if name != "rated"}
     data["screening"] = [asdict(one) for one in measure_screening()]

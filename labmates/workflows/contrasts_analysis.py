@@ -31,8 +31,8 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
     seat against the same co-players. Outcomes are cooperation and payoff. Intervals are over runs, and p is adjusted
     (Holm) for all pairs of a factor. Models of which more than 20 % of the decisions failed are left out.
     """
-    from labmates.stats.contrast_tables import contrasts_drawing, contrasts_table, verdict
     from labmates.stats.contrasts import contrasts as contrasts_of
+    from labmates.stats.contrasts import contrasts_drawing, contrasts_table, verdict
     from labmates.workflows.experiment import EXPERIMENTS
 
     experiment = EXPERIMENTS.get(runs.records(None if runs.study else _kind_in(runs.store))[0].kind)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.judges.corpus import sentence_sets
 from labmates.judges.injection import MOST_CHARS, fenced
+from labmates.judges.specimens import sentence_sets
 
 
 @settings(deadline=None)

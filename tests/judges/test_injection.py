@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.judges.corpus import measure_screening, sentence_sets
 from labmates.judges.injection import MOST_CHARS, find_injections, screen
 from labmates.judges.prose import read_prose, words
+from labmates.judges.specimens import measure_screening, sentence_sets
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
 

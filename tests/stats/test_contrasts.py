@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.stats.contrast_tables import contrasts_figure, contrasts_table, verdict
-from labmates.stats.contrasts import Contrast, Design, Observed, Run
+from labmates.stats.contrasts import Contrast, Design, Observed, Run, contrasts_figure, contrasts_table, verdict
 from labmates.stats.contrasts import contrasts as contrasts_of
 from labmates.stats.domains import CORRELATION
 from labmates.stats.figures import save_figure

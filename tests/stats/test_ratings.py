@@ -22,7 +22,7 @@ from labmates.stats.metagame import Array, mean_payoffs, metagame
 from labmates.stats.ratings import ALL_GAMES, Cell, Scale, rate, summarise
 from labmates.stats.replicator import AT_REST, replicator_dynamics
 from labmates.workflows.dilemmas.payoff_files import read_cells
-from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
+from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
 RECORDED = Path(__file__).parent / "data" / "dilemma_payoffs.json.gz"
 

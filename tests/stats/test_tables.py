@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labmates.errors import UsageError
-from labmates.stats.latex import escape_latex, latex
-from labmates.stats.table_files import check_table, csv_text, plain_text, write_tables
+from labmates.stats.table_files import check_table, csv_text, escape_latex, latex, plain_text, write_tables
 from labmates.stats.tables import Column, Table
 
 ROWS = [

@@ -16,8 +16,8 @@ from scipy.spatial import cKDTree
 from benchmarks.evidence import Solver, arms, as_loaded
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Dataset, Difficulty, accuracy
+from labmates.tasks.conformance.data_rules import instruments as instruments_rule
 from labmates.tasks.conformance.events import Case
-from labmates.tasks.conformance.evidence_rules import instruments as instruments_rule
 from labmates.tasks.ecology.instruments import EcologyInstruments
 from labmates.tasks.ecology.task import EcologyTask
 from labmates.tasks.evidence import Division, Part, closed_shares, closed_units, divide, instruments_of

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from labmates.errors import UsageError
 from labmates.tasks.base import DIFFICULTIES, Difficulty, Task
-from labmates.tasks.conformance import data_rules, evidence_rules, report_rules
+from labmates.tasks.conformance import data_rules, report_rules
 from labmates.tasks.conformance.events import Case, Event, Mild, Problem, Step, fingerprint, place
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _examine_one(task: Task[Any, Any], seed: int, difficulty: Difficulty, level:
             yield from look(name, where, rule, case)
         yield from look("prior", where, report_rules.prior, case, level.priors)
         if not level.seen:
-            yield from look("instruments", where, evidence_rules.instruments, case)
+            yield from look("instruments", where, data_rules.instruments, case)
         yield from look("leaks", where, _leaks, case, level)
         level.seen[where] = first.parts["data"], case.data.truth
 

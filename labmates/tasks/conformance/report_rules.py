@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.tasks.base import Check, Credit, Difficulty, Task, accuracy
+from labmates.relaxed_json import MOST_DIGITS
+from labmates.tasks.base import Check, Credit, Difficulty, FindingsT, Task, accuracy
 from labmates.tasks.conformance.data_rules import global_random
-from labmates.tasks.conformance.edge_cases import odd_findings
 from labmates.tasks.conformance.events import Case, Mild, place
 from labmates.tasks.fences import split_blocks
-from labmates.tasks.findings import read_findings
+from labmates.tasks.findings import check_findings, read_findings
 from labmates.tasks.report import findings_report, oracle_report
 
+NUMBERS = (0, -1, 10**MOST_DIGITS - 1, 0.5, -1e-12, 1e300)
+TEXTS = ("", " ", "\x00", "nobody", "x" * 90, "\N{GREEK SMALL LETTER MU}\N{COMBINING ACUTE ACCENT}")
 ORACLE_LEAST = 0.95
 PRIOR_MOST = 0.15
 """A prior may earn this much on average: what is guessed should not look like work."""
@@ -24,6 +27,56 @@ ALIEN_MOST = 0.2
 """The truth of another seed may earn this much on average."""
 HOSTILE = ("", "\x00", "9" * 5000, "((((" * 500, "species " * 2000, "\ud800 sensor 1e400")
 """Texts with which the checks of a task must cope."""
+
+
+def odd_findings(right: FindingsT) -> Iterator[FindingsT]:
+    """Yield findings that differ from the `right` ones in odd ways and that the schema allows.
+
+    All numbers, texts or lists are replaced at once, lists are repeated, and parts are left out; a part that the schema
+    doesn't allow is left out too, as it is when a report is read.
+    """
+    block = right.model_dump(mode="json", exclude_none=True)
+    for odd in _blocks(block):
+        read = check_findings(odd, type(right))
+        if read.findings is not None:
+            yield read.findings
+
+
+def _blocks(block: dict[str, Any]) -> Iterator[Any]:
+    for number in NUMBERS:
+        yield _changed(block, partial(_replaced, (int, float), number))
+    for text in TEXTS:
+        yield _changed(block, partial(_replaced, str, text))
+    yield _changed(block, partial(_replaced, list, []))
+    yield _changed(block, lambda one: one * 2 if isinstance(one, list) else one)
+    for name in block:
+        yield {name: block[name]}
+    for name in sorted(set(_inner_names(block)) - set(block)):
+        yield _changed(block, partial(_without, name))
+
+
+def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A JSON value in which `change` was applied to every part; truth values stay as they are."""
+    if isinstance(value, Mapping):
+        value = {name: _changed(inner, change) for name, inner in value.items()}
+    elif isinstance(value, list):
+        value = [_changed(inner, change) for inner in value]
+    return value if isinstance(value, bool) else change(value)
+
+
+def _inner_names(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from value
+    for inner in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _inner_names(inner)
+
+
+def _replaced(kind: type | tuple[type, ...], by: object, value: object) -> object:
+    return by if isinstance(value, kind) else value
+
+
+def _without(name: str, value: Any) -> Any:
+    return {key: inner for key, inner in value.items() if key != name} if isinstance(value, Mapping) else value
 
 
 def truth(case: Case) -> Iterator[str]:

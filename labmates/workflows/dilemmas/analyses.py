@@ -92,7 +92,7 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     A model of which more than 20 % of the decisions failed has not played: it is left out, and the others are rated
     among themselves. What its failed choices could have been bounds its mean and its rank.
     """
-    from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
+    from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
     if params.published is not None:
         if runs.ids or runs.study or params.payoffs:
@@ -162,7 +162,7 @@ def _published_summary(folder: Path, params: RatingsParams) -> Table:
     from labmates.stats.ratings import rate, summarise
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas.published_payoffs import read_published
-    from labmates.workflows.dilemmas.rating_tables import summaries_table
+    from labmates.workflows.dilemmas.ratings import summaries_table
 
     published, unread = read_published(folder)
     summaries = summarise(rate(one.rated.cell, _evolution(params)) for one in published)

@@ -323,8 +323,7 @@ def necessity(runs: Runs, _params: Params) -> Result:
     for each condition and split, and a verdict in words; the second one has the same for each finding. A figure shows
     accuracy and dollars of all arms over the split.
     """
-    from labmates.workflows.science.arm_figures import arm_figures
-    from labmates.workflows.science.necessity import ALL, ARMS, necessity_table, plays, verdicts
+    from labmates.workflows.science.necessity import ALL, ARMS, arm_figures, necessity_table, plays, verdicts
     from labmates.workflows.science.necessity import necessity as compare
     from labmates.workflows.science.teamwork import judged_runs
 

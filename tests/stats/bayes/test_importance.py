@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from labmates.stats.bayes.importance import Target, sample
-from labmates.stats.bayes.proposal import WIDE, Proposal
+from labmates.stats.bayes.importance import WIDE, Proposal, Target, sample
 from labmates.stats.bayes.smoothing import GOOD_K
 
 

@@ -16,8 +16,14 @@ from labmates.api import arun
 from labmates.stats.ratings import ALL_GAMES, rate
 from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import frames as dilemma_frames
-from labmates.workflows.dilemmas.rating_tables import cells_table, summaries_table
-from labmates.workflows.dilemmas.ratings import bounds_of, pooled, rate_play, summarise_plays
+from labmates.workflows.dilemmas.ratings import (
+    bounds_of,
+    cells_table,
+    pooled,
+    rate_play,
+    summaries_table,
+    summarise_plays,
+)
 from labmates.workflows.dilemmas.records import CrossPlay, cross_plays
 
 MECHANISMS: list[tuple[str, dict[str, Any]]] = [

@@ -9,8 +9,16 @@ import pytest
 
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
-from labmates.workflows.science.arm_figures import arm_figures
-from labmates.workflows.science.necessity import ALL, Necessity, index_of, necessity, necessity_table, plays, verdicts
+from labmates.workflows.science.necessity import (
+    ALL,
+    Necessity,
+    arm_figures,
+    index_of,
+    necessity,
+    necessity_table,
+    plays,
+    verdicts,
+)
 from labmates.workflows.science.teamwork import Judged
 
 _numbers = count()

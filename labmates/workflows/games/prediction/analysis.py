@@ -129,8 +129,7 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
     models that lack one of them are left out, and listed.
     """
     from labmates.workflows.games.prediction.evaluated import evaluated
-    from labmates.workflows.games.prediction.figures import forest_figure
-    from labmates.workflows.games.prediction.report import predict_outcomes
+    from labmates.workflows.games.prediction.report import forest_figure, predict_outcomes
     from labmates.workflows.games.prediction.sources import check_variant
     from labmates.workflows.games.prediction.tables import effects_table, predictors_table, rows_frame
     from labmates.workflows.games.prediction.usefulness import answers_table

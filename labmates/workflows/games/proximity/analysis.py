@@ -90,8 +90,12 @@ def proximity(runs: Runs, params: ProximityParams) -> Result:
     other, and a robust one, in which models also differ by themselves; rest conclusions on the latter.
     """
     from labmates.workflows.games.proximity.evaluated import evaluated
-    from labmates.workflows.games.proximity.figures import forest_figure
-    from labmates.workflows.games.proximity.report import proximity_json, proximity_report, proximity_tables
+    from labmates.workflows.games.proximity.report import (
+        forest_figure,
+        proximity_json,
+        proximity_report,
+        proximity_tables,
+    )
 
     report = proximity_report(
         params.observations(runs),

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.bayes.covariates import PREFIX, Covariates
+from labmates.stats.bayes.figures import draw_forest
 from labmates.stats.bayes.importance import DRAWS
 from labmates.stats.bayes.posterior import CrossCheck, Posterior, adjusted
+from labmates.stats.figures import new_figure
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.cooperation import AXES
@@ -30,6 +32,7 @@ from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, 
 from labmates.workflows.games.proximity.observations import OUTCOMES, Observations
 from labmates.workflows.games.proximity.predictors import (
     COT,
+    GAME_PREFIX,
     GROUP_SIZE,
     INTERCEPT,
     REFERENCE_GAME,
@@ -42,6 +45,10 @@ from labmates.workflows.games.proximity.predictors import (
 from labmates.workflows.games.proximity.prepare import Prepared, Question, prepare
 from labmates.workflows.games.proximity.simulation import PUBLISHED
 from labmates.workflows.games.proximity.verdict import verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 _CATEGORIES: Final = {
     INTERCEPT: "Model",
@@ -63,6 +70,34 @@ _DEVIATIONS: Final = {
     GAME: "σ (model × game)",
     CELL: "σ (cell)",
 }
+
+
+def forest_figure(report: ProximityReport) -> Figure:
+    """Draw posterior means and 95 % intervals of coefficients, games in a part of their own with a wider scale."""
+    names = report.prepared.cells.names
+    others = [name for name in names if not name.startswith(GAME_PREFIX)]
+    games = [name for name in names if name.startswith(GAME_PREFIX)]
+    parts = [
+        (part, title)
+        for part, title in (
+            (others, "Models, prompts and groups"),
+            (games, f"Games, compared with {report.prepared.reference}"),
+        )
+        if part
+    ]
+    heights = [len(part) + 0.8 for part, _ in parts]
+    figure, axes = new_figure(6.8, 1.5 + 0.42 * sum(heights), rows=max(len(parts), 1), height_ratios=heights or None)
+    fits = {f"{one.specification} (95 % interval)": one.posterior for one in report.fits}
+    for one, (part, title) in zip(axes, parts, strict=False):
+        draw_forest(one, part, fits, label, title)
+    outcome = report.prepared.outcome
+    ways = ["← nearer to the equilibrium", "nearer to the optimum →"]
+    if outcome == "proximity":
+        ways = ["← nearer to the optimum", "nearer to the equilibrium →"]
+    axes[-1].set_xlabel(f"effect on {outcome}\n{'      '.join(ways)}")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False, fontsize=8)
+    return figure
 
 
 @dataclass(frozen=True)
