@@ -28,9 +28,8 @@ from labmates.workflows.games.prediction import nuts as prediction_nuts
 from labmates.workflows.games.prediction.fit import fit_prediction
 from labmates.workflows.games.prediction.simulation import simulate_prediction
 from labmates.workflows.games.proximity import nuts as proximity_nuts
-from labmates.workflows.games.proximity.cells import collapse
+from labmates.workflows.games.proximity.cells import REFERENCE_GAME, collapse, with_predictors
 from labmates.workflows.games.proximity.fit import SPECIFICATIONS, Fit, fit
-from labmates.workflows.games.proximity.predictors import REFERENCE_GAME, with_predictors
 from labmates.workflows.games.proximity.simulation import CLUSTERED, ROWS, proximity_design, simulated_rows, true_names
 
 OUTCOME = "pareto_proximity"

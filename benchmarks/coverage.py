@@ -33,8 +33,8 @@ from labmates.workflows.games.prediction import FORMS
 from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.fit import fit_prediction
 from labmates.workflows.games.prediction.simulation import CONTROLS, GAMES, PUBLISHED, World, simulate_prediction
+from labmates.workflows.games.proximity.cells import INTERCEPT
 from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit
-from labmates.workflows.games.proximity.predictors import INTERCEPT
 from labmates.workflows.games.proximity.simulation import (
     CLUSTERED,
     HEAVY_TAILED,

@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from labmates.games.discount import discount_weights
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Calls, Mechanism, Play, Result, Seats, Then
 from labmates.mechanisms.norms import Deed, Past
 from labmates.mechanisms.wording import player_name
+
+
+def discount_weights(discount: float, rounds: int) -> NDArray[np.float64]:
+    """Weights of rounds when another one follows with probability `discount`; they add up to 1.
+
+    The last round stands for all that would come after it: its weight is ``discount ** (rounds - 1)``.
+    """
+    weights = (1.0 - discount) * discount ** np.arange(rounds, dtype=float)
+    weights[-1] = discount ** (rounds - 1)
+    return weights
 
 
 class Repeated(Mechanism):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labmates.errors import UsageError
-from labmates.games.discount import discount_weights
+from labmates.mechanisms.repetition import discount_weights
 from labmates.stats.deviation import deviation_gains, deviation_ratings, ranks
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import EQUAL

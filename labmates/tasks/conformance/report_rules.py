@@ -1,4 +1,4 @@
-"""The rules on how a task keeps its truth and scores reports."""
+"""The rules on how a task keeps its truth and scores reports, odd but valid findings among them."""
 
 from __future__ import annotations
 

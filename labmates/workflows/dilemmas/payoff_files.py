@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from labmates.errors import UsageError, explain
-from labmates.games.discount import discount_weights
+from labmates.mechanisms.repetition import discount_weights
 from labmates.stats.domains import Domain
 from labmates.stats.metagame import metagame
 from labmates.stats.ratings import Cell, Scale

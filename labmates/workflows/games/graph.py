@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any, TypedDict
 
 import numpy as np
@@ -15,18 +15,71 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from labmates.agents.decisions import Numbers, numbers_form
-from labmates.games.base import Array
+from labmates.games.base import Array, Game
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import DecisionEvent, MessageEvent, PayoffEvent
 from labmates.seeds import derive
-from labmates.workflows.games.briefs import Round, Said, history, payoffs
+from labmates.stats.validity import Tally, tallies
+from labmates.workflows.calls import Speaker
+from labmates.workflows.games.briefs import Briefing, Round, Said, history, payoffs
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.context import GameContext
-from labmates.workflows.playing import together
+from labmates.workflows.playing import Table, together
 
 MOST_SAID_CHARS = 600
 """Maximum length of a player's message in deliberation."""
+
+
+@dataclass(frozen=True)
+class GameContext:
+    """The context of one run.
+
+    Attributes
+    ----------
+    seed
+        The run's seed.
+    """
+
+    condition: GameCondition
+    game: Game
+    table: Table
+    seed: int
+
+    @cached_property
+    def seats(self) -> list[tuple[str, str]]:
+        """Group and name of every player, in order."""
+        return self.condition.seats()
+
+    @cached_property
+    def groups(self) -> dict[str, list[str]]:
+        """The players of each group."""
+        groups: dict[str, list[str]] = {}
+        for group, player in self.seats:
+            groups.setdefault(group, []).append(player)
+        return groups
+
+    @cached_property
+    def briefing(self) -> Briefing:
+        """Writes the prompts."""
+        return Briefing(self.condition, self.game)
+
+    @cached_property
+    def _speakers(self) -> dict[str, Speaker]:
+        return {player: Speaker(group, player, self.condition.model_of(group, player)) for group, player in self.seats}
+
+    def speaker(self, player: str) -> Speaker:
+        """The speaker for this player."""
+        return self._speakers[player]
+
+    def by_player(self, values: Array) -> dict[str, float]:
+        """An array of shape ``(groups, group_size)`` by player."""
+        return dict(zip((player for _, player in self.seats), map(float, values.ravel()), strict=True))
+
+    def failures(self) -> dict[str, Tally]:
+        """Count decisions, and those that had to be replaced by the fallback, by model."""
+        events = self.table.recorder.events
+        made = (one for one in events if isinstance(one, DecisionEvent))
+        return tallies((self.condition.model_of(one.team, one.agent), one.failed) for one in made)
 
 
 class GameState(TypedDict):

@@ -14,9 +14,8 @@ from labmates.stats.validity import invalid_play, total
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.games.briefs import Round, history, payoffs
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.context import GameContext
 from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
-from labmates.workflows.games.graph import GameState
+from labmates.workflows.games.graph import GameContext, GameState
 from labmates.workflows.playing import Table
 from labmates.workflows.services import Services
 

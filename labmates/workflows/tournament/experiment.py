@@ -52,7 +52,7 @@ _INPUT, _INPUT_PER_ROUND, _MOVE_OUTPUT, _PLAN_OUTPUT, _ANSWER_OUTPUT, _SECONDS =
 TOURNAMENT = Experiment(
     "tournament",
     TournamentCondition,
-    lazy("labmates.workflows.tournament.team_choice:graph"),
+    lazy("labmates.workflows.tournament.graph:graph"),
     lazy("labmates.workflows.tournament.results:outcome"),
     METRICS,
     start=lazy("labmates.workflows.tournament.graph:first_state"),

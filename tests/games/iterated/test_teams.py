@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.games.iterated.teams import form_teams
+from labmates.games.iterated.schedule import form_teams
 
 PLAYERS = [f"P{number}" for number in range(6)]
 

@@ -7,8 +7,8 @@ from functools import partial
 import pandas as pd
 
 from labmates.models.roster import KnownModel
+from labmates.workflows.games.proximity.cells import COT, GROUP_SIZE, TOM
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL
-from labmates.workflows.games.proximity.predictors import COT, GROUP_SIZE, TOM
 from labmates.workflows.games.proximity.simulation import proximity_design
 
 ROBUST = (FAMILY, MODEL, COT, TOM, GROUP_SIZE, GAME, CELL)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from labmates.agents.organisation_parts import REPORT
-from labmates.workflows.science.validity import LEAST_CHARS, MOST_FAILED_REPLIES, invalid_work
+from labmates.workflows.science.run import LEAST_CHARS, MOST_FAILED_REPLIES, invalid_work
 
 PAPER = "x" * LEAST_CHARS
 GOOD, BAD = (10, 1), (10, 10)

@@ -9,7 +9,7 @@ The model, for model i, game g and observation k (cooperative-profiles paper, se
 
 The forms beside `paper` add to the mean of y_ik the models' own reactions to what varies within them
 (`labmates.workflows.games.prediction.reactions`) and the shifts of data sets that all models share
-(`labmates.workflows.games.prediction.shifts`), each with a standard deviation.
+(`labmates.workflows.games.prediction.reactions`), each with a standard deviation.
 
 Given β, Σ, τ, ω and the other standard deviations all else is jointly normal: θ, u and reactions are integrated out
 model by model, then μ, α, γ, δ and shifts together. What is left has 13 dimensions for six games in the form `paper`;
@@ -28,8 +28,7 @@ from labmates.stats.arrays import Array
 from labmates.workflows.games.prediction import Form
 from labmates.workflows.games.prediction.data import PredictionData, summarise
 from labmates.workflows.games.prediction.dispositions import correlations
-from labmates.workflows.games.prediction.reactions import Reactions, Rows, reactions
-from labmates.workflows.games.prediction.shifts import Shifts
+from labmates.workflows.games.prediction.reactions import Reactions, Rows, Shifts, reactions
 
 INTERCEPT: Final = (0.5, 0.5)
 """Mean and standard deviation of the prior of α (paper, section 4.1.2); so are the others."""

@@ -62,7 +62,7 @@ class PredictionFit:
     reactions
         The models' own reactions.
     shifts, turn
-        Draws of what data sets add to observations (c of `labmates.workflows.games.prediction.shifts.Shifts`), shape
+        Draws of what data sets add to observations (c of `labmates.workflows.games.prediction.reactions.Shifts`), shape
         (draws, r), and what makes c of the shifts, shape (r, data sets).
     average
         What the study's mix of conditions and data sets adds to a model's expected score, a draw each.

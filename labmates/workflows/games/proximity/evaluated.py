@@ -8,10 +8,9 @@ import numpy as np
 
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.blocks import Block, Evaluated, Kind, Parameter, Prior, evaluate
-from labmates.workflows.games.proximity.cells import Cells
+from labmates.workflows.games.proximity.cells import INTERCEPT, Cells
 from labmates.workflows.games.proximity.fit import DEVIATION, FAMILY_PREFIX, R_SQUARED, Fit
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
-from labmates.workflows.games.proximity.predictors import INTERCEPT
 
 
 def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:

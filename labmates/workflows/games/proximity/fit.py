@@ -12,7 +12,7 @@ from labmates.errors import UsageError
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.importance import DRAWS, one_thread, sample
 from labmates.stats.bayes.posterior import Posterior, from_sample
-from labmates.workflows.games.proximity.cells import Cells
+from labmates.workflows.games.proximity.cells import INTERCEPT, Cells, label
 from labmates.workflows.games.proximity.mixed import (
     CELL,
     FAMILY,
@@ -23,7 +23,6 @@ from labmates.workflows.games.proximity.mixed import (
     MixedModel,
     Priors,
 )
-from labmates.workflows.games.proximity.predictors import INTERCEPT, label
 
 Specification = Literal["paper", "robust"]
 SPECIFICATIONS: Final[tuple[Specification, ...]] = ("paper", "robust")

@@ -21,8 +21,7 @@ import numpy as np
 
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.importance import Target
-from labmates.workflows.games.proximity.cells import Cells
-from labmates.workflows.games.proximity.predictors import COT, GROUP_SIZE, STANDARD, TOM
+from labmates.workflows.games.proximity.cells import COT, GROUP_SIZE, STANDARD, TOM, Cells
 
 RESIDUAL, FAMILY, MODEL, GAME, CELL = "residual", "family", "model", "game", "cell"
 PAPER = (FAMILY,)

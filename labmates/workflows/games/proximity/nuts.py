@@ -15,10 +15,9 @@ import numpy as np
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.nuts import check_numpyro, sample_model
 from labmates.stats.bayes.posterior import Posterior
-from labmates.workflows.games.proximity.cells import Cells
+from labmates.workflows.games.proximity.cells import INTERCEPT, Cells
 from labmates.workflows.games.proximity.fit import DEVIATION, Fit
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL, SLOPES, MixedModel
-from labmates.workflows.games.proximity.predictors import INTERCEPT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from labmates.errors import UsageError
 from labmates.stats.bayes.covariates import Covariates, covariate_columns
 from labmates.stats.validity import MOST_FAILED
-from labmates.workflows.games.proximity.cells import Cells, collapse
-from labmates.workflows.games.proximity.observations import FAILED, OUTCOMES, LeftOut, Observations
-from labmates.workflows.games.proximity.predictors import (
+from labmates.workflows.games.proximity.cells import (
     COT,
     GROUP_SIZE,
     REFERENCE_GAME,
@@ -18,11 +16,14 @@ from labmates.workflows.games.proximity.predictors import (
     STANDARD,
     THINKING,
     TOM,
+    Cells,
     about_models,
+    collapse,
     game_columns,
     label,
     with_predictors,
 )
+from labmates.workflows.games.proximity.observations import FAILED, OUTCOMES, LeftOut, Observations
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,19 +18,7 @@ from labmates.stats.figures import new_figure
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.cooperation import AXES
-from labmates.workflows.games.proximity.checks import Checks, checks
-from labmates.workflows.games.proximity.fit import (
-    DEVIATION,
-    FAMILY_PREFIX,
-    R_SQUARED,
-    SPECIFICATIONS,
-    Fit,
-    Specification,
-    fit,
-)
-from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
-from labmates.workflows.games.proximity.observations import OUTCOMES, Observations
-from labmates.workflows.games.proximity.predictors import (
+from labmates.workflows.games.proximity.cells import (
     COT,
     GAME_PREFIX,
     GROUP_SIZE,
@@ -42,9 +30,20 @@ from labmates.workflows.games.proximity.predictors import (
     TOM,
     label,
 )
+from labmates.workflows.games.proximity.checks import Checks, checks, verdict
+from labmates.workflows.games.proximity.fit import (
+    DEVIATION,
+    FAMILY_PREFIX,
+    R_SQUARED,
+    SPECIFICATIONS,
+    Fit,
+    Specification,
+    fit,
+)
+from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, RESIDUAL
+from labmates.workflows.games.proximity.observations import OUTCOMES, Observations
 from labmates.workflows.games.proximity.prepare import Prepared, Question, prepare
 from labmates.workflows.games.proximity.simulation import PUBLISHED
-from labmates.workflows.games.proximity.verdict import verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

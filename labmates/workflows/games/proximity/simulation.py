@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from labmates.models.roster import KnownModel
-from labmates.workflows.games.proximity.cells import Cells, cells_of
-from labmates.workflows.games.proximity.predictors import (
+from labmates.workflows.games.proximity.cells import (
     GAME_PREFIX,
     INTERCEPT,
     REFERENCE_GAME,
+    Cells,
+    cells_of,
     game_columns,
     with_predictors,
 )

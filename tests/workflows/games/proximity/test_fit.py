@@ -9,9 +9,8 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.models.roster import roster
-from labmates.workflows.games.proximity.cells import Cells, collapse
+from labmates.workflows.games.proximity.cells import REFERENCE_GAME, Cells, collapse, with_predictors
 from labmates.workflows.games.proximity.fit import SPECIFICATIONS, allowed, fit
-from labmates.workflows.games.proximity.predictors import REFERENCE_GAME, with_predictors
 from labmates.workflows.games.proximity.simulation import (
     CLUSTERED,
     INDEPENDENT,

@@ -11,9 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from labmates.workflows.games.proximity.cells import Cells, collapse
+from labmates.workflows.games.proximity.cells import (
+    COT,
+    GROUP_SIZE,
+    REFERENCE_GAME,
+    TOM,
+    Cells,
+    collapse,
+    with_predictors,
+)
 from labmates.workflows.games.proximity.mixed import CELL, FAMILY, GAME, MODEL, PAPER, MixedModel, Priors
-from labmates.workflows.games.proximity.predictors import COT, GROUP_SIZE, REFERENCE_GAME, TOM, with_predictors
 from labmates.workflows.games.proximity.simulation import CLUSTERED, simulated_rows, true_names
 from tests.stats.bayes.studies import ROBUST, small_design
 

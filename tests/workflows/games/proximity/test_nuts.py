@@ -13,11 +13,10 @@ from labmates.errors import MissingExtraError
 from labmates.games.base import Array
 from labmates.stats.bayes.nuts import check_numpyro
 from labmates.stats.bayes.posterior import furthest
-from labmates.workflows.games.proximity.cells import collapse
+from labmates.workflows.games.proximity.cells import REFERENCE_GAME, collapse, with_predictors
 from labmates.workflows.games.proximity.fit import fit
 from labmates.workflows.games.proximity.mixed import PAPER, MixedModel
 from labmates.workflows.games.proximity.nuts import _collapsed, fit_cells
-from labmates.workflows.games.proximity.predictors import REFERENCE_GAME, with_predictors
 from labmates.workflows.games.proximity.simulation import CLUSTERED, simulated_cells, simulated_rows
 from tests.stats.bayes.studies import ROBUST, small_design
 

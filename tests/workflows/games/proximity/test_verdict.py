@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from labmates.stats.bayes.evidence import PermutationTest
-from labmates.workflows.games.proximity.checks import Checks, adjusted_means, checks, own_effects
+from labmates.workflows.games.proximity.checks import Checks, adjusted_means, checks, own_effects, verdict
 from labmates.workflows.games.proximity.fit import Fit, fit
 from labmates.workflows.games.proximity.simulation import CLUSTERED, simulated_cells
-from labmates.workflows.games.proximity.verdict import verdict
 from tests.stats.bayes.studies import small_design
 
 NOTHING = Checks({}, None, {}, {})
