@@ -35,7 +35,7 @@ def _exact(value: object) -> Fraction:
     except (ValueError, ZeroDivisionError):
         number = None
     if number is None or abs(number) > _MOST or number.denominator > _FINEST:
-        raise ValueError(f"must be a numberof at most {_MOST:.0e}, for instance 1.5 or 3/2")
+        raise ValueError(f"must be a number of at most {_MOST:.0e}, for instance 1.5 or 3/2")
     return number
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from labmates.errors import unknown_name
 
@@ -27,6 +27,21 @@ FindingsT = TypeVar("FindingsT", bound=BaseModel)
 LevelT = TypeVar("LevelT")
 
 _CSV_ROWS = 100
+
+
+def finding(description: str, example: object, *, most: int | None = None) -> Any:
+    """A field of a task's findings, which a report may leave out.
+
+    Parameters
+    ----------
+    description
+        Meaning and unit, for those who write reports.
+    example
+        A made-up value, which shows the form.
+    most
+        Maximum length of a list.
+    """
+    return Field(None, description=description, examples=[example], max_length=most)
 
 
 def accuracy(credits: Sequence[Credit]) -> float:

@@ -102,6 +102,11 @@ def score_number(
     return Credit(finding, credit(stated, true), weight, f"stated {stated:g}, true {true:g}")
 
 
+def score_count(finding: str, stated: int | None, true: int, *, weight: float) -> Credit:
+    """The credit of a number that has to be exact."""
+    return score_number(finding, stated, true, weight=weight, credit=lambda a, b: float(a == b))
+
+
 def score_names(
     finding: str, stated: Iterable[str] | None, true: Collection[str], *, weight: float, denied: Iterable[str] = ()
 ) -> Credit:

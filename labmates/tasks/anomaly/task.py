@@ -28,10 +28,19 @@ from labmates.tasks.anomaly.data import (
     normal_readings,
 )
 from labmates.tasks.anomaly.instruments import AnomalyInstruments
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
 from labmates.tasks.choices import Listed
 from labmates.tasks.noise import random_for
-from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_list, score_names, score_number
+from labmates.tasks.scoring import (
+    NOT_STATED,
+    fading,
+    plain_name,
+    relative_error,
+    score_count,
+    score_list,
+    score_names,
+    score_number,
+)
 from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
 
 BRIEF = """The sensors of an industrial plant were logged every ten minutes for a month. Build a detector that tells \
@@ -74,29 +83,19 @@ class Event(BaseModel):
 class AnomalyFindings(BaseModel):
     """The findings of a report on the anomaly task."""
 
-    n_sensors: int | None = Field(None, description="number of sensors", examples=[3])
-    events: list[Event] | None = Field(
-        None,
-        max_length=300,
-        description="all anomalies, one entry for each",
-        examples=[[{"start": 1, "end": 2, "sensors": ["XX1"], "kind": "point"}]],
+    n_sensors: int | None = finding("number of sensors", 3)
+    events: list[Event] | None = finding(
+        "all anomalies, one entry for each", [{"start": 1, "end": 2, "sensors": ["XX1"], "kind": "point"}], most=300
     )
-    n_point: int | None = Field(None, description="number of point anomalies", examples=[1])
-    n_contextual: int | None = Field(None, description="number of contextual anomalies", examples=[1])
-    n_collective: int | None = Field(None, description="number of collective anomalies", examples=[1])
-    anomalous_share: float | None = Field(
-        None,
-        description="share of all samples at which at least one sensor is abnormal, between 0 and 1",
-        examples=[0.5],
+    n_point: int | None = finding("number of point anomalies", 1)
+    n_contextual: int | None = finding("number of contextual anomalies", 1)
+    n_collective: int | None = finding("number of collective anomalies", 1)
+    anomalous_share: float | None = finding(
+        "share of all samples at which at least one sensor is abnormal, between 0 and 1", 0.5
     )
-    most_affected_sensor: Tag | None = Field(
-        None, description="column of the sensor that is involved in most anomalies", examples=["XX1"]
-    )
-    drifting_sensors: list[Tag] | None = Field(
-        None,
-        max_length=100,
-        description="columns of the sensors whose level moves slowly in one direction over the month",
-        examples=[["XX1"]],
+    most_affected_sensor: Tag | None = finding("column of the sensor that is involved in most anomalies", "XX1")
+    drifting_sensors: list[Tag] | None = finding(
+        "columns of the sensors whose level moves slowly in one direction over the month", ["XX1"], most=100
     )
 
 
@@ -171,13 +170,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
             for kind, number in zip(KINDS, stated, strict=True)
         )
         return (
-            score_number(
-                "n_sensors",
-                findings.n_sensors,
-                len(truth.sensors),
-                weight=0.1,
-                credit=lambda stated, true: float(stated == true),
-            ),
+            score_count("n_sensors", findings.n_sensors, len(truth.sensors), weight=0.1),
             score_list("events", findings.events, truth.events, weight=6, similarity=_event_similarity),
             *counts,
             score_number(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Credit
+from labmates.tasks.base import Credit, finding
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.scoring import (
     NOT_STATED,
@@ -16,6 +16,7 @@ from labmates.tasks.scoring import (
     matches,
     plain_name,
     relative_error,
+    score_count,
     score_list,
     score_names,
     score_number,
@@ -79,51 +80,39 @@ class TrueSubtype(Subtype):
 class BiomarkerFindings(BaseModel):
     """The findings of a report on the biomarker task."""
 
-    n_patients: int | None = Field(None, description="number of distinct patients", examples=[12])
-    average_treatment_effect: float | None = Field(
-        None,
-        description="mean difference in improvement between active treatment and placebo over all randomised "
+    n_patients: int | None = finding("number of distinct patients", 12)
+    average_treatment_effect: float | None = finding(
+        "mean difference in improvement between active treatment and placebo over all randomised "
         "patients, in points (positive: the treatment helps)",
-        examples=[100.0],
+        100.0,
     )
-    prognostic_markers: list[MarkerEffect] | None = Field(
-        None,
-        max_length=200,
-        description="prognostic markers: their level shifts the improvement in both arms, given the other markers "
+    prognostic_markers: list[MarkerEffect] | None = finding(
+        "prognostic markers: their level shifts the improvement in both arms, given the other markers "
         "and the patient's other data",
-        examples=[[{"marker": "XX1", "sign": "+", "size": 9.5}]],
+        [{"marker": "XX1", "sign": "+", "size": 9.5}],
+        most=200,
     )
-    predictive_markers: list[MarkerEffect] | None = Field(
-        None,
-        max_length=200,
-        description="predictive markers: the effect of the treatment depends on their level, given the other "
+    predictive_markers: list[MarkerEffect] | None = finding(
+        "predictive markers: the effect of the treatment depends on their level, given the other "
         "markers (sign and size are those of the interaction)",
-        examples=[[{"marker": "XX1", "sign": "-", "size": 9.5}]],
+        [{"marker": "XX1", "sign": "-", "size": 9.5}],
+        most=200,
     )
-    benefit_share: float | None = Field(
-        None,
-        description="share of patients whose expected effect of the treatment, given their markers, is above zero; "
-        "between 0 and 1",
-        examples=[0.01],
+    benefit_share: float | None = finding(
+        "share of patients whose expected effect of the treatment, given their markers, is above zero; between 0 and 1",
+        0.01,
     )
-    n_subtypes: int | None = Field(None, description="number of hidden subtypes of patients", examples=[12])
-    subtypes: list[Subtype] | None = Field(
-        None,
-        max_length=50,
-        description="the hidden subtypes, one entry for each",
-        examples=[[{"share": 0.9, "high": ["XX1"], "low": ["XX2"], "treatment_effect": 100.0}]],
+    n_subtypes: int | None = finding("number of hidden subtypes of patients", 12)
+    subtypes: list[Subtype] | None = finding(
+        "the hidden subtypes, one entry for each",
+        [{"share": 0.9, "high": ["XX1"], "low": ["XX2"], "treatment_effect": 100.0}],
+        most=50,
     )
-    batch_markers: list[Name] | None = Field(
-        None,
-        max_length=200,
-        description="columns of the markers whose level differs between assay batches for technical reasons",
-        examples=[["XX1"]],
+    batch_markers: list[Name] | None = finding(
+        "columns of the markers whose level differs between assay batches for technical reasons", ["XX1"], most=200
     )
-    other_unit_markers: list[Name] | None = Field(
-        None,
-        max_length=200,
-        description="columns of the markers that some assay batches give in another unit",
-        examples=[["XX1"]],
+    other_unit_markers: list[Name] | None = finding(
+        "columns of the markers that some assay batches give in another unit", ["XX1"], most=200
     )
 
 
@@ -143,7 +132,7 @@ class BiomarkerTruth(BaseModel):
 def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[Credit, ...]:
     """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
     return (
-        _score_count("n_patients", findings.n_patients, truth.n_patients, weight=0.5),
+        score_count("n_patients", findings.n_patients, truth.n_patients, weight=0.5),
         score_number(
             "average_treatment_effect",
             findings.average_treatment_effect,
@@ -160,15 +149,11 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
             weight=0.5,
             credit=lambda stated, true: fading(abs(stated - true), BENEFIT_FULL, BENEFIT_ZERO),
         ),
-        _score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=0.5),
+        score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=0.5),
         *_score_subtypes(findings.subtypes, truth.subtypes),
         score_names("batch_markers", findings.batch_markers, truth.batch_markers, weight=0.5),
         score_names("other_unit_markers", findings.other_unit_markers, truth.other_unit_markers, weight=0.5),
     )
-
-
-def _score_count(finding: str, stated: int | None, true: int, *, weight: float) -> Credit:
-    return score_number(finding, stated, true, weight=weight, credit=lambda a, b: float(a == b))
 
 
 def _score_markers(

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.ecology.data import (
     HORIZON,
@@ -31,9 +31,9 @@ from labmates.tasks.scoring import (
     matches,
     plain_name,
     relative_error,
+    score_count,
     score_list,
     score_names,
-    score_number,
 )
 from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
 
@@ -98,51 +98,34 @@ class Forecast(BaseModel):
 class EcologyFindings(BaseModel):
     """The findings of a report on the ecology task."""
 
-    n_species: int | None = Field(None, description="number of distinct species in the data", examples=[12])
-    shift_surveys: list[int] | None = Field(
-        None,
-        max_length=200,
-        description="survey numbers at which a regime shift begins, ascending; empty if there is none",
-        examples=[[9]],
+    n_species: int | None = finding("number of distinct species in the data", 12)
+    shift_surveys: list[int] | None = finding(
+        "survey numbers at which a regime shift begins, ascending; empty if there is none", [9], most=200
     )
-    declining_species: list[Name] | None = Field(
-        None,
-        max_length=200,
-        description="species whose typical abundance after the last shift is below three quarters "
-        "of that before the first",
-        examples=[["Genus epithet"]],
+    declining_species: list[Name] | None = finding(
+        "species whose typical abundance after the last shift is below three quarters of that before the first",
+        ["Genus epithet"],
+        most=200,
     )
-    increasing_species: list[Name] | None = Field(
-        None,
-        max_length=200,
-        description="species whose typical abundance after the last shift is above five quarters "
-        "of that before the first",
-        examples=[["Genus epithet"]],
+    increasing_species: list[Name] | None = finding(
+        "species whose typical abundance after the last shift is above five quarters of that before the first",
+        ["Genus epithet"],
+        most=200,
     )
-    interactions: list[Interaction] | None = Field(
-        None,
-        max_length=400,
-        description="direct effects between different species, one entry for each direction; without the effect of "
+    interactions: list[Interaction] | None = finding(
+        "direct effects between different species, one entry for each direction; without the effect of "
         "a species on itself",
-        examples=[[{"source": "Genus epithet", "target": "Other species", "sign": "-", "strength": 0.5}]],
+        [{"source": "Genus epithet", "target": "Other species", "sign": "-", "strength": 0.5}],
+        most=400,
     )
-    warmth_gains: list[Name] | None = Field(
-        None,
-        max_length=200,
-        description="species that grow faster when it is warmer",
-        examples=[["Genus epithet"]],
+    warmth_gains: list[Name] | None = finding("species that grow faster when it is warmer", ["Genus epithet"], most=200)
+    warmth_loses: list[Name] | None = finding(
+        "species that grow more slowly when it is warmer", ["Genus epithet"], most=200
     )
-    warmth_loses: list[Name] | None = Field(
-        None,
-        max_length=200,
-        description="species that grow more slowly when it is warmer",
-        examples=[["Genus epithet"]],
-    )
-    forecast: list[Forecast] | None = Field(
-        None,
-        max_length=200,
-        description=f"for every species the mean count per survey and site in the {HORIZON} surveys after the last",
-        examples=[[{"species": "Genus epithet", "abundance": 1.0}]],
+    forecast: list[Forecast] | None = finding(
+        f"for every species the mean count per survey and site in the {HORIZON} surveys after the last",
+        [{"species": "Genus epithet", "abundance": 1.0}],
+        most=200,
     )
 
 
@@ -192,13 +175,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         up, down = findings.increasing_species, findings.declining_species
         warm, cold = findings.warmth_gains, findings.warmth_loses
         return (
-            score_number(
-                "n_species",
-                findings.n_species,
-                len(truth.species),
-                weight=0.5,
-                credit=lambda stated, true: float(stated == true),
-            ),
+            score_count("n_species", findings.n_species, len(truth.species), weight=0.5),
             score_list(
                 "shift_surveys",
                 findings.shift_surveys,

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_ground
 from labmates.tasks.geospatial.instruments import GeospatialInstruments
@@ -86,63 +86,42 @@ class Spot(BaseModel):
 class GeospatialFindings(BaseModel):
     """The findings of a report on the geospatial task."""
 
-    n_sites: int | None = Field(
-        None,
-        description="number of distinct sites in the data: repeated rows and second samples of the same site don't "
+    n_sites: int | None = finding(
+        "number of distinct sites in the data: repeated rows and second samples of the same site don't "
         "count, nor does a site twice because its coordinates were exchanged",
-        examples=[5],
+        5,
     )
-    covariates: list[Driver] | None = Field(
-        None,
-        max_length=100,
-        description="covariates on which the grade depends, other things equal, without those that only seem to matter",
-        examples=[[{"name": "some_column", "sign": "+"}]],
+    covariates: list[Driver] | None = finding(
+        "covariates on which the grade depends, other things equal, without those that only seem to matter",
+        [{"name": "some_column", "sign": "+"}],
+        most=100,
     )
-    richest_rock: Name | None = Field(
-        None, description="rock with the highest grade, other things equal", examples=["some rock"]
-    )
-    range_m: float | None = Field(
-        None,
-        description="practical range in metres along the longest axis: the distance at which the correlation of what "
+    richest_rock: Name | None = finding("rock with the highest grade, other things equal", "some rock")
+    range_m: float | None = finding(
+        "practical range in metres along the longest axis: the distance at which the correlation of what "
         "rock and covariates leave of the log grade, nugget and hot spots apart, has fallen to 5 percent",
-        examples=[1.0],
+        1.0,
     )
-    anisotropy_azimuth: float | None = Field(
-        None,
-        description="direction in which the correlation reaches furthest, in degrees clockwise from north, "
-        "from 0 to 180",
-        examples=[0.0],
+    anisotropy_azimuth: float | None = finding(
+        "direction in which the correlation reaches furthest, in degrees clockwise from north, from 0 to 180", 0.0
     )
-    anisotropy_ratio: float | None = Field(
-        None, description="longest over shortest practical range, without unit, at least 1", examples=[9.0]
-    )
-    nugget_share: float | None = Field(
-        None,
-        description="nugget as a share of the sill (nugget included) of what rock and covariates leave of the log "
+    anisotropy_ratio: float | None = finding("longest over shortest practical range, without unit, at least 1", 9.0)
+    nugget_share: float | None = finding(
+        "nugget as a share of the sill (nugget included) of what rock and covariates leave of the log "
         "grade, hot spots apart, between 0 and 1",
-        examples=[1.0],
+        1.0,
     )
-    hot_spots: list[Spot] | None = Field(
-        None,
-        max_length=200,
-        description="all hot spots, one entry for each",
-        examples=[[{"x": 1.0, "y": 2.0, "radius": 3.0}]],
+    hot_spots: list[Spot] | None = finding(
+        "all hot spots, one entry for each", [{"x": 1.0, "y": 2.0, "radius": 3.0}], most=200
     )
-    r2_random_cv: float | None = Field(
-        None,
-        description=f"R² of the log grade in random {FOLDS}-fold cross-validation of the spatial model",
-        examples=[0.0],
+    r2_random_cv: float | None = finding(
+        f"R² of the log grade in random {FOLDS}-fold cross-validation of the spatial model", 0.0
     )
-    r2_block_cv: float | None = Field(
-        None,
-        description=f"R² of the log grade of the same model when whole blocks of {BLOCK:.0f} m are left out "
-        f"({FOLDS} folds)",
-        examples=[0.0],
+    r2_block_cv: float | None = finding(
+        f"R² of the log grade of the same model when whole blocks of {BLOCK:.0f} m are left out ({FOLDS} folds)", 0.0
     )
-    r2_covariates_cv: float | None = Field(
-        None,
-        description="R² of the log grade in the same blocks for the non-spatial model, with rock and covariates alone",
-        examples=[0.0],
+    r2_covariates_cv: float | None = finding(
+        "R² of the log grade in the same blocks for the non-spatial model, with rock and covariates alone", 0.0
     )
 
 
