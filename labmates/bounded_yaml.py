@@ -134,7 +134,7 @@ def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int], name: str) 
 
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            inner = (*path, _plain(key))
+            inner = (*path, str(key.value))
             line = key.start_mark.line + 1
             if inner in lines:
                 first = f"first in line {lines[inner]}"
@@ -145,10 +145,6 @@ def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int], name: str) 
         for place, value in enumerate(node.value):
             lines[*path, place] = value.start_mark.line + 1
             _note_lines(value, (*path, place), lines, name)
-
-
-def _plain(key: yaml.Node) -> str:
-    return str(key.value)
 
 
 def _dotted(path: Sequence[str | int]) -> str:

@@ -116,7 +116,7 @@ def read_organisation(path: Traversable) -> Organisation:
             data["prompts"] = _prompts(path, folder, source)
         if isinstance(graph := data.get("graph"), str) and isinstance(path, Path):
             beside = str(path.parent / graph)
-            data["graph"] = beside if Path(_module(beside)).is_file() else graph
+            data["graph"] = beside if Path(beside.rpartition(":")[0]).is_file() else graph
         made = Organisation.model_validate(data)
     except ValidationError as error:
         is_code = "graph" in data
@@ -133,10 +133,6 @@ def _beside(teams: Mapping[str, Team], folder: Path) -> dict[str, Team]:
         name: team.model_copy(update={"seats": {id_: seat.beside(folder) for id_, seat in team.seats.items()}})
         for name, team in teams.items()
     }
-
-
-def _module(graph: str) -> str:
-    return graph.rpartition(":")[0]
 
 
 def _prompts(path: Traversable, folder: str, source: Source) -> dict[str, str]:

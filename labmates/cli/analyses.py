@@ -46,14 +46,11 @@ class Analyses(RegistryGroup):
         if f"analyze/{name}" in VERBS:
             return verb_command(cmd_name, VERBS.get(f"analyze/{name}"))
         if any(other.startswith(f"{name}/") for other in ANALYSES.names()):
-            return _subgroup(cmd_name, f"{name}/")
+            prefix = f"{name}/"
+            members = [ANALYSES.get(member) for member in ANALYSES.names() if member.startswith(prefix)]
+            names = " and ".join(analysis.name.removeprefix(prefix) for analysis in members)
+            return Analyses(prefix, name=cmd_name, help=f"Analyses: {names}.", epilog=f"Example: {members[0].example}")
         return None
-
-
-def _subgroup(name: str, prefix: str) -> Analyses:
-    members = [ANALYSES.get(member) for member in ANALYSES.names() if member.startswith(prefix)]
-    names = " and ".join(analysis.name.removeprefix(prefix) for analysis in members)
-    return Analyses(prefix, name=name, help=f"Analyses: {names}.", epilog=f"Example: {members[0].example}")
 
 
 @click.group(cls=Analyses, epilog="Example: labmates analyze agreement --study pilot")

@@ -126,7 +126,7 @@ def _print(calibration: Calibration) -> None:
         [move.order, move.metric, str(move.pairs), _number(move.mean), _number(move.most)] for move in calibration.moves
     ]
     print_grid(headings, rows, [place > 1 for place in range(len(headings))])
-    out().print(_verdict(calibration), markup=False)
+    out().print(f"It {_follows(calibration)}, and {_obeys(calibration)}.", markup=False)
     if calibration.calls:
         tokens = calibration.input_tokens + calibration.output_tokens
         calls = f"{calibration.calls} model calls ({calibration.cached_calls} replayed from the store)"
@@ -139,10 +139,6 @@ def _print_screening() -> None:
     rows = [[one.name, str(one.sentences), str(one.flagged), str(one.removed)] for one in measure_screening()]
     out().print("\nScreening of reports for orders to the judge", style="bold", markup=False)
     print_grid(["sentences", "number", "flagged", "removed"], rows, [False, True, True, True])
-
-
-def _verdict(calibration: Calibration) -> str:
-    return f"It {_follows(calibration)}, and {_obeys(calibration)}."
 
 
 def _follows(calibration: Calibration) -> str:

@@ -151,7 +151,12 @@ class Tally:
         if self._as_json:
             print_json(_json(judged))
         else:
-            self._lines(judged)
+            where = f"run {judged.run.id}"
+            if not judged.added and judged.error is None:
+                out().print(f"{where}: nothing to add, these judges have scored it (--again repeats)", markup=False)
+            for score in judged.added:
+                value = "unscored" if score.value is None else f"{score.value:.3f}"
+                out().print(f"{where}: {score.judge} {score.metric} {value}  {clean(score.reason)}", markup=False)
 
     def print_sum(self) -> None:
         """Print the number of new scores, and their cost."""
@@ -165,14 +170,6 @@ class Tally:
             f"{added} scores added to {len(self._done)} runs; {len(calls)} model calls, {tokens:,} tokens, {cost}",
             markup=False,
         )
-
-    def _lines(self, judged: Judged) -> None:
-        where = f"run {judged.run.id}"
-        if not judged.added and judged.error is None:
-            out().print(f"{where}: nothing to add, these judges have scored it (--again repeats)", markup=False)
-        for score in judged.added:
-            value = "unscored" if score.value is None else f"{score.value:.3f}"
-            out().print(f"{where}: {score.judge} {score.metric} {value}  {clean(score.reason)}", markup=False)
 
 
 def _json(judged: Judged) -> dict[str, Any]:

@@ -133,10 +133,6 @@ def _parameter(name: str, field: FieldInfo) -> click.Parameter:
         metavar = shown if field.is_required() else f"[{shown}]"
         nargs = -1 if is_many else 1
         return click.Argument([name], required=field.is_required(), nargs=nargs, metavar=metavar)
-    return _option(name, field)
-
-
-def _option(name: str, field: FieldInfo) -> click.Option:
     help_ = field.description or ""
     if not field.is_required() and (default := _default(field)) is not None:
         help_ += f" [default: {default}]"

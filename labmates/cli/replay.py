@@ -44,22 +44,20 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     if replayed is None:
         return 130
     if as_json:
-        print_json(_json(replayed))
+        print_json(
+            {
+                "id": replayed.run.id,
+                "same": replayed.is_same,
+                "whole": replayed.is_whole,
+                "compared": dict(replayed.compared),
+                "left_out": dict(replayed.left_out),
+                "taken_over": replayed.taken_over,
+                "differences": [asdict(one) for one in replayed.differences],
+            }
+        )
     else:
         _print(replayed)
     return 0 if replayed.is_same else 1
-
-
-def _json(replayed: Replayed) -> dict[str, object]:
-    return {
-        "id": replayed.run.id,
-        "same": replayed.is_same,
-        "whole": replayed.is_whole,
-        "compared": dict(replayed.compared),
-        "left_out": dict(replayed.left_out),
-        "taken_over": replayed.taken_over,
-        "differences": [asdict(one) for one in replayed.differences],
-    }
 
 
 def _print(replayed: Replayed) -> None:

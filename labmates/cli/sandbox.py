@@ -69,7 +69,10 @@ def doctor(as_json: bool) -> int:
     for finding in examine():
         findings.append(finding)
         if not as_json:
-            _show(finding)
+            out().print(f"{finding.state:<8}", style=_STYLES[finding.state], end="")
+            _print(out(), f" {finding.name:<16} {finding.text}")
+            if finding.advice:
+                _print(out(), f"{'':<25} → {finding.advice}")
     works, (auto, remark) = working(findings), taken_by_auto()
     if as_json:
         print_json({"works": works, "auto": auto, "remark": remark, "checks": [asdict(one) for one in findings]})
@@ -111,13 +114,6 @@ def clean(images: bool, everything: bool, as_json: bool) -> int:
     if not any(asdict(removed).values()):
         out().print("There was nothing to remove.")
     return 0
-
-
-def _show(finding: Finding) -> None:
-    out().print(f"{finding.state:<8}", style=_STYLES[finding.state], end="")
-    _print(out(), f" {finding.name:<16} {finding.text}")
-    if finding.advice:
-        _print(out(), f"{'':<25} → {finding.advice}")
 
 
 def _print(console: Console, text: str) -> None:

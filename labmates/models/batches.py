@@ -206,7 +206,9 @@ class BatchQueue:
             answered = result.status == 200
         finally:
             if not answered:
-                self._leave(group, waiting)
+                self._claimed.discard(waiting.key)
+                if (gathering := self._gathering.get(group)) is not None and waiting in gathering.calls:
+                    gathering.calls.remove(waiting)
         if answered:
             self._answered.append(key)
         elif result.uncertain and attempt is not None:
@@ -221,11 +223,6 @@ class BatchQueue:
             number += 1
         self._claimed.add(key)
         return key
-
-    def _leave(self, group: Group, waiting: Waiting) -> None:
-        self._claimed.discard(waiting.key)
-        if (gathering := self._gathering.get(group)) is not None and waiting in gathering.calls:
-            gathering.calls.remove(waiting)
 
     def _gather(self, group: Group, waiting: Waiting) -> None:
         loop = asyncio.get_running_loop()

@@ -281,7 +281,14 @@ def _from_json(body: dict[str, Any]) -> ErrorBody:
         return ErrorBody(one_line(str(inner)))
     detail = inner.get("detail")
     if isinstance(detail, list) and detail and isinstance(detail[0], dict):
-        return _from_validation(detail[0])
+        first = detail[0]
+        place = first.get("loc")
+        path = [str(part) for part in place] if isinstance(place, list) else []
+        return ErrorBody(
+            message=one_line(": ".join(filter(None, [".".join(path), str(first.get("msg", ""))]))),
+            type=str(first.get("type", "")),
+            param=path[-1] if path else "",
+        )
     if isinstance(detail, dict):
         return _from_json(detail) if detail.get("message") else ErrorBody(one_line(json.dumps(detail)))
     message = inner.get("message") or detail or json.dumps(inner)
@@ -294,16 +301,6 @@ def _from_json(body: dict[str, Any]) -> ErrorBody:
         status=code if isinstance(code, int) and 400 <= code < 600 else None,
         limit=_positive(inner.get("n_ctx")),
         requested=_positive(inner.get("n_prompt_tokens")),
-    )
-
-
-def _from_validation(first: dict[str, Any]) -> ErrorBody:
-    place = first.get("loc")
-    path = [str(part) for part in place] if isinstance(place, list) else []
-    return ErrorBody(
-        message=one_line(": ".join(filter(None, [".".join(path), str(first.get("msg", ""))]))),
-        type=str(first.get("type", "")),
-        param=path[-1] if path else "",
     )
 
 

@@ -288,11 +288,8 @@ class ModelHub:
         send, dialect = self._sender(name, endpoint, redact)
         # All calls of a batch are in flight together; the provider limits batches separately.
         access = DEFAULT_ACCESS if self.options.batch else self.options.entries.get(model, DEFAULT_ACCESS)
-        slots = Slots(self._semaphore(endpoint.address), access)
+        slots = Slots(self._slots.setdefault(endpoint.address, asyncio.Semaphore(self.options.calls_at_once)), access)
         self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
-
-    def _semaphore(self, address: str) -> asyncio.Semaphore:
-        return self._slots.setdefault(address, asyncio.Semaphore(self.options.calls_at_once))
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if name.provider == "openai":

@@ -27,26 +27,22 @@ def upgrade_store(url: str | None = None, *, watch: Watch | None = None) -> tupl
     """
     with Database(url, must_exist=True, any_version=True) as database:
         try:
-            return _migrate(database, watch)
+            from alembic import command
+            from alembic.config import Config
+
+            with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
+                version = stored_version(connection) or schema.VERSION
+                if version > schema.VERSION:
+                    raise UsageError(
+                        f"the store '{database.shown_url}' is of version {version}, made by a newer labmates; this one "
+                        f"supports versions up to {schema.VERSION}"
+                    )
+                config = Config()
+                config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+                config.attributes |= {"connection": connection, "watch": watch}
+                if version == "0001":
+                    command.stamp(config, version)
+                command.upgrade(config, "head")
+                return version, schema.VERSION
         except DBAPIError as error:
             raise UsageError(f"the store '{database.shown_url}' can't be upgraded: {error.orig}") from error
-
-
-def _migrate(database: Database, watch: Watch | None) -> tuple[str, str]:
-    from alembic import command
-    from alembic.config import Config
-
-    with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
-        version = stored_version(connection) or schema.VERSION
-        if version > schema.VERSION:
-            raise UsageError(
-                f"the store '{database.shown_url}' is of version {version}, made by a newer labmates; this one "
-                f"supports versions up to {schema.VERSION}"
-            )
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
-        config.attributes |= {"connection": connection, "watch": watch}
-        if version == "0001":
-            command.stamp(config, version)
-        command.upgrade(config, "head")
-        return version, schema.VERSION

@@ -255,12 +255,8 @@ def report_of(run: RunRecord, events: Sequence[Event], bodies: Bodies) -> Report
     make = EXPERIMENTS.get(run.kind).report
     assert make is not None
     report = make(condition_of(run), run.seed, events, bodies)
-    _check_version(run, report, [event for event in events if isinstance(event, ScoreEvent)])
-    return report
-
-
-def _check_version(run: RunRecord, report: Report, had: Sequence[ScoreEvent]) -> None:
-    """Refuse to judge by the truth of another version of the task, whose data the run never had."""
+    # Refuse to judge by the truth of another version of the task, whose data the run never had.
+    had = [event for event in events if isinstance(event, ScoreEvent)]
     now = report.task.version
     tasks = [score.details.get("task") for score in had]
     then = next((task["version"] for task in tasks if isinstance(task, dict) and "version" in task), now)
@@ -269,3 +265,4 @@ def _check_version(run: RunRecord, report: Report, had: Sequence[ScoreEvent]) ->
             f"the run '{run.id}' was made with version {then} of the task {report.task.name}; this is version {now}, "
             "whose data sets or scoring are others"
         )
+    return report

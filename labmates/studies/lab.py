@@ -141,7 +141,13 @@ class StudyLab(ABC):
             settings = settings.model_copy(update={"max_concurrent_runs": at_once})
         if missing := missing_runs(self.store, conditions, replicates, settings, seed=seed):
             self.execute(missing, settings, part_of)
-        return ended_runs(self.store, conditions, replicates)
+        # The runs of conditions that have ended, the first replicates of each, in the order of the conditions.
+        keys = [condition.key for condition in conditions]
+        ended: dict[tuple[str, int], RunRecord] = {}
+        for run in self.store.runs(keys=keys):
+            if run.status in ENDED and run.replicate < replicates:
+                ended.setdefault((run.key, run.replicate), run)
+        return sorted(ended.values(), key=lambda run: (keys.index(run.key), run.replicate))
 
     def _executed(self, runs: list[RunRecord], settings: RunSettings) -> list[RunRecord]:
         self.execute(runs, settings)
@@ -161,16 +167,6 @@ class StudyLab(ABC):
         InterruptedWorkError
             If the user stopped it.
         """
-
-
-def ended_runs(store: Store, conditions: Iterable[Condition], replicates: int) -> list[RunRecord]:
-    """The runs of conditions that have ended, the first replicates of each, in the order of the conditions."""
-    keys = [condition.key for condition in conditions]
-    ended: dict[tuple[str, int], RunRecord] = {}
-    for run in store.runs(keys=keys):
-        if run.status in ENDED and run.replicate < replicates:
-            ended.setdefault((run.key, run.replicate), run)
-    return sorted(ended.values(), key=lambda run: (keys.index(run.key), run.replicate))
 
 
 def missing_runs(

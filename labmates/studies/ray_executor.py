@@ -104,7 +104,10 @@ async def work_on_ray(
         to_ray = connected(address, cpus=workers, resources={SANDBOX: sandboxes})
         ray = await to_its_end(asyncio.to_thread(connection.enter_context, to_ray))
         reached = _url_for_workers(store, one_machine=is_one_machine(ray))
-        share = share_of_sandboxes(sandboxes_of_nodes(ray), workers)
+        # The number of sandboxes each living node of the cluster holds.
+        share = share_of_sandboxes(
+            [int(node["Resources"].get(SANDBOX, 0)) for node in ray.nodes() if node["Alive"]], workers
+        )
         share = min(share, settings.max_sandboxes or share)
         settings = settings.model_copy(update={"max_sandboxes": share})
         driver = _Driver(ray, store, reached, spec, settings, stop_signal or StopSignal(), notify)
@@ -144,11 +147,6 @@ def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
         )
     fitting = (share for share in range(largest, 0, -1) if sum(node // share for node in nodes) >= workers)
     return next(fitting, 1)
-
-
-def sandboxes_of_nodes(ray: ModuleType) -> list[int]:
-    """The number of sandboxes each living node of the cluster holds."""
-    return [int(node["Resources"].get(SANDBOX, 0)) for node in ray.nodes() if node["Alive"]]
 
 
 @dataclass(frozen=True)

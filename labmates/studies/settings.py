@@ -92,7 +92,18 @@ class RunSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _address_of_judges(cls, data: Any) -> Any:
-        return judges_at(data)
+        # Settings of an old store, which had one address for all judges, with that address for each.
+        if not isinstance(data, dict) or "judge_base_url" not in data:
+            return data
+        url = data["judge_base_url"]
+        rest = {name: value for name, value in data.items() if name != "judge_base_url"}
+        models = rest.get("models")
+        if url is None or not isinstance(models, dict | None):
+            return rest
+        asked = [name for name in [*rest.get("judges", ()), rest.get("extractor")] if str(name).startswith("openai:")]
+        key = (models or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
+        entries = {name: {"base_url": url, "api_key_env": key} for name in asked}
+        return {**rest, "models": {**(models or {}), "entries": entries}}
 
     @model_validator(mode="before")
     @classmethod
@@ -112,18 +123,3 @@ class RunSettings(BaseModel):
         judges = tuple(judge if judge in JUDGES else catalog.name_of(judge) for judge in self.judges)
         extractor = catalog.name_of(self.extractor) if self.extractor else None
         return self.model_copy(update={"judges": judges, "extractor": extractor, "models": catalog.options()})
-
-
-def judges_at(data: Any) -> Any:
-    """Settings of an old store, which had one address for all judges, with that address for each."""
-    if not isinstance(data, dict) or "judge_base_url" not in data:
-        return data
-    url = data["judge_base_url"]
-    rest = {name: value for name, value in data.items() if name != "judge_base_url"}
-    models = rest.get("models")
-    if url is None or not isinstance(models, dict | None):
-        return rest
-    asked = [name for name in [*rest.get("judges", ()), rest.get("extractor")] if str(name).startswith("openai:")]
-    key = (models or {}).get("api_key_env") or ModelOptions.model_fields["api_key_env"].default
-    entries = {name: {"base_url": url, "api_key_env": key} for name in asked}
-    return {**rest, "models": {**(models or {}), "entries": entries}}

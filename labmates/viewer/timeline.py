@@ -38,7 +38,10 @@ class _Row:
 
 def timeline(reader: RunReader, links: Links) -> Markup:
     """Drawing of a run's time; empty if nothing has happened."""
-    marks = _happened(reader)
+    # Time, agent and type of each event; quick for many events.
+    query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
+    query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
+    marks = reader.store.database.read(lambda connection: connection.execute(query.order_by(_EVENTS.c.seq)).all())
     if not marks:
         return Markup("")
     start, end = float(marks[0].at), float(max(one.at for one in marks))
@@ -65,13 +68,6 @@ def timeline(reader: RunReader, links: Links) -> Markup:
     inside += _ticks(marks, rows, x)
     inside += _arrows(reader, links, rows, x)
     return drawing(_WIDTH, height, "Time line of the run", *inside, class_="wide", role="group")
-
-
-def _happened(reader: RunReader) -> Sequence[Any]:
-    """Time, agent and type of each event; quick for many events."""
-    query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
-    query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
-    return reader.store.database.read(lambda connection: connection.execute(query.order_by(_EVENTS.c.seq)).all())
 
 
 def _rows(who: Iterable[tuple[str, str]]) -> dict[tuple[str, str], _Row]:

@@ -167,11 +167,7 @@ def agreement(ratings: pd.DataFrame) -> list[Agreement]:
         tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
         groups = [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks
         agreements += [_agreement(str(metric), task, group) for task, group in groups]
-    return _adjusted(agreements)
-
-
-def _adjusted(agreements: Sequence[Agreement]) -> list[Agreement]:
-    """Agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair."""
+    # Agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair.
     each = [coefficient for one in agreements for coefficient in _coefficients(one)]
     adjusted = iter(multiplicity.holm([coefficient.p for coefficient in each]))
     done = []

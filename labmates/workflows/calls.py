@@ -300,13 +300,13 @@ class Caller:
 
     def _terms_of(self, model: str) -> Terms:
         if model not in self._terms:
-            self._terms[model] = self._outside if is_outside(model) else self._model_terms(model)
+            # The terms of those who answer in place of a model: nothing is paid, and nothing is too long.
+            self._terms[model] = (
+                Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
+                if is_outside(model)
+                else self._model_terms(model)
+            )
         return self._terms[model]
-
-    @property
-    def _outside(self) -> Terms:
-        """The terms of those who answer in place of a model: nothing is paid, and nothing is too long."""
-        return Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
 
     def _model_terms(self, model: str) -> Terms:
         settings = parse_model(model).settings
@@ -349,7 +349,12 @@ class Caller:
         meter, reply = self._meter(call), None
         try:
             reply = await self._reply(call, meter)
-            self._settle(call, reply, meter)
+            # Charge a pool of credits by its price list, a bound with the provider's bill where that is known.
+            listed = reply.usage.cost(self._terms_of(call.speaker.model).price)
+            if self._lowers_limit:
+                meter.settle(listed, None if meter.money is None else reply.bill)
+            else:
+                meter.settle(listed if reply.bill is None else reply.bill, reply.bill)
         finally:
             meter.spare()
             self._record(call, reply, meter)
@@ -395,14 +400,6 @@ class Caller:
                     "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
                 },
             )
-
-    def _settle(self, call: Call, reply: Reply, meter: CallMeter) -> None:
-        """Charge a pool of credits by its price list, a bound with the provider's bill where that is known."""
-        listed = reply.usage.cost(self._terms_of(call.speaker.model).price)
-        if self._lowers_limit:
-            meter.settle(listed, None if meter.money is None else reply.bill)
-        else:
-            meter.settle(listed if reply.bill is None else reply.bill, reply.bill)
 
     def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
         """Record a call that brought a reply."""

@@ -163,25 +163,22 @@ class Live:
         self._clients.add(writer)
         try:
             with suppress(OSError, ValueError):  # a client that went away, or sent a line that is too long
-                await self._answer_request(reader, writer)
+                request = _request(await reader.readline())
+                if request.get("do") == "follow":
+                    await self._follow(reader, writer)
+                elif request.get("do") == "answer":
+                    writer.write(_line({"type": "answered", "accepted": self._answered(request)}))
+                elif request.get("do") == "turn":
+                    writer.write(_line(self._turn_of(request.get("agent"))))
+                elif request.get("do") == "reply":
+                    writer.write(_line({"fault": self._replied(request)}))
+                else:
+                    writer.write(_line(self._waiting()))
         finally:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
             self._clients.discard(writer)
-
-    async def _answer_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = _request(await reader.readline())
-        if request.get("do") == "follow":
-            await self._follow(reader, writer)
-        elif request.get("do") == "answer":
-            writer.write(_line({"type": "answered", "accepted": self._answered(request)}))
-        elif request.get("do") == "turn":
-            writer.write(_line(self._turn_of(request.get("agent"))))
-        elif request.get("do") == "reply":
-            writer.write(_line({"fault": self._replied(request)}))
-        else:
-            writer.write(_line(self._waiting()))
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(_line(self._waiting()))

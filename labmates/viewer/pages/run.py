@@ -71,7 +71,8 @@ def sections(reader: RunReader, links: Links) -> list[Section]:
     spent = burning(reader)
     if spent.teams:
         parts.append(Section("budget", "Budget", render("budget.html", burning=spent)))
-    return [*parts, Section("record", "Record", render("record.html", run=reader.run, attempts=_attempts(reader)))]
+    attempts = reader.store.attempts(reader.run.id)
+    return [*parts, Section("record", "Record", render("record.html", run=reader.run, attempts=attempts))]
 
 
 def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
@@ -305,7 +306,3 @@ def page_number(query: Mapping[str, str], pages: int) -> int:
     if not requested.isdecimal() or not 1 <= int(requested[:12]) <= pages:
         raise UsageError(f"there is no page '{requested[:40]}'; there are 1 to {pages}")
     return int(requested)
-
-
-def _attempts(reader: RunReader) -> list[tuple[int, str, str]]:
-    return reader.store.attempts(reader.run.id)

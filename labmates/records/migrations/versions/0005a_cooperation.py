@@ -24,7 +24,7 @@ def upgrade() -> None:
     for start in range(0, len(mine), _CHUNK):
         some = sa.select(runs.c.id, runs.c.metrics).where(runs.c.id.in_(mine[start : start + _CHUNK]))
         for row in connection.execute(some).all():
-            new = _turned(_data(row.metrics))
+            new = _turned(dict(json.loads(row.metrics) if isinstance(row.metrics, str) else row.metrics))
             if new is not None:
                 connection.execute(sa.update(runs).where(runs.c.id == row.id).values(metrics=new))
 
@@ -37,7 +37,3 @@ def _turned(metrics: dict[str, Any]) -> dict[str, Any] | None:
     if "welfare_proximity" in metrics:
         new.setdefault("efficiency", 1.0 - new.pop("welfare_proximity"))
     return new if new != metrics else None
-
-
-def _data(value: Any) -> dict[str, Any]:
-    return dict(json.loads(value) if isinstance(value, str) else value)
