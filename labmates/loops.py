@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -63,4 +64,24 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             with suppress(RuntimeError):  # its loop was closed meanwhile
                 started.result()()
             ended.exception()
+        raise
+
+
+_log = logging.getLogger(__name__)
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Do `work` to its end, even if cancelled meanwhile, once or more often; the cancellation follows then.
+
+    An error that `work` ends with after that is logged.
+    """
+    doing = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        while not doing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({doing})
+        if not doing.cancelled() and (error := doing.exception()) is not None:
+            _log.warning("work in progress failed after a cancellation: %s", error)
         raise

@@ -13,10 +13,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from labmates.agents.excerpts import excerpt, page
 from labmates.agents.findings import FindingsForm, Stated
 from labmates.agents.organisation import Organisation
-from labmates.agents.sections import continued, named_sections, sections_of, with_section
+from labmates.agents.sections import continued, excerpt, named_sections, page, sections_of, with_section
 from labmates.agents.tools import (
     AppendArtifact,
     ListArtifacts,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from labmates.budgets.money import show_dollars
 from labmates.cli.approval import ask_in_terminal
-from labmates.cli.console import NO_ROOM, clean, err, print_json
+from labmates.cli.console import NO_ROOM, clean, err, notify, print_json
 from labmates.records.view import run_json
-from labmates.studies.progress import MOST_RUNS, Count, Lines
+from labmates.studies.progress import MOST_RUNS, Count, Lines, polled
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from labmates.records.events import PhaseEvent
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
+    from labmates.studies.spec import StudySpec
     from labmates.workflows.approval import Question
 
 
@@ -108,3 +111,18 @@ def _cells(count: Count) -> tuple[str, str, str, str]:
 
 def _seconds(count: Count) -> str:
     return f"{count.elapsed:.1f} s"
+
+
+_LIVE_SECONDS, _PLAIN_SECONDS = 1.0, 30.0
+
+
+@asynccontextmanager
+async def following(store: Store, spec: StudySpec) -> AsyncIterator[Callable[[str], None]]:
+    """Show the progress of a study; gives a function that shows a line that the user should know."""
+    if err().is_terminal:
+        with err().status(f"{spec.name} …") as shown:
+            async with polled(store, spec.name, _LIVE_SECONDS, lambda _, line: shown.update(line)):
+                yield notify
+    else:
+        async with polled(store, spec.name, _PLAIN_SECONDS, lambda _, line: notify(line)):
+            yield notify

@@ -29,7 +29,7 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
     """
     from labmates.cli.study import stored_study
     from labmates.records.store import Store
-    from labmates.reports.printing import find_browser, print_page
+    from labmates.reports.page import find_browser, print_page
     from labmates.reports.report import check_report, store_report, study_report, write_report
     from labmates.workflows.experiment import EXPERIMENTS
 

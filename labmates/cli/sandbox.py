@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from rich.console import Console
 
-    from labmates.sandboxes.doctor import Finding
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 

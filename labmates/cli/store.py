@@ -88,8 +88,7 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
     """Report faulty runs, and return those that could not be recomputed, with the reason."""
     from rich.progress import Progress
 
-    from labmates.studies.audit import audit
-    from labmates.studies.recomputing import recompute_all
+    from labmates.studies.audit import audit, recompute_all
 
     unchecked = []
     with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:

@@ -19,6 +19,7 @@ from labmates.budgets.tokens import text_of
 from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.gateway.exchanges import Exchange, Record
+from labmates.loops import to_its_end
 from labmates.models.protocols.base import Json, RefusedRequestError
 from labmates.process_ids import this_worker
 from labmates.records.claims import BEAT_SECONDS, Claims
@@ -26,9 +27,8 @@ from labmates.records.database import StoreError
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
+from labmates.records.steps import Writer
 from labmates.records.store import Store
-from labmates.records.writer import Writer
-from labmates.studies.cancellation import to_its_end
 from labmates.studies.runs import accounted
 from labmates.workflows.experiment import Condition
 

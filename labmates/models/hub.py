@@ -21,12 +21,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from labmates.budgets.meter import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
-from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send
+from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send, Slots
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
 from labmates.models.given import GIVEN, given_chat
-from labmates.models.limits import Slots
 from labmates.models.names import ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
 from labmates.models.options import ModelOptions

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from labmates.records import schema
-from labmates.records.database import Database
+from labmates.records.database import Database, portions
 
 
 class StoredCalls:
@@ -48,3 +49,79 @@ class StoredCalls:
             self._database.insert_new(connection, schema.calls, [row])
 
         await asyncio.to_thread(self._database.write, write)
+
+
+_BATCHES: Final = schema.batches
+_KEPT_SECONDS: Final = 40 * 24 * 3600.0
+"""No provider keeps results for longer."""
+
+
+class StoredBatches:
+    """The `labmates.models.batches.BatchBook` in the database of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
+        """The submitted ones among requests: token, id, number of requests, and time.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be read.
+        """
+
+        def read(connection: sa.Connection) -> dict[str, tuple[str, str | None, int, float]]:
+            batches = {}
+            for part in portions(keys):
+                for row in connection.execute(sa.select(_BATCHES).where(_BATCHES.c.key.in_(part))).all():
+                    batches[row.key] = (row.token, row.batch, row.requests, row.at)
+            return batches
+
+        return await asyncio.to_thread(self._database.read, read)
+
+    async def plan(self, token: str, keys: Sequence[str]) -> None:
+        """Note that requests are about to be submitted together; what another process has noted stays.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be written.
+        """
+
+        def write(connection: sa.Connection) -> None:
+            now = self._database.now(connection)
+            connection.execute(sa.delete(_BATCHES).where(_BATCHES.c.at < now - _KEPT_SECONDS))
+            rows = [{"key": k, "token": token, "batch": None, "requests": len(keys), "at": now} for k in keys]
+            self._database.insert_new(connection, _BATCHES, rows)
+
+        await self._write(write)
+
+    async def name(self, token: str, batch: str) -> None:
+        """Note the id of the batch of a submission.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be written.
+        """
+        named = sa.update(_BATCHES).where(_BATCHES.c.token == token).values(batch=batch)
+        await self._write(lambda connection: connection.execute(named))
+
+    async def forget(self, keys: Sequence[str]) -> None:
+        """Strike requests out.
+
+        Raises
+        ------
+        StoreError
+            If the store can't be written.
+        """
+
+        def write(connection: sa.Connection) -> None:
+            for part in portions(keys):
+                connection.execute(sa.delete(_BATCHES).where(_BATCHES.c.key.in_(part)))
+
+        await self._write(write)
+
+    async def _write(self, work: Callable[[sa.Connection], Any]) -> None:
+        await asyncio.to_thread(self._database.write, work)

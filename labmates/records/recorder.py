@@ -17,8 +17,7 @@ from labmates.records.digests import Chain
 from labmates.records.events import Event
 from labmates.records.rows import event_row, sealed
 from labmates.records.run import RunRecord, Usage
-from labmates.records.steps import Step
-from labmates.records.writer import Writer
+from labmates.records.steps import Step, Writer
 
 Listener = Callable[[Event], None]
 

@@ -25,8 +25,7 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
-from labmates.records.batches import StoredBatches
-from labmates.records.calls import StoredCalls
+from labmates.records.calls import StoredBatches, StoredCalls
 from labmates.records.store import Store
 from labmates.seeds import derive
 from labmates.stats.coefficients import kendall, spearman

@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
+from labmates.loops import to_its_end
 from labmates.models.tracing import new_trace_id, send_scores
+from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event, ScoreEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord
-from labmates.records.steps import charges
+from labmates.records.steps import LeaseLostError, Writer, charges
 from labmates.records.store import Store
-from labmates.records.writer import Writer
 from labmates.sandboxes.folders import own_folder
-from labmates.studies.cancellation import to_its_end
-from labmates.studies.leases import Lease, Leases
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome, SessionSettings, condition_of
@@ -31,6 +30,83 @@ from labmates.workflows.live import live_run
 from labmates.workflows.people import people_of
 from labmates.workflows.services import Services, SessionServices
 from labmates.workflows.stop_signal import StoppedError
+
+
+@dataclass(eq=False)
+class Lease:
+    """A run that this worker holds.
+
+    Attributes
+    ----------
+    ending
+        The end of the run is being written. From then on the run is not stopped: a renewal that does not find it going
+        on may just have come after that end, and the store refuses the end of a run that another has taken over.
+    lost
+        Another worker has taken the run over.
+    """
+
+    run: RunRecord
+    task: asyncio.Task[Any]
+    ending: bool = False
+    lost: bool = False
+
+
+class Leases:
+    """The leases of one worker."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self._held: dict[str, Lease] = {}
+
+    @contextmanager
+    def hold(self, run: RunRecord) -> Iterator[Lease]:
+        """Keep a run claimed that the present task executes.
+
+        Raises
+        ------
+        LeaseLostError
+            If another worker has taken it over.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        lease = self._held[run.id] = Lease(run, task)
+        try:
+            yield lease
+        except (asyncio.CancelledError, LeaseLostError):
+            if not lease.lost:
+                raise
+            task.uncancel()
+            raise LeaseLostError(run.id) from None
+        finally:
+            if self._held.get(run.id) is lease:
+                del self._held[run.id]
+
+    @asynccontextmanager
+    async def beating(self) -> AsyncIterator[None]:
+        """Renew the leases of the runs that are held, and stop the runs that others have taken over."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(BEAT_SECONDS)
+                held = list(self._held.values())
+                try:
+                    lost = await asyncio.to_thread(self._claims.renew, [lease.run for lease in held])
+                except StoreError as error:  # The runs' own writes will fail if it does not come back.
+                    _log.warning("leases could not be renewed: %s", error)
+                    continue
+                for lease in held:
+                    if lease.run.id in lost and self._held.get(lease.run.id) is lease and not lease.ending:
+                        lease.lost = True
+                        lease.task.cancel()
+
+        beating = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
 
 _log = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from labmates.models.check import check_models
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
-from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
+from labmates.records.calls import StoredBatches
 from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store

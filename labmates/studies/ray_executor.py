@@ -10,27 +10,54 @@ import asyncio
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from labmates.errors import LabmatesError, UsageError
+from labmates.loops import to_its_end
 from labmates.process_ids import this_worker
 from labmates.ray_cluster import connected
 from labmates.records.claims import Claims
 from labmates.records.run import ENDED
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.studies.cancellation import to_its_end
-from labmates.studies.ray_orders import Postbox
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import work_on
 from labmates.workflows.sandbox_pool import default_sandboxes
 from labmates.workflows.stop_signal import StopSignal
+
+Order = Literal["work", "stop", "leave"]
+"""The orders: continue, end runs at their next step, or leave them at once."""
+
+
+@dataclass
+class Postbox:
+    """A Ray actor beside the driver that gives workers their orders and takes their reports."""
+
+    order: Order = "work"
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def give(self, order: Order) -> None:
+        """Tell the workers what to do from now on."""
+        self.order = order
+
+    def ask(self) -> Order:
+        """The order of the moment."""
+        return self.order
+
+    def note(self, text: str) -> None:
+        """Hear what the user should know; the same from several workers counts once."""
+        self.notes[text] = None
+
+    def heard(self, after: int) -> list[str]:
+        """The notes from a position on."""
+        return list(self.notes)[after:]
+
 
 SANDBOX = "sandbox"
 """The Ray resource of which a node has as many as sandboxes may be open on it at once."""

@@ -20,16 +20,13 @@ from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import BATCH_HOURS
 from labmates.models.tracing import traced
 from labmates.process_ids import this_worker
-from labmates.records.batches import StoredBatches
-from labmates.records.calls import StoredCalls
+from labmates.records.calls import StoredBatches, StoredCalls
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
-from labmates.records.steps import LeaseLostError
+from labmates.records.steps import LeaseLostError, Writer
 from labmates.records.store import Store
-from labmates.records.writer import Writer
 from labmates.sandboxes.choose import choose_backend
-from labmates.studies.execution import OpenSession, SharedResources, Watch
-from labmates.studies.leases import Leases
+from labmates.studies.execution import Leases, OpenSession, SharedResources, Watch
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
 from labmates.workflows.approval import Approver, approve_all

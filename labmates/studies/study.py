@@ -20,6 +20,7 @@ from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList, usual_prices
 from labmates.budgets.tokens import TEMPLATE_TOKENS
 from labmates.judges.panel import make_panel
+from labmates.loops import to_its_end
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import known_price
 from labmates.models.names import parse_model
@@ -28,7 +29,6 @@ from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, study_counts, study_record
-from labmates.studies.cancellation import to_its_end
 from labmates.studies.execution import OpenSession, Watch
 from labmates.studies.runs import new_runs
 from labmates.studies.salted import check_study_salt

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.prompts import render
+from labmates.agents.sections import excerpt, excerpts
 from labmates.agents.tools import ARGUMENTS, ToolError, check_arguments, tool_schema
 from labmates.agents.workspace import Workspace
 from tests.support.teams import PIPELINE, TEAMS

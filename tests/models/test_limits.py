@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labmates.models.limits import Pace
+from labmates.models.connection import Pace
 
 
 async def test_a_request_waits_until_the_last_minute_has_room_for_it() -> None:

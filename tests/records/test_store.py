@@ -17,9 +17,9 @@ from labmates.records.database import _OPENING_SECONDS, StoreError
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, PhaseEvent, ScoreEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, Usage, new_run_id
+from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.records.view import run_json
-from labmates.records.writer import Writer
 from tests.studies.ended import fresh_run
 
 

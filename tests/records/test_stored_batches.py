@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labmates.records.batches import StoredBatches
+from labmates.records.calls import StoredBatches
 from labmates.records.store import Store
 
 

@@ -21,10 +21,10 @@ from labmates.records.database import Database
 from labmates.records.events import ErrorEvent, ScoreEvent, WarningEvent
 from labmates.records.recorder import Recorder
 from labmates.records.run import RunRecord, new_run_id
+from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
 from labmates.records.verification import is_late, unproven
-from labmates.records.writer import Writer
 
 FIRST = """
 create table labmates_meta (name varchar(40) not null primary key, value text not null);

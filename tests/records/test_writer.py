@@ -9,14 +9,13 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from labmates.records import writer as module
+from labmates.records import steps as module
 from labmates.records.claims import Claims
 from labmates.records.database import Database, StoreError
 from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord
-from labmates.records.steps import LeaseLostError, Step
+from labmates.records.steps import LeaseLostError, Step, Writer
 from labmates.records.store import Store
-from labmates.records.writer import Writer
 from tests.studies.ended import fresh_run
 
 

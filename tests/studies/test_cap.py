@@ -22,8 +22,7 @@ from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
 from labmates.records.run import STOPPED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import retry_failed, study_counts
-from labmates.studies.audit import audit, overspent
-from labmates.studies.recomputing import recompute
+from labmates.studies.audit import audit, overspent, recompute
 from labmates.studies.replay import replay
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, work_on

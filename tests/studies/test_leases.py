@@ -17,8 +17,8 @@ from labmates.records.events import Event
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
-from labmates.studies import leases
-from labmates.studies.leases import Leases
+from labmates.studies import execution
+from labmates.studies.execution import Leases
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
@@ -49,7 +49,7 @@ class Renewals(Claims):
 
 @pytest.fixture
 def claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, Renewals, RunRecord]:
-    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.005)
+    monkeypatch.setattr(execution, "BEAT_SECONDS", 0.005)
     store = Store(f"sqlite:///{tmp_path}/runs.db")
     claims = Renewals(store, "one")
     return store, claims, claims.new(fresh_run())

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from labmates.errors import UsageError
+from labmates.games.iterated.library import check_playable, library_action, library_names, unknown_strategy
 from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.models.names import SCRIPTED
 from labmates.models.scripted import BASELINES
@@ -148,3 +149,36 @@ def code_of(model: str) -> str:
     with suppress(UsageError):
         return str(getattr(BASELINES.get(name), "code", ""))
     return ""
+
+
+def library_player(name: str) -> type[Player]:
+    """The player that follows the strategy `name`.
+
+    Raises
+    ------
+    UsageError
+        If the library has none of that name.
+    MissingExtraError
+        If the library is not installed.
+    """
+    if name not in library_names():
+        raise unknown_strategy(name)
+    return player(
+        f"{LIBRARY}{name}", f"Plays as the strategy {name} of the library axelrod does.", partial(_choose, name)
+    )
+
+
+def _choose(name: str, rounds: Sequence[Round], payoffs: Payoffs, length: float, seed: int) -> Action:
+    return library_action(name, rounds, payoffs=payoffs, length=length, seed=seed)
+
+
+def check_player(baseline: str, payoffs: Payoffs) -> None:
+    """Check that a scripted player can play the iterated prisoner's dilemma with these payoffs.
+
+    Raises
+    ------
+    UsageError
+        If it is one of the library's that can't.
+    """
+    if baseline.startswith(LIBRARY):
+        check_playable(baseline.removeprefix(LIBRARY), payoffs)

@@ -53,7 +53,7 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "extort-2": "labmates.agents.players:Extort2",
     },
     {
-        "axelrod/": "labmates.agents.players.library:library_player",
+        "axelrod/": "labmates.agents.players.base:library_player",
         "colleague/": "labmates.agents.players.colleague:colleague",
     },
 )

@@ -19,11 +19,10 @@ from labmates.pages.rendering import render
 from labmates.pages.section import Section
 from labmates.records.notes import FLAGS, notes_of
 from labmates.records.run import RunRecord
-from labmates.viewer.burning import burning
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
-from labmates.viewer.timeline import timeline
+from labmates.viewer.timeline import burning, timeline
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
 from labmates.workflows.people import people_of
 

@@ -217,8 +217,7 @@ class DilemmaCondition(AblatedCondition):
 
     def _check_library(self, game: NormalForm) -> None:
         """Check that strategies of axelrod and of files have a prisoner's dilemma, without designs around it."""
-        from labmates.agents.players.base import CODE, LIBRARY
-        from labmates.agents.players.library import check_player
+        from labmates.agents.players.base import CODE, LIBRARY, check_player
         from labmates.games.iterated.match import Payoffs
         from labmates.games.normal_form import prisoners_payoffs
         from labmates.mechanisms.negotiation import Negotiation

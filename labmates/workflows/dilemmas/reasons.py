@@ -23,8 +23,8 @@ from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
-from labmates.records.batches import StoredBatches
 from labmates.records.bodies import Bodies
+from labmates.records.calls import StoredBatches
 from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store

@@ -12,9 +12,9 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from labmates.agents.excerpts import LEFT_OUT, excerpt
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import REPORT, Seat, Team
+from labmates.agents.sections import LEFT_OUT, excerpt
 from labmates.agents.tools import TO_CLOSE
 from labmates.agents.workspace import MOST_ARTIFACT_CHARS
 from labmates.budgets.money import show_dollars

@@ -16,10 +16,10 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from labmates.agents.excerpts import Excerpt
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import OrganisationRef, find_organisation
 from labmates.agents.organisation_parts import Team
+from labmates.agents.sections import Excerpt
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
@@ -280,7 +280,7 @@ class ScienceCondition(Condition):
 
     def check(self) -> None:
         """Check that the task and the models are known."""
-        from labmates.agents.own_tools import OWN_TOOLS, own_tool
+        from labmates.agents.tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
         from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task

@@ -12,8 +12,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from labmates.agents.findings import FindingsForm
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Seat, Team
-from labmates.agents.own_tools import own_schema
-from labmates.agents.tools import ARGUMENTS, tool_schemas
+from labmates.agents.tools import ARGUMENTS, own_schema, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.organisation_parts import Seat
+from labmates.agents.sections import excerpt, excerpts
 from labmates.records.events import ToolCallEvent
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import LabState, Phase

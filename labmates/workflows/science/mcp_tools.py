@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from labmates.agents.excerpts import excerpt
 from labmates.agents.mcp_servers import McpServer, McpSession
-from labmates.agents.own_tools import MOST_CHARS
-from labmates.agents.tools import ToolError
+from labmates.agents.sections import excerpt
+from labmates.agents.tools import MOST_CHARS, ToolError
 from labmates.errors import unknown_name
 from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder

@@ -27,8 +27,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from labmates.agents.organisation_parts import REPORT
-from labmates.agents.own_tools import OWN_TOOLS, own_tool
-from labmates.agents.tools import ARGUMENTS, STATE, ToolError, tool_schemas
+from labmates.agents.tools import ARGUMENTS, OWN_TOOLS, STATE, ToolError, own_tool, tool_schemas
 from labmates.agents.workspace import Workspace
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse

@@ -18,9 +18,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.excerpts import excerpt
 from labmates.agents.organisation_parts import REPORT, WRITES, Seat, StepName, Team
-from labmates.agents.sections import continued
+from labmates.agents.sections import continued, excerpt
 from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard, cast
 
-from labmates.agents.own_tools import use_own_tool
-from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments
+from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments, use_own_tool
 from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
 from labmates.models.reply import ToolCall

@@ -210,7 +210,7 @@ class TournamentCondition(AblatedCondition):
 
     def check(self) -> None:
         """Check that models are known and can play, and that teams and players named with a model exist."""
-        from labmates.agents.players.library import check_player
+        from labmates.agents.players.base import check_player
         from labmates.errors import unknown_name
         from labmates.models.names import parse_model
 

@@ -13,8 +13,8 @@ from labmates.agents.organisation_files import find_organisation
 from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, call
 from labmates.records.events import ChargeEvent, ErrorEvent
+from labmates.studies.audit import recompute
 from labmates.studies.fork import fork
-from labmates.studies.recomputing import recompute
 from labmates.studies.replay import replay
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
-from labmates.agents.own_tools import OWN_TOOLS, own_tool
+from labmates.agents.tools import OWN_TOOLS, own_tool
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.normalise import normalise

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from labmates.agents.organisation_files import find_organisation
-from labmates.agents.own_tools import OWN_TOOLS
+from labmates.agents.tools import OWN_TOOLS
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError

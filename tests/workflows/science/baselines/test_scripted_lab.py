@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel, Field
 
-from labmates.agents.excerpts import excerpt, excerpts
 from labmates.agents.organisation_parts import REPORT, Seat, Team
 from labmates.agents.prompts import render
+from labmates.agents.sections import excerpt, excerpts
 from labmates.agents.tools import (
     STATE,
     TO_CLOSE,
