@@ -1,4 +1,4 @@
-"""Markdown texts by parts: their sections, one of them replaced, and a text that is continued."""
+"""Parts of texts: sections of Markdown, one of them replaced, a text that is continued, excerpts of long texts."""
 
 from __future__ import annotations
 

@@ -64,12 +64,12 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
         exports = _exports(analysis, values)
 
         def results() -> Iterator[Result]:
-            with closing(chosen_runs(values, watch=lambda step: err().print(step, markup=False))) as runs:
+            with closing(chosen_runs(values, watch=lambda step: err().print(step))) as runs:
                 result = analysis.compute(runs, params)
                 yield result
                 for export, path in exports.items():
                     for written in result.exports[export](path):
-                        err().print(f"Written to {written}", markup=False)
+                        err().print(f"Written to {written}")
 
         return present(results(), values)
 

@@ -84,7 +84,7 @@ def calibrate(
             )
         )
     if calibrations is None:
-        err().print("Interrupted. Replies and batches are kept: run the same command to resume.", markup=False)
+        err().print("Interrupted. Replies and batches are kept: run the same command to resume.")
         return 130
     for calibration in calibrations:
         if as_json:
@@ -106,15 +106,13 @@ def _scored(calibration: Calibration) -> bool:
 
 def _watch(done: int, all_: int) -> None:
     if done == all_ or done % max(1, all_ // 10) == 0:
-        err().print(f"{done} of {all_} verdicts", markup=False)
+        err().print(f"{done} of {all_} verdicts")
 
 
 def _print(calibration: Calibration) -> None:
     from labmates.budgets.money import show_dollars
 
-    out().print(
-        f"\n{calibration.judge} (version {calibration.version}) on {calibration.task}", style="bold", markup=False
-    )
+    out().print(f"\n{calibration.judge} (version {calibration.version}) on {calibration.task}", style="bold")
     headings = ["metric", "reports", "unscored", "Spearman", "Kendall", "mean error", "mean |error|"]
     rows = []
     for fit in calibration.fits:
@@ -126,18 +124,18 @@ def _print(calibration: Calibration) -> None:
         [move.order, move.metric, str(move.pairs), _number(move.mean), _number(move.most)] for move in calibration.moves
     ]
     print_grid(headings, rows, [place > 1 for place in range(len(headings))])
-    out().print(f"It {_follows(calibration)}, and {_obeys(calibration)}.", markup=False)
+    out().print(f"It {_follows(calibration)}, and {_obeys(calibration)}.")
     if calibration.calls:
         tokens = calibration.input_tokens + calibration.output_tokens
         calls = f"{calibration.calls} model calls ({calibration.cached_calls} replayed from the store)"
-        out().print(f"{calls}, {tokens:,} tokens, {show_dollars(calibration.cost)}", markup=False)
+        out().print(f"{calls}, {tokens:,} tokens, {show_dollars(calibration.cost)}")
 
 
 def _print_screening() -> None:
     from labmates.judges.specimens import measure_screening
 
     rows = [[one.name, str(one.sentences), str(one.flagged), str(one.removed)] for one in measure_screening()]
-    out().print("\nScreening of reports for orders to the judge", style="bold", markup=False)
+    out().print("\nScreening of reports for orders to the judge", style="bold")
     print_grid(["sentences", "number", "flagged", "removed"], rows, [False, True, True, True])
 
 

@@ -7,6 +7,7 @@ import io
 import math
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What writing fails with where a disk is full or broken."""
 
+_PLAIN: Mapping[str, Any] = {"highlight": False, "emoji": False, "markup": False}
+"""Nothing in a text is an order to the terminal: it may come from a model."""
 _FILE_WIDTH = 160  # what goes to a file need not fit a screen
 
 
@@ -37,15 +40,15 @@ def out() -> Console:
     from rich.console import Console
 
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
-    return Console(highlight=False, emoji=False, soft_wrap=True, width=_FILE_WIDTH)
+        return Console(**_PLAIN, soft_wrap=not sys.stdout.isatty())
+    return Console(**_PLAIN, soft_wrap=True, width=_FILE_WIDTH)
 
 
 def wide(width: int) -> Console:
     """A console of standard output that does not care how wide the screen is."""
     from rich.console import Console
 
-    return Console(highlight=False, emoji=False, soft_wrap=True, width=width)
+    return Console(**_PLAIN, soft_wrap=True, width=width)
 
 
 @cache
@@ -53,7 +56,7 @@ def err() -> Console:
     """The console of standard error."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
+    return Console(stderr=True, **_PLAIN, soft_wrap=not sys.stderr.isatty())
 
 
 def print_json(data: dict[str, Any]) -> None:
@@ -74,7 +77,7 @@ def _in_json(value: Any) -> Any:
 
 def notify(text: str) -> None:
     """Show a line that the user should know, on standard error."""
-    err().print(clean(text), markup=False)
+    err().print(clean(text))
 
 
 def complain(text: str) -> None:

@@ -61,4 +61,4 @@ def draw(drawing: Drawing, values: Mapping[str, Any], *, first: bool) -> None:
     if paths and (figure := drawing.draw()) is not None:
         for path in paths:
             save_figure(figure, path)
-            err().print(f"Drawn to {path}", markup=False)
+            err().print(f"Drawn to {path}")

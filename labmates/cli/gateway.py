@@ -89,7 +89,7 @@ def gateway(
         _tell(address_of(listening), shared, record.run.id, as_json=as_json)
         with suppress(KeyboardInterrupt):  # the server has ended by then, and reports the signal
             make_server(served).run(sockets=[listening])
-        err().print(f"{shared} Run: {record.run.id}", markup=False, soft_wrap=True)
+        err().print(f"{shared} Run: {record.run.id}", soft_wrap=True)
     return 0
 
 
@@ -118,8 +118,8 @@ def _tell(url: str, seats: Seats, run: str, *, as_json: bool) -> None:
         click.echo(json.dumps({"url": url, "keys": keys}))
         return
     shown = out()
-    shown.print(f"{seats}\nRun: {run} (resume it with --resume {run})\n", markup=False, soft_wrap=True)
-    shown.print("Start each program with one of these (Ctrl-C stops the gateway):", markup=False)
+    shown.print(f"{seats}\nRun: {run} (resume it with --resume {run})\n", soft_wrap=True)
+    shown.print("Start each program with one of these (Ctrl-C stops the gateway):")
     for name, key in keys.items():
-        shown.print(f"{name}: OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}", markup=False, soft_wrap=True)
-        shown.print(f"{name}: ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key}", markup=False, soft_wrap=True)
+        shown.print(f"{name}: OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}", soft_wrap=True)
+        shown.print(f"{name}: ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key}", soft_wrap=True)

@@ -107,7 +107,7 @@ def judge(
             )
             judged = run_until_stopped(work)
     if judged is None:
-        err().print("Interrupted. Scores so far are kept; repeat the command to continue.", markup=False)
+        err().print("Interrupted. Scores so far are kept; repeat the command to continue.")
         return 130
     if not as_json:
         tally.print_sum()
@@ -153,10 +153,10 @@ class Tally:
         else:
             where = f"run {judged.run.id}"
             if not judged.added and judged.error is None:
-                out().print(f"{where}: nothing to add, these judges have scored it (--again repeats)", markup=False)
+                out().print(f"{where}: nothing to add, these judges have scored it (--again repeats)")
             for score in judged.added:
                 value = "unscored" if score.value is None else f"{score.value:.3f}"
-                out().print(f"{where}: {score.judge} {score.metric} {value}  {clean(score.reason)}", markup=False)
+                out().print(f"{where}: {score.judge} {score.metric} {value}  {clean(score.reason)}")
 
     def print_sum(self) -> None:
         """Print the number of new scores, and their cost."""
@@ -168,7 +168,6 @@ class Tally:
         added = sum(len(judged.added) for judged in self._done)
         out().print(
             f"{added} scores added to {len(self._done)} runs; {len(calls)} model calls, {tokens:,} tokens, {cost}",
-            markup=False,
         )
 
 

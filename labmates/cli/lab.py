@@ -148,10 +148,10 @@ def execute(
         ended = run_until_stopped(session.execute(runs), stop_signal, progress.notify)
     if ended is None or stop_signal.pulled.is_set():
         if part_of is not None:
-            err().print(f"Interrupted. The same command resumes {part_of}.", markup=False)
+            err().print(f"Interrupted. The same command resumes {part_of}.")
             return 130
         for run_id in progress.interrupted:
-            err().print(f"Interrupted. Resume with: {again} {run_id}", markup=False)
+            err().print(f"Interrupted. Resume with: {again} {run_id}")
         return 130
     failed = [record for record in ended if record.status == "failed"]
     elsewhere = {run.id for run in runs} - {record.id for record in ended}

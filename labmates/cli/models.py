@@ -53,25 +53,19 @@ def _list(as_json: bool) -> int:
             print_json(asdict(known))
         return 0
     if named:
-        out().print(f"Named models ({models_file()}):", style="bold", markup=False)
+        out().print(f"Named models ({models_file()}):", style="bold")
         for name, entry in named.items():
-            out().print(f"  {name:<22} {entry.name} {entry.base_url or ''}".rstrip(), markup=False)
+            out().print(f"  {name:<22} {entry.name} {entry.base_url or ''}".rstrip())
     out().print("Scripted baselines (offline, free):", style="bold")
     for name, text in baselines.items():
-        out().print(f"  {name:<22} {text}", markup=False)
-    out().print(
-        "  scripted:axelrod/NAME  Plays as a strategy of the library axelrod does (extra axelrod).", markup=False
-    )
-    out().print(
-        "  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".", markup=False
-    )
+        out().print(f"  {name:<22} {text}")
+    out().print("  scripted:axelrod/NAME  Plays as a strategy of the library axelrod does (extra axelrod).")
+    out().print("  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".")
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for known in roster():
         thinks = "thinks" if known.thinking else ""
         scores = f"MMLU-Pro {known.mmlu_pro:>4.1f}  IFEval {known.ifeval:>4.1f}"
-        out().print(
-            f"  {known.name:<26} {known.family:<12} {known.size:>5g}B  {scores}  {thinks}".rstrip(), markup=False
-        )
+        out().print(f"  {known.name:<26} {known.family:<12} {known.size:>5g}B  {scores}  {thinks}".rstrip())
     return 0
 
 
@@ -87,7 +81,7 @@ def add(name: str, model: str) -> int:
     entry = read_reference(model, named_entries() if path.is_file() else {})
     parse_model(entry.name)
     add_entry(path, name, entry)
-    out().print(f"{name} is {clean(entry.name)}, in {path}", markup=False)
+    out().print(f"{name} is {clean(entry.name)}, in {path}")
     return 0
 
 
@@ -122,7 +116,7 @@ def show(name: str, as_json: bool, **values: Any) -> int:
         print_json(facts)
         return 0
     for key, value in facts.items():
-        out().print(f"{key:<14} {value}", markup=False)
+        out().print(f"{key:<14} {value}")
     return 0
 
 
@@ -194,7 +188,7 @@ def check(name: str, as_json: bool, **values: Any) -> int:
             if as_json:
                 print_json(asdict(result))
             else:
-                out().print(f"{result.what:<10} {words[result.able]:<4} {clean(result.text)}", markup=False)
+                out().print(f"{result.what:<10} {words[result.able]:<4} {clean(result.text)}")
         return answers
 
     answers = run_until_stopped(work())

@@ -51,7 +51,7 @@ class Progress(Lines):
     def notify(self, text: str) -> None:
         """Show a line that the user should know."""
         try:
-            err().print(clean(text), markup=False)
+            err().print(clean(text))
         except OSError as error:
             # The log's disk may be full, which is no reason to end a run.
             if error.errno not in NO_ROOM:

@@ -64,7 +64,7 @@ def _print(replayed: Replayed) -> None:
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.compared.items()))
     whole = sum(replayed.compared.values())
     if replayed.is_same:
-        out().print(f"same: {whole} events ({counts})", markup=False)
+        out().print(f"same: {whole} events ({counts})")
     else:
         ended = "" if replayed.is_whole else "; it ended before the run's end"
         out().print(
@@ -87,6 +87,6 @@ def _print(replayed: Replayed) -> None:
 
 def _print_one(difference: Difference) -> None:
     of = f", {difference.field}" if difference.field else ""
-    out().print(clean(f"\n{difference.step or 'the run'} ({difference.type}{of})"), style="bold", markup=False)
+    out().print(clean(f"\n{difference.step or 'the run'} ({difference.type}{of})"), style="bold")
     for title, text in (("recorded", difference.recorded), ("now", difference.now)):
-        out().print(clean(f"  {title}: {'nothing' if text is None else text}"), markup=False)
+        out().print(clean(f"  {title}: {'nothing' if text is None else text}"))

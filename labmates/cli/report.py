@@ -45,8 +45,8 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
         else:
             made = study_report(database, stored_study(database.database, study).name)
     write_report(made, path)
-    err().print(f"Written to {path}", markup=False)
+    err().print(f"Written to {path}")
     if pdf:
         with err().status("printing …"):
             print_page(path, path.with_suffix(".pdf"), browser)
-        err().print(f"Printed to {path.with_suffix('.pdf')}", markup=False)
+        err().print(f"Printed to {path.with_suffix('.pdf')}")

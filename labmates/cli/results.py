@@ -83,7 +83,7 @@ def _show(result: Result, *, as_json: bool, store: str | None) -> None:
             print_json(dict(data))
         return
     for sentence in result.verdict:
-        out().print(clean(sentence), markup=False, highlight=False)
+        out().print(clean(sentence), highlight=False)
     print_tables([*result.tables, *result.details])
     for heading, sentences in result.remarks.items():
         _print_list(heading, sentences)
@@ -91,14 +91,14 @@ def _show(result: Result, *, as_json: bool, store: str | None) -> None:
     if result.missing:
         out().print("\nMissing", style="bold")
     for line in _missing(result.missing, store):
-        out().print(clean(line), markup=False)
+        out().print(clean(line))
 
 
 def _print_list(heading: str, sentences: Sequence[str], style: str | None = None) -> None:
     if sentences:
-        out().print(f"\n{clean(heading)}", style="bold", markup=False)
+        out().print(f"\n{clean(heading)}", style="bold")
     for sentence in sentences:
-        out().print(f"- {clean(sentence)}", style=style, markup=False, highlight=False)
+        out().print(f"- {clean(sentence)}", style=style, highlight=False)
 
 
 def _missing(missing: Sequence[Missing], store: str | None) -> Iterator[str]:

@@ -63,12 +63,12 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
                 print_json(run_json(listed.run, database.scores(listed.run.id)))
             return
     if not page.rows:
-        err().print("No run matches." if any(filters.values()) else "The store has no runs.", markup=False)
+        err().print("No run matches." if any(filters.values()) else "The store has no runs.")
         return
     headings = ["run", "started", "kind", "models", "seed", "status", "study", "seconds", "bill"]
     print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])
     if page.after:
-        out().print(f"The first {limit} runs; --limit shows more.", markup=False, style="dim")
+        out().print(f"The first {limit} runs; --limit shows more.", style="dim")
 
 
 @runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
@@ -91,9 +91,7 @@ def _index(store: Store) -> None:
         indexing = progress.add_task("runs indexed", total=None)
         index_texts(store.database, watch=lambda done, total: progress.update(indexing, completed=done, total=total))
     if store.database.is_read_only and (left := unindexed(store.database)):
-        err().print(
-            f"{left} runs are not searched: the store can't be written, so they can't be indexed.", markup=False
-        )
+        err().print(f"{left} runs are not searched: the store can't be written, so they can't be indexed.")
 
 
 def _cells(listed: ListedRun) -> list[str]:

@@ -117,7 +117,7 @@ def clean(images: bool, everything: bool, as_json: bool) -> int:
 
 def _print(console: Console, text: str) -> None:
     """Print arbitrary text: words between colons do not become emoji."""
-    console.print(printable(text), markup=False, emoji=False)
+    console.print(printable(text))
 
 
 @contextlib.contextmanager

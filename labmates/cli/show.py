@@ -37,7 +37,7 @@ def list_events(store: Store, run: RunRecord, *, as_json: bool) -> None:
         else:
             where_ = "/".join(filter(None, (event.team, event.agent)))
             line = f"{number:>5} {seconds:>9.2f} s  {where_:<24} {event.type:<12} {event.step:<36} {words}"
-            out().print(clean(line).rstrip(), markup=False, soft_wrap=True)
+            out().print(clean(line).rstrip(), soft_wrap=True)
 
 
 def _words(event: Event, bodies: Bodies) -> str:
@@ -135,12 +135,12 @@ def show(
             text = newest_artifact(database, run.id, artifact or REPORT)
             if text is None:
                 raise UsageError(f"the run '{run.id}' has no {artifact or 'report'}")
-            out().print(clean(text), markup=False)
+            out().print(clean(text))
             return 0
         bodies = Bodies(database.bodies(run.id))
         if save is not None:
             files = save_material(database.events(run.id), bodies, save)
-            out().print(f"{len(files)} files are in {save}", markup=False)
+            out().print(f"{len(files)} files are in {save}")
             return 0
         most = None if full else SHORT_CHARS
         shown: set[int] = set()
@@ -151,7 +151,7 @@ def show(
         print_run(database, run)
         print_handoff(database.scores(run.id))
         if run.error:
-            out().print(f"Error: {clean(run.error)}", markup=False)
+            out().print(f"Error: {clean(run.error)}")
     return 0
 
 
@@ -214,7 +214,7 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
 
 
 def _head(text: str, style: str) -> None:
-    out().print(clean(text), style=style, markup=False)
+    out().print(clean(text), style=style)
 
 
 def _text(text: str, most: int | None) -> None:
@@ -222,4 +222,4 @@ def _text(text: str, most: int | None) -> None:
         return
     whole = clean(text).rstrip()
     shown = whole if most is None or len(whole) <= most else f"{whole[:most]} … ({len(whole) - most} more characters)"
-    out().print("\n".join(f"    {line}" for line in shown.splitlines()), markup=False)
+    out().print("\n".join(f"    {line}" for line in shown.splitlines()))

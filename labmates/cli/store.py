@@ -54,7 +54,7 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         faults.append(fault)
         if not as_json:
             whose = f"run {fault.run}: " if fault.run else ""
-            out().print(f"{whose}{clean(fault.text)}", markup=False, soft_wrap=True)
+            out().print(f"{whose}{clean(fault.text)}", soft_wrap=True)
 
     faults: list[Fault] = []
     with Store(store, must_exist=True) as database:
@@ -73,14 +73,14 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
         print_json({"runs": len(runs), **listed, "ended": len(digests), "digest": whole})
         return 1 if faults else 0
     for run in unchecked:
-        out().print(f"run {run.run} can't be recomputed: {clean(run.text)}", markup=False, style="dim", soft_wrap=True)
-    out().print(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.", markup=False)
+        out().print(f"run {run.run} can't be recomputed: {clean(run.text)}", style="dim", soft_wrap=True)
+    out().print(f"{len(runs)} runs checked; {len(faults) or 'no'} faults.")
     if unchecked:
-        out().print(f"{len(unchecked)} runs could not be recomputed (not an error).", markup=False)
+        out().print(f"{len(unchecked)} runs could not be recomputed (not an error).")
     if late := sum(map(is_late, digests)):
-        out().print(f"{late} digests were computed when the store was upgraded.", markup=False)
+        out().print(f"{late} digests were computed when the store was upgraded.")
     if whole:
-        out().print(f"Digest of {len(digests)} ended runs: {whole}", markup=False, soft_wrap=True)
+        out().print(f"Digest of {len(digests)} ended runs: {whole}", soft_wrap=True)
     return 1 if faults else 0
 
 
@@ -122,7 +122,7 @@ def upgrade(store: str | None) -> None:
             store, watch=lambda done, total: progress.update(upgrading, completed=done, total=total)
         )
     change = f"it is of version {after} already" if before == after else f"from version {before} to {after}"
-    out().print(f"The store is up to date: {change}.", markup=False)
+    out().print(f"The store is up to date: {change}.")
 
 
 @store.command(epilog="Example: labmates store copy labmates.db postgresql://lab@db.example.org/runs")
@@ -247,7 +247,7 @@ def delete(
     if as_json:
         print_json({**asdict(pruned), "dry_run": dry_run})
     else:
-        out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.", markup=False)
+        out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
 
 
 @store.command(epilog="Example: labmates store repair labmates.db mended.db")
@@ -268,19 +268,16 @@ def repair(source: Path, target: Path, as_json: bool) -> int:
         print_json(asdict(repaired))
         return 1 if repaired.lost else 0
     for name, number in repaired.gaps.items():
-        out().print(f"table {name}: unreadable in {number} places", markup=False)
+        out().print(f"table {name}: unreadable in {number} places")
     for run in repaired.requeued:
-        out().print(f"run {run.run}: {run.kept} of {run.events} events kept; interrupted", markup=False)
+        out().print(f"run {run.run}: {run.kept} of {run.events} events kept; interrupted")
     for run_id in repaired.lost:
-        out().print(f"run {run_id}: lost", markup=False)
+        out().print(f"run {run_id}: lost")
     for name in repaired.studies_without_plan:
-        out().print(
-            f"study {clean(name)}: its plan is lost; enter it again with: labmates study run FILE", markup=False
-        )
+        out().print(f"study {clean(name)}: its plan is lost; enter it again with: labmates study run FILE")
     out().print(
         f"{target}: {repaired.whole} runs whole, {len(repaired.requeued)} interrupted at the damage, "
         f"{len(repaired.lost)} lost. Continue with 'labmates study run STUDY' or 'labmates run KIND --resume RUN'.",
-        markup=False,
     )
     return 1 if repaired.lost else 0
 
@@ -298,7 +295,7 @@ def vacuum(store: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"before": before, "after": after})
     else:
-        out().print(f"The store took {before / 1e6:,.1f} MB and takes {after / 1e6:,.1f} MB now.", markup=False)
+        out().print(f"The store took {before / 1e6:,.1f} MB and takes {after / 1e6:,.1f} MB now.")
 
 
 @contextmanager
@@ -308,7 +305,7 @@ def _shown(doing: str, *, again: str) -> Iterator[Callable[[int, int], None]]:
         try:
             yield lambda done, total: status.update(f"{doing}: {done:,} of {total:,} runs")
         except KeyboardInterrupt:
-            err().print(f"Stopped. {again}", markup=False)
+            err().print(f"Stopped. {again}")
             raise
 
 
@@ -319,7 +316,6 @@ def _tell_copied(copied: Copied, as_json: bool) -> None:
     present = f", {copied.present:,} there already" if copied.present else ""
     out().print(
         f"{copied.runs:,} runs written{present}; {copied.studies:,} studies, {copied.replies:,} cached replies.",
-        markup=False,
     )
 
 

@@ -44,7 +44,7 @@ def list_studies() -> None:
 
     for name in ready.names():
         spec = read_spec(find_study(name))
-        out().print(f"{name:16} {spec.description}", markup=False)
+        out().print(f"{name:16} {spec.description}")
 
 
 @study.command(epilog="Example: labmates study show science-sample > mine.yaml")
@@ -131,7 +131,7 @@ def run(
             entered = enter(database, spec, source, watch=lambda number: shown.update(f"entering its runs: {number:,}"))
         old = f", {entered.runs - entered.new} of them in the store" if entered.runs > entered.new else ""
         conditions = f"{entered.conditions} conditions, {spec.replicates} runs of each"
-        err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.", markup=False)
+        err().print(f"Study {spec.name}: {conditions}: {entered.runs} runs{old}.")
         stopped = False
         if study_counts(database.database, spec.name).of("planned", "interrupted", "running"):
             stopped = _execute(database, spec, workers or spec.concurrency.processes, executor, ray_address)
@@ -195,7 +195,7 @@ def export(
 
             chosen_rows = {"what": what, "kind": kind, "study": name, "model": model}
             number = export_rows(database, path, chosen, **chosen_rows, watch=watch, raw=raw)
-    err().print(f"{number:,} rows in {path}", markup=False)
+    err().print(f"{number:,} rows in {path}")
 
 
 @study.command(epilog="Example: labmates study langsmith science-small")
@@ -218,7 +218,7 @@ def langsmith(study: str | None, store: str | None, as_json: bool) -> None:
             if as_json:
                 print_json(asdict(experiment))
             else:
-                out().print(f"{experiment.name}: {experiment.runs} runs sent", markup=False)
+                out().print(f"{experiment.name}: {experiment.runs} runs sent")
 
 
 @study.command(epilog="Example: labmates study retry science-small --failed")
@@ -236,7 +236,7 @@ def retry(study: str | None, store: str | None) -> None:
         name = stored_study(database.database, study).name
         number = retry_failed(database.database, name)
     again = f" Resume with: labmates study run {study or name}" if number else ""
-    out().print(f"{number} failed runs are in the queue again.{again}", markup=False)
+    out().print(f"{number} failed runs are in the queue again.{again}")
 
 
 def _open(store: str | None) -> Store:
@@ -281,7 +281,7 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
         return stop_signal.pulled.is_set()
 
     try:
-        return run_until_stopped(work(), stop_signal, lambda text: err().print(text, markup=False)) is not False
+        return run_until_stopped(work(), stop_signal, lambda text: err().print(text)) is not False
     except UsageError:
         raise
     except LabmatesError as error:
@@ -294,7 +294,7 @@ def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
 
     counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:
-        err().print("Stopped; everything is kept. Resume with the same command.", markup=False)
+        err().print("Stopped; everything is kept. Resume with the same command.")
         return 130
     if counts.of("failed"):
         complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {name} --failed")
@@ -343,22 +343,18 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
 
     statuses = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
-    out().print(
-        f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent", markup=False
-    )
+    out().print(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent")
     for worker, number in counts.workers.items():
-        out().print(f"  {worker} works on {number}", markup=False)
+        out().print(f"  {worker} works on {number}")
     for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
-        out().print(f"  {number} failed: {reason[:200]}", markup=False)
+        out().print(f"  {number} failed: {reason[:200]}")
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
-        out().print(f"  {number} invalid: {reason[:200]}", markup=False)
+        out().print(f"  {number} invalid: {reason[:200]}")
     if over := counts.overspent(study.cap):
-        out().print(f"  fault: {show_dollars(over)} more than the cap were spent", markup=False)
+        out().print(f"  fault: {show_dollars(over)} more than the cap were spent")
     if counts.cannot_go_on(study.cap):
         waiting = counts.of("planned", "interrupted")
-        out().print(
-            f"The cap can't pay more: {waiting} runs wait. Raise 'cap' and start the study again.", markup=False
-        )
+        out().print(f"The cap can't pay more: {waiting} runs wait. Raise 'cap' and start the study again.")
 
 
 def _print_plan(plan: Plan) -> None:
@@ -367,7 +363,7 @@ def _print_plan(plan: Plan) -> None:
 
     done = f", {plan.done} of them done" if plan.done else ""
     cells = f"{plan.conditions} conditions × {plan.replicates} runs"
-    out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. What is left takes about:", markup=False)
+    out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. What is left takes about:")
     headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "as"]
     rows = []
     for model_plan in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
@@ -378,10 +374,10 @@ def _print_plan(plan: Plan) -> None:
     print_grid(headings, rows, [heading not in ("model", "as") for heading in headings])
     if (batches := max((model.batches or 0 for model in plan.models), default=0)) > 0:
         row = "1 batch" if batches == 1 else f"{batches:,} batches, one after the other"
-        out().print(f"Calls go through batch APIs: up to {row}, each within {BATCH_HOURS} hours.", markup=False)
+        out().print(f"Calls go through batch APIs: up to {row}, each within {BATCH_HOURS} hours.")
     if plan.cap is not None:
         enough = "enough" if plan.spent + plan.total().dollars <= plan.cap else "not enough for all of that"
-        out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.", markup=False)
+        out().print(f"The cap of {show_dollars(plan.cap)} is {enough}.")
     for metric in plan.detectable:
         known = "measured" if metric.measured else "assumed"
         parts = [("two conditions of a model", metric.conditions), ("two models", metric.models)]
@@ -389,7 +385,6 @@ def _print_plan(plan: Plan) -> None:
         out().print(
             f"{metric.metric}: minimum detectable difference (80 % power): "
             f"{differences or 'none with one run'} (spread {metric.spread:.3f}, {known})",
-            markup=False,
         )
 
 

@@ -34,7 +34,7 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
     warn_of_thinking(store, runs)
     hint = runs[0].id if len(runs) == 1 else "RUN"
     report = f"      the report: labmates show {hint} --report" if EXPERIMENTS.get(runs[0].kind).report else ""
-    out().print(f"\nThe whole story: labmates show {hint}{report}", markup=False)
+    out().print(f"\nThe whole story: labmates show {hint}{report}")
 
 
 def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
@@ -82,15 +82,14 @@ def print_run(store: Store, run: RunRecord) -> None:
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "
         f"bill {show_bill(run)}, "
         f"{usage.failed_replies} failed replies{code}",
-        markup=False,
     )
     if run.invalid:
-        out().print(f"Invalid: {clean(run.invalid)}", style="red", markup=False)
+        out().print(f"Invalid: {clean(run.invalid)}", style="red")
     if run.origin is not None:
         origin, _, number = run.origin.partition("@")
-        out().print(f"Forked from the run {origin} at event {number}.", markup=False)
+        out().print(f"Forked from the run {origin} at event {number}.")
     if run.digest is not None:
-        out().print(f"Digest: {run.digest}", style="dim", markup=False, soft_wrap=True)
+        out().print(f"Digest: {run.digest}", style="dim", soft_wrap=True)
     events = store.events(run.id)
     if run.budget is not None:
         _print_budget(run, events)
@@ -104,7 +103,7 @@ def print_run(store: Store, run: RunRecord) -> None:
         _print_judging(used)
     if not scores and run.metrics:
         shown = (f"  {name.replace('_', ' '):<24} {value:.3f}" for name, value in run.metrics.items())
-        out().print("\n".join(["Metrics", *shown]), markup=False)
+        out().print("\n".join(["Metrics", *shown]))
 
 
 def _print_budget(run: RunRecord, events: list[Event]) -> None:

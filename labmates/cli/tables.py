@@ -110,4 +110,4 @@ def write_files(tables: Sequence[Table], files: Sequence[Path]) -> None:
 
     for path in files:
         for written in write_tables(tables, path):
-            err().print(f"Written to {written}", markup=False)
+            err().print(f"Written to {written}")

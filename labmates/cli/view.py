@@ -75,7 +75,7 @@ def view(
                 done = export_pages(
                     database, export, run_ids=runs, study=study, limit=limit, events=events, watch=shown.update
                 )
-            out().print(f"{done.runs:,} runs, {done.files:,} files: {export / 'index.html'}", markup=False)
+            out().print(f"{done.runs:,} runs, {done.files:,} files: {export / 'index.html'}")
             return 0
         listening = open_socket(host, port, what="viewer", usual=USUAL_PORT)
         path = Links().run(runs[0]) if runs else "/"
@@ -93,5 +93,5 @@ def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
 
 
 def _tell(address: str) -> None:
-    out().print(address, markup=False, soft_wrap=True)
-    err().print("Whoever has this address can see everything in the store. Stop with Ctrl-C.", markup=False)
+    out().print(address, soft_wrap=True)
+    err().print("Whoever has this address can see everything in the store. Stop with Ctrl-C.")

@@ -1,4 +1,4 @@
-"""Replies of models that were kept to be used again, shared by all runs of a store."""
+"""Model calls that runs share: replies that are used again, and batches of providers by request."""
 
 from __future__ import annotations
 

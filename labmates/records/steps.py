@@ -1,6 +1,7 @@
 """Writing of attempts into the store: their finished steps and their ends, many in one transaction.
 
-Each is fenced: it is written only while its attempt holds the lease of its run (see `records.claims`).
+Each is fenced: it is written only while its attempt holds the lease of its run (see `records.claims`). A session has a
+`Writer`, which puts steps that its runs have to write at the same time into one transaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A report: parts with sentences, tables and pictures, and the page that it becomes, which loads and runs nothing."""
+"""A report: parts with sentences, tables and pictures, and its page, also as PDF, which loads and runs nothing."""
 
 from __future__ import annotations
 

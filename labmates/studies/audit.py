@@ -1,6 +1,10 @@
 """An audit of a store: whether what it says of its runs agrees with itself.
 
 Whatever happened to workers, connections and machines, a store that labmates alone has written passes.
+
+How runs ended can also be recomputed from their recorded events: no model is asked, no code runs, nothing is written. A
+run is given its whole record, as one is that is resumed, and executed to its end. It must come to the recorded metrics,
+usage, budget, status and validity, and must not make any event that the record lacks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The execution of a run by a worker that has claimed it, from its first step to its recorded end."""
+"""The execution of a run by a worker that has claimed it, from its first step to its recorded end, and its lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A run along its time: teams and agents one below the other, phases as bars, events as marks, handovers as arrows."""
+"""A run along its time: its time line, and the budget burning down.
+
+The time line has teams and agents one below the other, phases as bars, events as marks, handovers as arrows. The budget
+is drawn as each team's spending from the top of the pool, with the remainder below.
+"""
 
 from __future__ import annotations
 
