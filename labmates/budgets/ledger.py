@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import RLock
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from labmates.budgets.shares import Share
 from labmates.budgets.usage import Usage
@@ -236,57 +235,3 @@ class Ledger:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             waiter()
-
-
-class Hold:
-    """Money that is held for a call; a context manager that gives it back where the call fails.
-
-    Parameters
-    ----------
-    share
-        The part of the pool that pays; None for all of it.
-    member
-        Who is charged.
-    call
-        What is called, for the journal.
-    amount
-        The most that the call can cost, in micro-dollars.
-
-    Raises
-    ------
-    InsufficientFundsError
-        If the share or the pool can't pay that.
-    """
-
-    def __init__(self, ledger: Ledger, share: Share | None, member: str, call: str, amount: int) -> None:
-        self.amount = amount
-        self._ledger = ledger
-        self._reservation: Reservation | None = ledger.reserve(amount, call=call, member=member, share=share)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._reservation is not None and error is not None:
-            self.failed(error)
-
-    def failed(self, error: BaseException) -> None:
-        """Settle a call that raised an error: give the money back."""
-        self.release(type(error).__name__)
-
-    def release(self, note: str = "") -> None:
-        """Give the money back."""
-        with self._ledger.lock:
-            self._ledger.release(self._ended(), note)
-
-    def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
-        """Replace the hold by what the call cost, in micro-dollars."""
-        with self._ledger.lock:
-            return self._ledger.settle(self._ended(), cost, usage, note)
-
-    def _ended(self) -> Reservation:
-        assert self._reservation is not None
-        reservation, self._reservation = self._reservation, None
-        return reservation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labmates.budgets.ledger import Hold, InsufficientFundsError, JournalLine, Ledger
+from labmates.budgets.accounts import Account, ReplyHold
+from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.prices import FREE, Price
-from labmates.budgets.purse import Purse
 
 Lost = Callable[[JournalLine, str, int | None], None]
 """Called with the charge of an attempt that may be billed though it brought no reply, the reason, and, for a pool of
@@ -35,7 +35,7 @@ class CallMeter:
 
     Parameters
     ----------
-    purse
+    account
         Pays.
     price
         Price of the model.
@@ -48,7 +48,7 @@ class CallMeter:
     lost
         Told each attempt that is charged without a reply.
     money
-        The dollars behind a purse of credits; None where no provider's price is known, or the purse holds dollars.
+        The dollars behind a pool of credits; None where no provider's price is known, or the pool holds dollars.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class CallMeter:
 
     def __init__(
         self,
-        purse: Purse,
+        account: Account,
         price: Price,
         call: str,
         input_tokens: int,
@@ -81,13 +81,13 @@ class CallMeter:
         self.cost = self.uncertain = self.excess = 0
         self.paid: JournalLine | None = None
         self.price = price
-        self._purse = purse
+        self._account = account
         self._call = call
-        self._tokens = (input_tokens, output_tokens)
-        self._most = price.dearest.cost(input_tokens if reserved is None else reserved, output_tokens)
+        self._inputs, self._limit = input_tokens, output_tokens
+        self._reserved = input_tokens if reserved is None else reserved
         self._lost = lost
         self.money = money
-        self._held: tuple[Hold, Hold | None] | None = None
+        self._held: tuple[ReplyHold, ReplyHold | None] | None = None
 
     def begin(self) -> None:
         """Reserve what the next attempt can cost.
@@ -95,9 +95,9 @@ class CallMeter:
         Raises
         ------
         InsufficientFundsError
-            If the purse, or the bound of the run, can't pay it.
+            If the account, or the bound of the run, can't pay it.
         """
-        held = self._purse.reserve(self._most, self._call)
+        held = ReplyHold(self._account, self._call, self.price, self._reserved, self._limit)
         try:
             self._held = held, self._reserve_money()
         except InsufficientFundsError:
@@ -115,9 +115,14 @@ class CallMeter:
     def lost(self, reason: str) -> None:
         """Charge the estimated prompt and the whole output limit: nobody knows what the attempt is billed with."""
         if self._held is not None:
-            bill = None if self.money is None else self.money.price.dearest.cost(*self._tokens)
-            entry = self._settle(self.price.dearest.cost(*self._tokens), bill)
+            (held, money), self._held = self._held, None
+            entry, bill = held.lost(self._inputs, reason), None
+            self.cost -= entry.amount
             self.uncertain -= entry.amount
+            if money is not None:
+                line = money.lost(self._inputs, reason)
+                self.excess += line.uncovered
+                bill = line.uncovered - line.amount
             if self._lost is not None:
                 self._lost(entry, reason, bill)
 
@@ -127,30 +132,26 @@ class CallMeter:
         Parameters
         ----------
         cost
-            What the purse pays.
+            What the account pays.
         bill
             What the provider charges; None where nobody knows.
         """
-        entry = self.paid = self._settle(cost, bill)
-        if self.money is None and bill is not None:
-            self.excess += entry.uncovered
-        return entry
-
-    def _reserve_money(self) -> Hold | None:
-        if self.money is None:
-            return None
-        return Hold(self.money.bound, None, "", self._call, self.money.price.dearest.cost(*self._tokens))
-
-    def _settle(self, cost: int, bill: int | None) -> JournalLine:
         assert self._held is not None
         (held, money), self._held = self._held, None
-        entry = held.charge(cost)
+        entry = self.paid = held.charge(cost)
         self.cost -= entry.amount
         if money is not None:
             self.excess += money.charge(-entry.amount if bill is None else bill).uncovered
+        elif bill is not None:
+            self.excess += entry.uncovered
         return entry
+
+    def _reserve_money(self) -> ReplyHold | None:
+        if self.money is None:
+            return None
+        return ReplyHold(Account(self.money.bound), self._call, self.money.price, self._inputs, self._limit)
 
 
 def free_meter() -> CallMeter:
     """A meter for a call that nobody pays."""
-    return CallMeter(Purse(Ledger(0), "", {}), FREE, "", 0, 0)
+    return CallMeter(Account(Ledger(0)), FREE, "", 0, 0)

@@ -10,11 +10,10 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.outputs import ChatResult
 from langgraph.types import Command
 
-from labmates.budgets.ledger import Hold, Ledger, Reservation
+from labmates.budgets.accounts import Account, Hold, ReplyHold
 from labmates.budgets.prices import Price
-from labmates.budgets.shares import Share
 from labmates.budgets.tokens import estimate_messages, most_tokens
-from labmates.budgets.usage import LIMIT_FIELDS, Usage, limited, read_usage
+from labmates.budgets.usage import LIMIT_FIELDS, limited, read_usage
 
 
 class ToolCall(Hold):
@@ -29,34 +28,31 @@ class ToolCall(Hold):
         return result
 
 
-class ModelCall(Hold):
+class ModelCall(ReplyHold):
     """A call of a model, with a limit on its reply in tokens."""
 
     def __init__(
         self,
-        ledger: Ledger,
-        share: Share,
-        member: str,
+        account: Account,
         call: str,
         request: ModelRequest[Any],
         tools: Sequence[dict[str, Any]],
         price: Price,
         limit: int,
     ) -> None:
-        super().__init__(ledger, share, member, call, price.dearest.cost(most_input(request, tools), limit))
+        super().__init__(account, call, price, most_input(request, tools), limit)
         self.request = _limited(request, limit)
-        self._share, self._tools, self._price, self._limit = share, tools, price, limit
-        share.begin(1)
+        self._tools = tools
 
     def settled(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
         """Charge the call with what its reply used, and return the response."""
         reply = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
-        self._settle(reply)
+        self._settle_reply(reply)
         return response
 
     def generated(self, result: ChatResult) -> ChatResult:
         """Charge the call with what its reply used, and return the result."""
-        self._settle(cast(AIMessage, result.generations[0].message))
+        self._settle_reply(cast(AIMessage, result.generations[0].message))
         return result
 
     @property
@@ -72,18 +68,13 @@ class ModelCall(Hold):
     def failed(self, error: BaseException) -> None:
         """Charge what a provider may bill; give the hold back for all other errors."""
         if isinstance(reply := getattr(error, "ai_message", None), AIMessage):
-            self._settle(reply)  # The reply came, and was not of the format that was asked for.
+            self._settle_reply(reply)  # The reply came, and was not of the format that was asked for.
         elif not isinstance(error, Exception) or "Timeout" in type(error).__name__:
-            usage = Usage(self._inputs(), self._limit, estimated=True)
-            self.charge(usage.cost(self._price.dearest), usage, f"may be billed ({type(error).__name__})")
+            self.lost(self._inputs(), type(error).__name__)
         else:
             super().failed(error)
 
-    def _ended(self) -> Reservation:
-        self._share.begin(-1)
-        return super()._ended()
-
-    def _settle(self, reply: AIMessage) -> None:
+    def _settle_reply(self, reply: AIMessage) -> None:
         reported = cast("Mapping[str, Any] | None", reply.usage_metadata)
         if reported is not None and reported.get("total_cost") == 0:
             self.release("from LangChain's cache")
@@ -92,7 +83,7 @@ class ModelCall(Hold):
             reported, prompt=self._inputs, output=lambda: estimate_messages([reply]), reasoning=0
         )
         note = "; ".join(doubts) or ("estimated: the server reported no usage" if usage.estimated else "")
-        self.charge(usage.cost(self._price), usage, note)
+        self.settle(usage, note)
 
     def _inputs(self) -> int:
         return estimate_messages(self.prompt, self._tools)

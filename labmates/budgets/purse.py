@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labmates.budgets.ledger import Hold, Ledger
+from labmates.budgets.accounts import Account
+from labmates.budgets.ledger import Ledger
 from labmates.budgets.money import show_dollars
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility, budget_status
 
 
-class Purse:
-    """One agent's money in one step.
+class Purse(Account):
+    """One agent's account in one step.
 
     Parameters
     ----------
@@ -48,9 +49,8 @@ class Purse:
         likely: int = 0,
         shares: Mapping[str, int] | None = None,
     ) -> None:
-        self.team = team
-        self._ledger = ledger
-        self._step = self._share = Share(max(0, ledger.total - sum(before.values()) - aside) // sharers, before)
+        self._step = Share(max(0, ledger.total - sum(before.values()) - aside) // sharers, before)
+        super().__init__(ledger, self._step, team)
         self._shares = {agent: self._step.part(most, {}) for agent, most in (shares or {}).items()}
         self._aside = aside
         self._likely = likely
@@ -58,55 +58,40 @@ class Purse:
     @property
     def spent(self) -> int:
         """Charges of this step, in micro-dollars."""
-        return self._step.charged[self.team]
+        return self._step.charged[self.name]
 
     @property
     def spent_by(self) -> dict[str, int]:
         """Those of agents with shares, by agent."""
-        return {agent: share.charged[self.team] for agent, share in self._shares.items() if share.charged}
+        return {agent: share.charged[self.name] for agent, share in self._shares.items() if share.charged}
 
     @property
     def left(self) -> int:
         """The remaining money of this step in the pool as it was when the step started, in micro-dollars."""
-        return self._share.left
+        return self.share.left
 
     @property
     def is_bound_by_share(self) -> bool:
         """Whether the step has more money left than the share of the agent that spends now."""
-        return self._share.rest < self._step.rest
+        return self.share.rest < self._step.rest
 
     def of(self, agent: str) -> Purse:
         """The purse in the hands of an agent, whose share bounds it from now on."""
-        self._share = self._shares.get(agent, self._step)
+        self.share = self._shares.get(agent, self._step)
         return self
-
-    @property
-    def available(self) -> int:
-        """The money that this purse can still pay, in micro-dollars."""
-        return self._ledger.left(self._share)
-
-    def reserve(self, amount: int, call: str) -> Hold:
-        """Hold `amount` for a call.
-
-        Raises
-        ------
-        InsufficientFundsError
-            If the purse or the pool can't pay it.
-        """
-        return Hold(self._ledger, self._share, self.team, call, amount)
 
     def note(self, amount: int) -> None:
         """Count a charge that the ledger already knows, of a step that is replayed when a run resumes."""
-        self._share.charge(self.team, amount)
+        self.share.charge(self.name, amount)
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
         """The budget text for the agent; empty if it may read nothing.
 
         It is what the pool looked like when the step started, with the agent's own spending since.
         """
-        total, spent = self._ledger.total, self._step.spent
+        total, spent = self.ledger.total, self._step.spent
         notice = not 0 < self._likely <= self.left
-        text = budget_status(visibility, total, spent, self.team, who, aside=self._aside, notice=notice)
-        if not text or self._share is self._step:
+        text = budget_status(visibility, total, spent, self.name, who, aside=self._aside, notice=notice)
+        if not text or self.share is self._step:
             return text
-        return f"{text} Of your own share {show_dollars(max(0, self._share.rest))} are left."
+        return f"{text} Of your own share {show_dollars(max(0, self.share.rest))} are left."

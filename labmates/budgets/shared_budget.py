@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,7 +30,8 @@ from langgraph.config import get_config
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError, JournalLine, Ledger
+from labmates.budgets.accounts import Account, BusyError, when_free
+from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.money import parse_dollars
 from labmates.budgets.paid_calls import ModelCall, ToolCall, most_input, own_limit, with_line
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
@@ -254,18 +255,12 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             freed = Event()
             try:
                 return self._model_call(request, member, None if _in_event_loop() else freed.set)
-            except _BusyError:
+            except BusyError:
                 freed.wait()
 
     async def abegin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
         """The reserved call of a model, as `begin` gives it."""
-        loop = asyncio.get_running_loop()
-        while True:
-            freed = asyncio.Event()
-            try:
-                return self._model_call(request, member, partial(_wake, loop, freed))
-            except _BusyError:
-                await freed.wait()
+        return await when_free(partial(self._model_call, request, member))
 
     def _model_call(
         self, request: ModelRequest[Any], member: str, waiter: Callable[[], None] | None
@@ -274,43 +269,43 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
         Raises
         ------
-        _BusyError
+        BusyError
             If calls in flight hold the money for a whole reply; `waiter` is called when one of them has ended.
         """
         if isinstance(request.model, MeteredModel) and request.model.budget is self:
             request = request.override(model=request.model.inner)
         name, price = self._price(request.model)
-        share, tools = self._share, self._schemas_of(request)
+        account, tools = Account(self._ledger, self._share, member), self._schemas_of(request)
         with self._ledger.lock:
-            request = self._with_status(request, member, share)
+            request = self._with_status(request, account)
             wanted = min(self.max_output_tokens, own_limit(request) or self.max_output_tokens)
-            affordable = price.dearest.most_output(most_input(request, tools), self._ledger.left(share))
-            if affordable < wanted:
-                # No stated limit takes more tokens than the highest one.
-                stated = with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
-                affordable = price.dearest.most_output(most_input(stated, tools), self._ledger.left(share))
-            limit = min(wanted, affordable)
-            if limit < wanted and waiter is not None and share.is_busy:
-                self._ledger.wait(waiter)
-                raise _BusyError
-            if limit < min(LEAST_OUTPUT_TOKENS, wanted):
+            stated = with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
+            try:
+                limit = account.affordable(
+                    price,
+                    wanted,
+                    most_input(request, tools),
+                    stated=partial(most_input, stated, tools),
+                    waiter=waiter,
+                )
+            except InsufficientFundsError:
                 self._ledger.refuse(member, f"model {name}")
                 return None
             if limit < wanted:
                 request = with_line(request, _OUTPUT_LIMIT.format(limit=limit))
-            return ModelCall(self._ledger, share, member, f"model {name}", request, tools, price, limit)
+            return ModelCall(account, f"model {name}", request, tools, price, limit)
 
     def _tool_call(self, request: ToolCallRequest) -> ToolCall | None:
         member, name = _member(), f"tool {request.tool_call['name']}"
         with self._ledger.lock:
             try:
-                return ToolCall(self._ledger, self._share, member, name, self._prices.tool_call)
+                return ToolCall(Account(self._ledger, self._share, member), name, self._prices.tool_call)
             except InsufficientFundsError:
                 self._ledger.refuse(member, name)
                 return None
 
-    def _with_status(self, request: ModelRequest[Any], member: str, share: Share) -> ModelRequest[Any]:
-        status = budget_status(self.visibility, self.total, share.spent, member, "you have")
+    def _with_status(self, request: ModelRequest[Any], account: Account) -> ModelRequest[Any]:
+        status = budget_status(self.visibility, self.total, account.share.spent, account.name, "you have")
         return with_line(request, status) if status else request
 
     def _price(self, model: BaseChatModel) -> tuple[str, Price]:
@@ -367,10 +362,6 @@ class _Split:
     limit: int
     before: Mapping[str, int]
     waiting: int
-
-
-class _BusyError(Exception):
-    """Calls in flight hold money that may come back."""
 
 
 class MeteredModel(BaseChatModel):
@@ -445,11 +436,6 @@ def _in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _wake(loop: asyncio.AbstractEventLoop, freed: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # The loop and its waiters have ended.
-        loop.call_soon_threadsafe(freed.set)
 
 
 def _member() -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from labmates.budgets.accounts import Account
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import FREE
-from labmates.budgets.purse import Purse
 from labmates.gateway.calls import Call
 from labmates.models.errors import ContextOverflowError, ModelCallError
 from labmates.models.protocols.answering import answer
@@ -68,4 +68,4 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
 
 def _watching(lost: list[str]) -> CallMeter:
     """A meter that takes no money, and adds to `lost` why an attempt may be billed though it brought no reply."""
-    return CallMeter(Purse(Ledger(0), "", {}), FREE, "", 0, 0, lost=lambda _entry, reason, _bill: lost.append(reason))
+    return CallMeter(Account(Ledger(0)), FREE, "", 0, 0, lost=lambda _entry, reason, _bill: lost.append(reason))

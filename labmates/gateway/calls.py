@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from labmates.budgets.ledger import Hold
+from labmates.budgets.accounts import ReplyHold
+from labmates.budgets.ledger import JournalLine
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
 from labmates.budgets.usage import Usage
@@ -93,8 +94,8 @@ class Call:
         upstream, seats = self.upstream, self.gateway.seats
         wanted = self.protocol.wanted(self.body) or self.gateway.max_output_tokens
         choices = self.protocol.choices(self.body)
-        hold, limit = await seats.hold(self.seat, upstream.name, upstream.price, self.tokens, wanted, choices)
-        return Payment(self, hold, upstream.price, limit, choices)
+        hold = await seats.hold(self.seat, upstream.name, upstream.price, self.tokens, wanted, choices)
+        return Payment(self, hold, choices)
 
     def error(self, status: int, message: str) -> Response:
         """An error in the form of the protocol."""
@@ -138,9 +139,9 @@ class Payment:
         The limit on all replies together.
     """
 
-    def __init__(self, call: Call, hold: Hold, price: Price, limit: int, choices: int) -> None:
-        self.limit, self.most = limit, limit * choices
-        self._call, self._hold, self._price = call, hold, price
+    def __init__(self, call: Call, hold: ReplyHold, choices: int) -> None:
+        self.limit, self.most = hold.limit // choices, hold.limit
+        self._call, self._hold = call, hold
 
     def free(self, status: int, reply: object) -> None:
         """Give the money back: the provider bills nothing."""
@@ -148,26 +149,22 @@ class Payment:
         self._call.note(status, reply, "not billed")
 
     def lost(self, status: int, reason: str, reply: object = None) -> None:
-        """Charge the estimated prompt and the whole limit: nobody knows what the provider bills."""
-        usage = Usage(self._call.prompt_tokens(), self.most, estimated=True)
-        self._charge(status, self._price.dearest, usage, reply, f"may be billed ({reason})", is_lost=True)
+        """Charge the call by an estimate; see `ReplyHold.lost`."""
+        self._note(status, reply, self._hold.lost(self._call.prompt_tokens(), reason), is_lost=True)
 
     def settle(self, usage: Usage, reply: object, note: str = "") -> None:
         """Charge what the reply used."""
-        self._charge(200, self._price, usage, reply, note)
+        self._note(200, reply, self._hold.settle(usage, note), is_lost=False)
 
-    def _charge(
-        self, status: int, price: Price, usage: Usage, reply: object, note: str, *, is_lost: bool = False
-    ) -> None:
-        line = self._hold.charge(usage.cost(price), usage, note)
+    def _note(self, status: int, reply: object, line: JournalLine, *, is_lost: bool) -> None:
         self._call.note(
             status,
             reply,
-            note,
+            line.note,
             cost=-line.amount,
             uncovered=line.uncovered,
-            usage=usage,
-            price=price,
+            usage=self._hold.usage,
+            price=self._hold.price,
             limit=self.limit,
             is_lost=is_lost,
         )

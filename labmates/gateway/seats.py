@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
-from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Hold, Ledger
+from labmates.budgets.accounts import Account, ReplyHold, Waiter, when_free
+from labmates.budgets.ledger import InsufficientFundsError, Ledger
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import budget_status
 from labmates.models.protocols.base import RefusedRequestError
 
 
-@dataclass(frozen=True)
-class Seat:
-    """A program's place at the pool.
+class Seat(Account):
+    """A program's account at the pool.
 
     Attributes
     ----------
-    name
-        For people and records.
-    share
-        What the seat may take of the pool.
     key
         What the program sends in place of a provider's key.
     """
 
-    name: str
-    share: Share
-    key: str = field(default_factory=lambda: f"lm-{secrets.token_urlsafe(24)}", repr=False)
+    def __init__(self, ledger: Ledger, share: Share, name: str) -> None:
+        super().__init__(ledger, share, name)
+        self.key = f"lm-{secrets.token_urlsafe(24)}"
 
     @property
     def spent(self) -> int:
@@ -56,7 +50,7 @@ class Seats:
         self.ledger = Ledger(total)
         self._whole = Share(total)
         limits = {name: total if most is None else most for name, most in seats.items()}
-        self.by_name = {name: Seat(name, self._whole.part(limit, {})) for name, limit in limits.items()}
+        self.by_name = {name: Seat(self.ledger, self._whole.part(limit, {}), name) for name, limit in limits.items()}
         self._by_key = {seat.key: seat for seat in self.by_name.values()}
         self._patience = patience
 
@@ -74,40 +68,31 @@ class Seats:
 
     async def hold(
         self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int, choices: int = 1
-    ) -> tuple[Hold, int]:
+    ) -> ReplyHold:
         """Hold the most that a call can cost.
 
-        Where the rest of the pool pays only a shorter reply, the call waits for those in flight. Once there are none,
-        the reply is shortened, to `LEAST_OUTPUT_TOKENS` at least.
-
-        Returns
-        -------
-        Hold, int
-            The money, and the longest reply that it pays, in tokens.
+        Where calls in flight hold the money for a whole reply, the call waits for them. Once there are none, or the
+        pool's patience is over, the reply is shortened, to `LEAST_OUTPUT_TOKENS` at least.
 
         Raises
         ------
         RefusedRequestError
             With status 402 if the pool or the seat can't pay the call, and no call in flight could change that; with
-            429 if calls in flight held the money for longer than the pool's patience.
+            429 if calls in flight still hold the money.
         """
-        dearest, ledger = price.dearest, self.ledger
 
-        def affordable() -> int:
-            return min(output_tokens, dearest.most_output(input_tokens, ledger.left(seat.share)) // choices)
+        def reserve(waiter: Waiter | None = None) -> ReplyHold:
+            limit = seat.affordable(price, output_tokens, input_tokens, choices=choices, waiter=waiter)
+            return ReplyHold(seat, call, price, input_tokens, limit * choices)
 
-        await self._wait(lambda: affordable() >= output_tokens or ledger.available == ledger.remaining)
-        limit = affordable()
-        if limit < min(LEAST_OUTPUT_TOKENS, output_tokens):
-            if ledger.available < ledger.remaining:
-                raise RefusedRequestError("the rest of the budget is held by other calls; try again", 429)
-            raise RefusedRequestError("the shared budget can't pay this call", 402)
-        return Hold(ledger, seat.share, seat.name, call, dearest.cost(input_tokens, limit * choices)), limit
-
-    async def _wait(self, ready: Callable[[], bool]) -> None:
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(self._patience):
-                while not ready():
-                    freed = asyncio.Event()
-                    self.ledger.wait(freed.set)
-                    await freed.wait()
+                return await when_free(reserve)
+        except InsufficientFundsError:
+            raise RefusedRequestError("the shared budget can't pay this call", 402) from None
+        except TimeoutError:
+            pass
+        try:
+            return reserve()
+        except InsufficientFundsError:
+            raise RefusedRequestError("the rest of the budget is held by other calls; try again", 429) from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, cast
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, message_to_data, shorten, with_limit
-from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, InsufficientFundsError, JournalLine, Ledger
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, JournalLine, Ledger
 from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
@@ -327,17 +327,20 @@ class Caller:
         A bound reserves more tokens than the prompt can have, a pool of credits as many as it is estimated to have.
         """
         terms = self._terms_of(call.speaker.model)
-        dearest, funds = terms.price.dearest, call.purse.available
         wanted = call.limit or terms.output
         whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
-        limit = min(whole, dearest.most_output(self._reserved(call), funds))
-        if call.state_limit or limit < wanted:
-            # No limit that can be stated takes more tokens than the highest one.
-            stated = call.with_messages(with_limit(call.messages, wanted))
-            limit = min(whole, dearest.most_output(self._reserved(stated), funds))
+        # No limit that can be stated takes more tokens than the highest one.
+        stated = call.with_messages(with_limit(call.messages, wanted))
+        states = call.state_limit or whole < wanted
+        limit = call.purse.affordable(
+            terms.price,
+            whole,
+            self._reserved(stated if states else call),
+            stated=partial(self._reserved, stated),
+            least=LEAST_OUTPUT_TOKENS if self._lowers_limit else whole,
+        )
+        if states or limit < whole:
             call = replace(stated, messages=with_limit(call.messages, limit))
-        if limit < (min(LEAST_OUTPUT_TOKENS, whole) if self._lowers_limit else whole):
-            raise InsufficientFundsError("the pool can't pay another reply")
         return replace(call, reserved=self._reserved(call), limit=limit)
 
     def _reserved(self, call: Call) -> int:
