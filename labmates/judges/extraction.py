@@ -11,19 +11,17 @@ from dataclasses import dataclass, replace
 from string import Template
 from typing import Any, Literal
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 
 from labmates.judges.base import Report
 from labmates.judges.injection import RULES, fenced
-from labmates.judges.interview import REPAIR, Interviewer, digest
+from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.objects import UnusableAnswerError
 from labmates.relaxed_json import find_objects
 from labmates.tasks.base import Task
 from labmates.tasks.findings import ReadFindings, check_findings, read_findings
 from labmates.tasks.schema import findings_schema_text
-
-MOST_OUTPUT_TOKENS = 4_096
 
 SYSTEM = """You copy findings out of scientific reports into JSON, as a clerk would: what the report states, as it \
 states it, nothing that it leaves open and nothing that you know better.
@@ -48,21 +46,15 @@ DIGEST = digest(SYSTEM, QUESTION.template, REPAIR, RULES)
 """Changes with every word that a model is told, and with what it is shown of a report."""
 
 
-class Extractor:
-    """Reads findings out of prose.
+class Extractor(ModelJudge):
+    """Reads findings out of prose."""
 
-    Parameters
-    ----------
-    model
-        ``provider:name``.
-    interviewer
-        Makes the calls.
-    """
+    system, most_output_tokens = SYSTEM, 4_096
 
-    def __init__(self, model: str, interviewer: Interviewer) -> None:
-        self.model = model
-        self.version = f"{model}@{DIGEST}"
-        self._interviewer = interviewer
+    @property
+    def version(self) -> str:
+        """The model's name, and a digest of all that it is told."""
+        return f"{self.model}@{DIGEST}"
 
     async def read(self, report: str, task: Task[Any, Any]) -> ReadFindings[BaseModel]:
         """The findings of a report.
@@ -76,13 +68,11 @@ class Extractor:
         """
         material = fenced(report)
         asked = QUESTION.substitute(schema=findings_schema_text(task), mark=material.mark, report=material.text)
-        return await self._interviewer.ask(
-            self.model,
-            [SystemMessage(SYSTEM), HumanMessage(asked)],
+        return await self.ask(
+            HumanMessage(asked),
             lambda text, last: _usable(text, task.findings, last),
+            task.findings,
             name=f"extract findings with {self.model}",
-            max_output_tokens=MOST_OUTPUT_TOKENS,
-            form=task.findings,
         )
 
 

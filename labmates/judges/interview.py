@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel
 
 from labmates.models.asking import Conversation, Exchange
@@ -116,6 +116,49 @@ class Interviewer:
             return await talk.ask(read_reply, repair_turns=REPAIR_TURNS)
         except UnusableAnswerError as problem:
             raise UnusableAnswerError(f"no usable answer after {REPAIR_TURNS} repair turns: {problem}") from problem
+
+
+class ModelJudge:
+    """A judge that asks a model; base of these.
+
+    Parameters
+    ----------
+    model
+        ``provider:name``.
+    interviewer
+        Makes the calls.
+
+    Attributes
+    ----------
+    prefix
+        The judge's name is this and the model's.
+    system
+        What the model is told before each question.
+    most_output_tokens
+        Limit on an answer.
+    """
+
+    prefix: ClassVar[str] = ""
+    system: ClassVar[str]
+    most_output_tokens: ClassVar[int]
+
+    def __init__(self, model: str, interviewer: Interviewer) -> None:
+        self.name = f"{self.prefix}{model}"
+        self.model = model
+        self._interviewer = interviewer
+
+    async def ask(
+        self, question: BaseMessage, read: Callable[[str, bool], T], form: type[BaseModel], *, name: str
+    ) -> T:
+        """The model's answer to a question; parameters and errors as those of `Interviewer.ask`."""
+        return await self._interviewer.ask(
+            self.model,
+            [SystemMessage(self.system), question],
+            read,
+            name=name,
+            max_output_tokens=self.most_output_tokens,
+            form=form,
+        )
 
 
 def _sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:

@@ -14,12 +14,11 @@ from string import Template
 from types import MappingProxyType
 from typing import Annotated
 
-from langchain_core.messages import SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from labmates.judges.base import Deed, Report, Score
 from labmates.judges.injection import RULES, fenced
-from labmates.judges.interview import REPAIR, Interviewer, digest
+from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.orders import Order
@@ -29,7 +28,6 @@ KIND = "promises"
 PREFIX = "promises:"
 """The name of such a judge is this and the model's, for instance ``promises:openai:gpt-5.4-mini``."""
 METRIC = "promises_kept"
-MOST_OUTPUT_TOKENS = 4_096
 MOST_DEED_CHARS, MOST_CHARS = 2_000, 100_000
 """So much of one deed is shown, and of all of them together; many deeds are shown shorter."""
 
@@ -84,32 +82,20 @@ class Promise:
     kept: bool
 
 
-class PromisesJudge:
-    """The share of promises that were kept, as a model finds them.
+class PromisesJudge(ModelJudge):
+    """The share of promises that were kept, as a model finds them."""
 
-    Parameters
-    ----------
-    model
-        ``provider:name``.
-    interviewer
-        Makes the calls.
-    """
-
+    prefix, system, most_output_tokens = PREFIX, SYSTEM, 4_096
     metrics = (METRIC,)
     version = VERSION
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
-
-    def __init__(self, model: str, interviewer: Interviewer) -> None:
-        self.name = f"{PREFIX}{model}"
-        self._model = model
-        self._interviewer = interviewer
 
     async def score(self, report: Report) -> list[Score]:
         """One score; None if nobody promised anything, or the model gave no usable answer."""
         if not any(deed.is_said for deed in report.deeds):
             return [self._score(None, "no agent sent a message")]
         try:
-            claims = await self._ask(report.deeds)
+            claims = await self._claims(report.deeds)
         except UnusableAnswerError as error:
             return [self._score(None, str(error))]
         except ModelCallError as error:
@@ -122,7 +108,7 @@ class PromisesJudge:
         ]
         return [self._score_of(promises, [fault for _, fault in checked if fault])]
 
-    async def _ask(self, deeds: Sequence[Deed]) -> Claims:
+    async def _claims(self, deeds: Sequence[Deed]) -> Claims:
         def read(answer: str, last: bool) -> Claims:
             claims = read_object(answer, Claims)
             faults = [fault for claim in claims.promises if (fault := fault_of(claim, deeds))]
@@ -130,14 +116,7 @@ class PromisesJudge:
                 raise UnusableAnswerError(faults[0])
             return claims
 
-        return await self._interviewer.ask(
-            self._model,
-            [SystemMessage(SYSTEM), question(deeds).human()],
-            read,
-            name=f"judge {self.name}",
-            max_output_tokens=MOST_OUTPUT_TOKENS,
-            form=Claims,
-        )
+        return await self.ask(question(deeds).human(), read, Claims, name=f"judge {self.name}")
 
     def _score_of(self, promises: Sequence[Promise], faults: Sequence[str]) -> Score:
         details = {

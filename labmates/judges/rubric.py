@@ -17,12 +17,11 @@ from string import Template
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from langchain_core.messages import SystemMessage
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from labmates.judges.base import METRICS, Report, Score
 from labmates.judges.injection import RULES, fenced
-from labmates.judges.interview import REPAIR, Interviewer, digest
+from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.orders import Order
@@ -98,7 +97,6 @@ PREFIX = "rubric:"
 """The name of such a judge is this and the model's, for instance ``rubric:openai:gpt-5.4-mini``."""
 VERSION = f"2.{digest(SYSTEM, RUBRICS, FORM, QUESTION.template, REPAIR, RULES)}"
 """Changes with every word that a model is told, and with the rules that flag passages."""
-MOST_OUTPUT_TOKENS = 512
 MOST_REASON_CHARS = 500
 
 
@@ -152,25 +150,13 @@ class _Answer:
     failed: bool = False
 
 
-class RubricJudge:
-    """Completeness, quality and accuracy as a model rates them.
+class RubricJudge(ModelJudge):
+    """Completeness, quality and accuracy as a model rates them."""
 
-    Parameters
-    ----------
-    model
-        ``provider:name``.
-    interviewer
-        Makes the calls.
-    """
-
+    prefix, system, most_output_tokens = PREFIX, SYSTEM, 512
     metrics = METRICS
     version = VERSION
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.safe_substitute(rubrics=RUBRICS, form=FORM)})
-
-    def __init__(self, model: str, interviewer: Interviewer) -> None:
-        self.name = f"{PREFIX}{model}"
-        self._model = model
-        self._interviewer = interviewer
 
     async def score(self, report: Report) -> list[Score]:
         """The three scores: 0 for a missing report, None where the model gave no usable answer."""
@@ -195,14 +181,8 @@ class RubricJudge:
 
     async def _ask(self, report: Report, mark: str, text: str, name: str) -> _Answer:
         try:
-            rating = await self._interviewer.ask(
-                self._model,
-                [SystemMessage(SYSTEM), question(report, mark, text).human()],
-                lambda answer, _last: read_object(answer, Rating),
-                name=name,
-                max_output_tokens=MOST_OUTPUT_TOKENS,
-                form=Rating,
-            )
+            order = question(report, mark, text).human()
+            rating = await self.ask(order, lambda answer, _last: read_object(answer, Rating), Rating, name=name)
         except UnusableAnswerError as error:
             return _Answer(None, str(error))
         except ModelCallError as error:

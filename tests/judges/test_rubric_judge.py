@@ -9,7 +9,7 @@ import pytest
 
 from labmates.judges.base import Report
 from labmates.judges.interview import REASONING_TOKENS
-from labmates.judges.rubric import MOST_OUTPUT_TOKENS, VERSION, RubricJudge
+from labmates.judges.rubric import VERSION, RubricJudge
 from tests.judges.conftest import MODEL, Judged, answer, interviewing, plant, report_of
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
@@ -33,7 +33,7 @@ async def test_the_request_is_cold_short_and_says_what_is_true(judged: Judged) -
     asked = await judged(answer())
     body = asked.server.requests[0].body
     assert body["temperature"] == 0
-    assert body.get("max_tokens", body.get("max_completion_tokens")) == MOST_OUTPUT_TOKENS == 512
+    assert body.get("max_tokens", body.get("max_completion_tokens")) == RubricJudge.most_output_tokens == 512
     report = report_of()
     for part in (report.task.brief, report.task.summary(report.truth), "## Methods", "# Rubrics"):
         assert part in asked.prompt
@@ -126,7 +126,7 @@ def limit_of(body: Json) -> int:
 
 async def test_a_model_that_reasons_its_limit_away_gets_more_without_being_blamed(judged: Judged) -> None:
     def reasons(request: Json, _number: int) -> Answer:
-        if limit_of(request) <= MOST_OUTPUT_TOKENS:
+        if limit_of(request) <= RubricJudge.most_output_tokens:
             return Answer(text="", reasoning="Let me see " * 200, finish="length")
         return Answer(text=answer(), reasoning="Let me see " * 200)
 
@@ -139,7 +139,7 @@ async def test_a_model_that_reasons_its_limit_away_gets_more_without_being_blame
 
 async def test_that_a_model_reasons_is_found_out_once_for_all_reports() -> None:
     def reasons(request: Json, _number: int) -> Answer:
-        enough = limit_of(request) > MOST_OUTPUT_TOKENS
+        enough = limit_of(request) > RubricJudge.most_output_tokens
         return Answer(text=answer() if enough else "", reasoning="Hm. " * 99, finish="stop" if enough else "length")
 
     thinkers: set[str] = set()

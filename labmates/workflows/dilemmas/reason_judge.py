@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from string import Template
 from typing import Final
 
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from labmates.judges.injection import RULES, fenced
-from labmates.judges.interview import REPAIR, Interviewer, digest
+from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError, find_objects, read_object
 
 PREFIX: Final = "reasons:"
 """The name of such a judge is this and the model's."""
 OTHER: Final = "other"
-MOST_OUTPUT_TOKENS = 512
 LEAST_LETTERS = 25
 """A reply with fewer letters beside its JSON objects gives no reasons, and nobody is asked about it."""
 
@@ -120,23 +119,11 @@ class Labelled:
     confidence: float | None = None
 
 
-class ReasonsJudge:
-    """Labels choices with kinds of reasons, as a model sees them.
+class ReasonsJudge(ModelJudge):
+    """Labels choices with kinds of reasons, as a model sees them."""
 
-    Parameters
-    ----------
-    model
-        ``provider:name``.
-    interviewer
-        Makes the calls.
-    """
-
+    prefix, system, most_output_tokens = PREFIX, SYSTEM, 512
     version = VERSION
-
-    def __init__(self, model: str, interviewer: Interviewer) -> None:
-        self.name = f"{PREFIX}{model}"
-        self._model = model
-        self._interviewer = interviewer
 
     async def label(self, asked: str, said: str) -> Labelled:
         """The kinds of reasons in a reply.
@@ -150,11 +137,11 @@ class ReasonsJudge:
             return Labelled(None, "the reply gives no reasons")
         material = fenced(said)
         try:
-            written = await self._ask(asked, material.mark, material.text, f"judge {self.name}")
+            written = await self._labels(asked, material.mark, material.text, f"judge {self.name}")
             if not material.injections:
                 return Labelled(tuple(written.labels), confidence=written.confidence)
             name = f"judge {self.name} without flagged passages"
-            without = await self._ask(asked, material.mark, material.without, name)
+            without = await self._labels(asked, material.mark, material.without, name)
         except UnusableAnswerError as error:
             return Labelled(None, str(error))
         except ModelCallError as error:
@@ -167,18 +154,9 @@ class ReasonsJudge:
         changed = f"as written: {', '.join(written.labels)}; without the flagged passages: {', '.join(without.labels)}"
         return Labelled(both or None, changed, confidence=confidence if both else None)
 
-    async def _ask(self, asked: str, mark: str, said: str, name: str) -> Labels:
-        return await self._interviewer.ask(
-            self._model,
-            [
-                SystemMessage(SYSTEM),
-                HumanMessage(QUESTION.substitute(categories=_LIST, asked=asked, mark=mark, said=said)),
-            ],
-            lambda text, _last: read_object(text, Labels),
-            name=name,
-            max_output_tokens=MOST_OUTPUT_TOKENS,
-            form=Labels,
-        )
+    async def _labels(self, asked: str, mark: str, said: str, name: str) -> Labels:
+        question = HumanMessage(QUESTION.substitute(categories=_LIST, asked=asked, mark=mark, said=said))
+        return await self.ask(question, lambda text, _last: read_object(text, Labels), Labels, name=name)
 
 
 def has_reasons(said: str) -> bool:

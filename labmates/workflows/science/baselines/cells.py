@@ -50,43 +50,15 @@ TITLES = {
 }
 """Every cell with what its call says that it is for."""
 
+_OTHER_NAMES = {
+    "sensors": {"model": "sensors_events", "future": "sensors_patterns"},
+    "trial": {"future": "trial_subtypes"},
+    "survey": {"future": "survey_folds"},
+}
+_PIECES = ("clean", "patterns", "model", "future", "compare", "check", "errors")
 FILES = {
-    "panel": {
-        "clean": "panel_clean",
-        "patterns": "panel_patterns",
-        "model": "panel_model",
-        "future": "panel_future",
-        "compare": "panel_compare",
-        "check": "panel_check",
-        "errors": "panel_errors",
-    },
-    "sensors": {
-        "clean": "sensors_clean",
-        "patterns": "sensors_patterns",
-        "model": "sensors_events",
-        "future": "sensors_patterns",
-        "compare": "sensors_compare",
-        "check": "sensors_check",
-        "errors": "sensors_errors",
-    },
-    "trial": {
-        "clean": "trial_clean",
-        "patterns": "trial_patterns",
-        "model": "trial_model",
-        "future": "trial_subtypes",
-        "compare": "trial_compare",
-        "check": "trial_check",
-        "errors": "trial_errors",
-    },
-    "survey": {
-        "clean": "survey_clean",
-        "patterns": "survey_patterns",
-        "model": "survey_model",
-        "future": "survey_folds",
-        "compare": "survey_compare",
-        "check": "survey_check",
-        "errors": "survey_errors",
-    },
+    layout: {piece: _OTHER_NAMES.get(layout, {}).get(piece, f"{layout}_{piece}") for piece in _PIECES}
+    for layout in ("panel", "sensors", "trial", "survey")
 }
 """The cell for each piece of work, by the layout of the table; in any other layout there is one for all."""
 
