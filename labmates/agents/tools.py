@@ -1,8 +1,8 @@
 """An agent's tools: the arguments of each, as the model sees them, and the check of a call.
 
-Other packages add tools (entry points ``labmates.tools``): LangChain tools, or plain functions. Their calls are paid and
-recorded like those of the lab's tools. Such a tool runs in the process of the run, not in the sandbox, and is neither
-given the data set nor the truth.
+Other packages add tools (entry points ``labmates.tools``): LangChain tools, or plain functions. Their calls are paid
+and recorded like those of the lab's tools. Such a tool runs in the process of the run, not in the sandbox, and is
+neither given the data set nor the truth.
 """
 
 from __future__ import annotations
