@@ -21,7 +21,8 @@ from labmates.budgets.purse import Purse
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.studies.spec import StudySpec, read_spec
-from labmates.workflows.calls import Caller, Speaker
+from labmates.workflows.caller import Caller
+from labmates.workflows.calls import Speaker
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome
 from labmates.workflows.services import Services
 from labmates.workflows.stop_signal import Steps

@@ -21,7 +21,7 @@ from labmates.records.run import RunRecord
 from labmates.seeds import derive
 from labmates.studies.differences import Difference, apart
 from labmates.studies.judging import report_of
-from labmates.workflows.calls import recorded_reply
+from labmates.workflows.call_records import recorded_reply
 from labmates.workflows.judging import mean_events, score_event
 
 

@@ -16,7 +16,8 @@ from labmates.models.asking import Accept, Conversation, Exchange, Read
 from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
-from labmates.workflows.calls import Caller, CallOptions, Speaker
+from labmates.workflows.caller import Caller
+from labmates.workflows.calls import CallOptions, Speaker
 
 T = TypeVar("T")
 

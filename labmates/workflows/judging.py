@@ -35,7 +35,9 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
 from labmates.seeds import derive
-from labmates.workflows.calls import Call, Caller, Speaker, call_event
+from labmates.workflows.call_records import call_event
+from labmates.workflows.caller import Caller
+from labmates.workflows.calls import Call, Speaker
 
 NO_REPLY = Reply("", (), ("empty",), resendable("", ()), "unknown", Usage(0, 0), attempts=0)
 """Stands for the reply to a call that brought none."""

@@ -17,7 +17,8 @@ from labmates.agents.transcript import message_to_data
 from labmates.errors import UsageError
 from labmates.models.names import HUMAN, parse_model
 from labmates.models.reply import Reply, ToolCall
-from labmates.workflows.calls import Call, Caller, Outsider, RecordedOutsider, outside_reply
+from labmates.workflows.caller import Caller, RecordedOutsider
+from labmates.workflows.calls import Call, Outsider, outside_reply
 
 if TYPE_CHECKING:
     from labmates.workflows.live import Live

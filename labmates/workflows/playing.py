@@ -21,7 +21,8 @@ from labmates.models.names import is_outside
 from labmates.models.reply import Reply
 from labmates.models.structured import check_structured, format_of
 from labmates.workflows.asking import ask
-from labmates.workflows.calls import Caller, CallOptions, Speaker
+from labmates.workflows.caller import Caller
+from labmates.workflows.calls import CallOptions, Speaker
 from labmates.workflows.experiment import Condition
 from labmates.workflows.people import people
 from labmates.workflows.services import Services

@@ -21,7 +21,8 @@ from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.evidence import Part
 from labmates.workflows.approval import Approvals
-from labmates.workflows.calls import Caller, Speaker
+from labmates.workflows.caller import Caller
+from labmates.workflows.calls import Speaker
 from labmates.workflows.sandbox_pool import RunSandboxes
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.evidence import held_part

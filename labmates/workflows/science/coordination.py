@@ -25,7 +25,7 @@ from labmates.records.events import (
     RequestEvent,
     ToolCallEvent,
 )
-from labmates.workflows.calls import outer_step
+from labmates.workflows.call_records import outer_step
 
 HEAD: Final = 80
 """A text has reached a seat if a prompt of the seat holds so many of its first characters."""

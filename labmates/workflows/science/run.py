@@ -40,7 +40,8 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
 from labmates.workflows.approval import Approvals
-from labmates.workflows.calls import Caller, outer_step
+from labmates.workflows.call_records import outer_step
+from labmates.workflows.caller import Caller
 from labmates.workflows.experiment import Outcome
 from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
 from labmates.workflows.live import Live, live_run

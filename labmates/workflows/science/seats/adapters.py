@@ -20,7 +20,8 @@ from labmates.agents.organisation_parts import Seat
 from labmates.errors import MissingExtraError, UsageError
 from labmates.models.names import HUMAN, SEAT
 from labmates.records.recorder import Recorder
-from labmates.workflows.calls import Call, Caller, Outsider, RecordedOutsider, Speaker
+from labmates.workflows.caller import Caller, RecordedOutsider
+from labmates.workflows.calls import Call, Outsider, Speaker
 from labmates.workflows.live import Live
 from labmates.workflows.people import Person, seconds_of
 from labmates.workflows.science.condition import ScienceCondition

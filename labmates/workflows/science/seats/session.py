@@ -28,16 +28,9 @@ from labmates.models.orders import order_of, with_orders
 from labmates.models.protocols.base import RefusedRequestError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import LLMCallEvent
-from labmates.workflows.calls import (
-    Call,
-    Caller,
-    CallOptions,
-    Speaker,
-    inner_step,
-    outer_step,
-    outside_reply,
-    recorded_reply,
-)
+from labmates.workflows.call_records import inner_step, outer_step, recorded_reply
+from labmates.workflows.caller import Caller
+from labmates.workflows.calls import Call, CallOptions, Speaker, outside_reply
 
 MOST_WAITING = 16
 """So many calls of tools, and as many of the model, may wait at once; a flood is refused."""

@@ -20,7 +20,7 @@ from labmates.models.protocols.base import RefusedRequestError
 from labmates.records.events import LLMCallEvent, ToolCallEvent, WarningEvent
 from labmates.sandboxes import bubblewrap
 from labmates.studies.settings import RunSettings
-from labmates.workflows.calls import outer_step
+from labmates.workflows.call_records import outer_step
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.seats.adapters import PythonSeat

@@ -1,0 +1,242 @@
+"""The record of model calls: the events of a call, their steps, and how they are read back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import count, takewhile
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from labmates.agents.transcript import message_from_data, message_to_data
+from labmates.budgets.ledger import JournalLine
+from labmates.budgets.prices import Price
+from labmates.budgets.purse import Purse
+from labmates.budgets.usage import Usage
+from labmates.models.asking import Exchange
+from labmates.models.errors import ContextOverflowError
+from labmates.models.normalise import NO_TEXT
+from labmates.models.orders import with_orders
+from labmates.models.reply import Reply, ToolCall
+from labmates.records.bodies import Bodies
+from labmates.records.events import ChargeEvent, Event, LLMCallEvent, WarningEvent
+from labmates.records.recorder import Recorder
+from labmates.workflows.calls import Call
+
+_TOO_LONG, _LOST, _INNER = "/too_long", "/lost/", "/model/"
+
+
+class CallRecord:
+    """What a run records of its model calls.
+
+    Parameters
+    ----------
+    recorder
+        Of the run.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def exchange(self, step: str, messages: Sequence[BaseMessage], purse: Purse, model: str) -> Exchange | None:
+        """The recorded call of a step, which `purse` notes as paid; None if there is none.
+
+        Parameters
+        ----------
+        messages
+            The transcript now, with the orders that a record does not hold.
+        model
+            Asked by the call, for the error.
+
+        Raises
+        ------
+        ContextOverflowError
+            If the model's context could not hold the transcript in its shortest version.
+        """
+        for lost in (*self._uncertain(step), *self._inner(step)):
+            purse.note(lost.amount)
+        event = cast(LLMCallEvent | None, self._recorder.done("llm_call", step))
+        charge = cast(ChargeEvent | None, self._recorder.done("charge", step))
+        if event is None or charge is None:
+            if self._recorder.done("warning", _too_long(step)) is not None:
+                raise ContextOverflowError("the model's context could not hold the transcript", model=model)
+            return None
+        purse.note(charge.amount)
+        bodies = self._recorder.bodies
+        sent = [message_from_data(bodies[number]) for number in event.messages]
+        return Exchange(recorded_reply(event, bodies), with_orders(sent, messages))
+
+    def _inner(self, step: str) -> list[ChargeEvent]:
+        """The charges of the model calls that an agent from outside made for its reply."""
+        numbered = (self._recorder.done("charge", inner_step(step, number)) for number in count())
+        charges = cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, numbered)))
+        return charges + [lost for charge in charges for lost in self._uncertain(charge.step)]
+
+    def _uncertain(self, step: str) -> list[ChargeEvent]:
+        """The charges of attempts of a call that brought no reply."""
+        charges = (self._recorder.done("charge", _lost(step, number)) for number in count())
+        return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
+
+    def replied(self, call: Call, reply: Reply, price: Price, line: JournalLine, excess: int) -> None:
+        """Record a call that brought a reply, and its charge.
+
+        Parameters
+        ----------
+        line
+            What its purse has paid.
+        excess
+            Micro-dollars that the bound of the run could not pay.
+        """
+        where = call.where
+        lost = len(self._uncertain(call.step))
+        self._recorder.emit(
+            call_event(call, reply, self._recorder.bodies, **where, uncertain_attempts=lost),
+            ChargeEvent(
+                **where,
+                amount=-line.amount,
+                uncovered=line.uncovered,
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=reply.usage.estimated,
+                cached=reply.cached,
+                bill=reply.bill,
+                excess=excess,
+            ),
+            *(
+                WarningEvent(**{**where, "step": f"{call.step}/answer"}, text=f"{call.step}: {note}")
+                for note in reply.notes
+            ),
+        )
+
+    def lost(self, call: Call, price: Price, entry: JournalLine, reason: str, bill: int | None) -> None:
+        """Record the charge of an attempt that brought no reply and may be billed."""
+        self._recorder.emit(
+            ChargeEvent(
+                **{**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))},
+                amount=-entry.amount,
+                uncovered=entry.uncovered,
+                input_tokens=call.inputs,
+                output_tokens=call.limit,
+                input_price=price.input,
+                output_price=price.output,
+                estimated=True,
+                uncertain=True,
+                reason=reason,
+                bill=bill,
+            )
+        )
+
+    def compacted(self, call: Call, inputs: int, context: int) -> None:
+        """Record once that the transcript of a call was compacted to `inputs` tokens, for a context of so many."""
+        text = (
+            f"{call.step}: the transcript was compacted from about {call.inputs:,} to {inputs:,} tokens, "
+            f"for a context of {context:,}"
+        )
+        self._recorder.once(WarningEvent(**{**call.where, "step": f"{call.step}/compacted"}, text=text))
+
+    def overflowed(self, call: Call, *, is_shortened: bool) -> None:
+        """Record that a call overflowed the model's context."""
+        result = "the transcript was shortened" if is_shortened else "it can't be shortened further"
+        step = call.step if is_shortened else _too_long(call.step)
+        text = f"{call.step}: the model's context overflowed; {result}"
+        self._recorder.emit(WarningEvent(**{**call.where, "step": step}, text=text))
+
+
+def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCallEvent:
+    """The record of a call, in `bodies`; `more` are fields that call and reply don't tell."""
+    usage, keep = reply.usage, bodies.keep
+    return LLMCallEvent(
+        model=call.speaker.model,
+        messages=[keep(message_to_data(message)) for message in call.messages],
+        reply=keep(message_to_data(reply.message)),
+        finish=reply.finish,
+        output_limit=call.limit,
+        cut_call=keep({"name": cut.name, "arguments": cut.arguments}) if (cut := reply.cut_call) else None,
+        faults=list(reply.faults),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        estimated=usage.estimated,
+        attempts=reply.attempts,
+        seconds=round(reply.seconds, 4),
+        seed=call.seed,
+        reasoning=keep(reply.reasoning) if reply.reasoning else None,
+        cached=reply.cached,
+        cached_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        notes=list(reply.notes),
+        **more,
+    )
+
+
+def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
+    """The reply that a model gave, out of the record of the call."""
+    message = cast(AIMessage, message_from_data(bodies[event.reply]))
+    return Reply(
+        text="" if message.content == NO_TEXT else str(message.content),
+        tool_calls=tuple(ToolCall(str(c["id"]), c["name"], c["args"]) for c in message.tool_calls),
+        faults=cast(Any, tuple(event.faults)),
+        message=message,
+        finish=cast(Any, event.finish),
+        limit=event.output_limit,
+        cut_call=_call_from_data(bodies[event.cut_call]) if event.cut_call is not None else None,
+        usage=Usage(
+            event.input_tokens,
+            event.output_tokens,
+            event.reasoning_tokens,
+            event.estimated,
+            event.cached_tokens,
+            event.cache_write_tokens,
+        ),
+        reasoning=bodies.text(event.reasoning) if event.reasoning else "",
+        attempts=event.attempts,
+        seconds=event.seconds,
+        cached=event.cached,
+        notes=tuple(event.notes),
+    )
+
+
+def _call_from_data(data: Any) -> ToolCall:
+    return ToolCall("", data["name"], data["arguments"])
+
+
+def overflow_steps(events: Iterable[Event]) -> Counter[str]:
+    """The number of times that a transcript was too long for its model, by step."""
+    return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
+
+
+def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
+    """The reasons why attempts that may be billed brought no reply, by the step of their call."""
+    reasons: dict[str, list[str]] = {}
+    for event in events:
+        if isinstance(event, ChargeEvent) and event.uncertain:
+            reasons.setdefault(charged_call(event), []).append(event.reason)
+    return reasons
+
+
+def charged_call(charge: ChargeEvent) -> str:
+    """The step of the call that a charge is for, also where the charge is for an attempt that brought no reply."""
+    return charge.step.rpartition(_LOST)[0] if charge.uncertain else charge.step
+
+
+def inner_step(step: str, number: int) -> str:
+    """The step of a model call that an agent from outside makes for its reply in `step`."""
+    return f"{step}{_INNER}{number}"
+
+
+def outer_step(step: str) -> str:
+    """The step for which an agent from outside made a model call; empty for any other call."""
+    return step.rpartition(_INNER)[0]
+
+
+def _lost(step: str, number: int) -> str:
+    """The step under which stands the charge of an attempt of a call that brought no reply."""
+    return f"{step}{_LOST}{number}"
+
+
+def _too_long(step: str) -> str:
+    """The step under which stands that a transcript was too long in its shortest version."""
+    return f"{step}{_TOO_LONG}"
