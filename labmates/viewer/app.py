@@ -218,7 +218,7 @@ class _Viewer:
         named = [query.get("a", ""), query.get("b", ""), *query.getlist("run")]
         marked = [name.strip() for name in named if name.strip()]
         if len(marked) > MOST_COLUMNS:
-            raise UsageError(f"{MOST_COLUMNS}runs can be compared at once; {len(marked)} were marked")
+            raise UsageError(f"{MOST_COLUMNS} runs can be compared at once; {len(marked)} were marked")
         if len(marked) < 2:
             first = marked[0] if marked else ""
             kind = self._open(first).run.kind if first else ""
