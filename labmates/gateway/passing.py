@@ -13,6 +13,7 @@ from starlette.responses import Response
 from labmates.budgets.usage import read_usage
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import LEFT, Call, Payment
+from labmates.models.clients import pieces
 from labmates.models.protocols.answering import PassedStream
 from labmates.models.protocols.base import Json, parsed
 from labmates.models.protocols.responses import RESPONSES
@@ -80,7 +81,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
     hides = call.protocol.hides_usage(call.body)
     events, usage, done = list[bytes](), dict[str, Any](), False
     try:
-        async for complete in _events(_pieces(reply)):
+        async for complete in _events(pieces(reply)):
             events += complete
             shown = []
             for event in complete:
@@ -121,13 +122,6 @@ async def _closed(reply: httpx2.Response) -> None:
     """Close the connection to the provider, also while the call is being cancelled."""
     with anyio.CancelScope(shield=True):
         await reply.aclose()
-
-
-def _pieces(reply: httpx2.Response) -> AsyncIterator[bytes]:
-    """The pieces of a body; one that is not compressed goes through no decoder, since streams have many pieces."""
-    if "content-encoding" in reply.headers or not isinstance(reply.stream, httpx2.AsyncByteStream):
-        return reply.aiter_bytes()
-    return aiter(reply.stream)
 
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:

@@ -73,6 +73,13 @@ def synchronous_client() -> httpx2.Client:
     return httpx2.Client(verify=ssl_context())
 
 
+def pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """The pieces of a body; one that is not compressed goes through no decoder, since streams have many pieces."""
+    if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
+        return response.aiter_bytes()
+    return aiter(response.stream)
+
+
 async def _watch(request: httpx2.Request) -> None:
     async def trace(event: str, info: dict[str, Any]) -> None:
         del info
@@ -103,7 +110,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         read = 0
-        async for chunk in httpx2.Response(200, headers=self._encoding, stream=self._stream).aiter_bytes():
+        async for chunk in pieces(httpx2.Response(200, headers=self._encoding, stream=self._stream)):
             read += len(chunk)
             if read > self._most:
                 if self._is_error:

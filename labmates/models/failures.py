@@ -21,6 +21,7 @@ CONNECTIONS = {
     "APIConnectionError",
     "ModelConnectionError",
     "TransportError",
+    "RequestError",
     "ClientConnectionError",
     "ClientPayloadError",
     "ConnectionError",
