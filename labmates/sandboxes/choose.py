@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from labmates.sandboxes.base import SandboxBackend
 
 SANDBOXES = {
-    "auto": "docker where its engine and image are there, else bubblewrap; with neither, only the project's own "
-    "scripted baselines run",
+    "auto": "gvisor where the engine has its runtime and a trial shows that limits hold, else docker where its engine "
+    "and image are there, else bubblewrap; with none, only the project's own scripted baselines run",
     "docker": "a Docker container: no network, no files of this machine, limits on all that it uses",
     "gvisor": "a Docker container whose system calls go to gVisor's own kernel, where the engine has its runtime runsc",
     "bubblewrap": "Linux namespaces: no network, no files of this machine",
@@ -81,7 +81,7 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
     why: LabmatesError | None = None
     if name == "auto":
         try:
-            return Choice(_docker("docker"))
+            return Choice(_docker(name))
         except (UsageError, MissingExtraError) as error:
             why = error
     return _bubblewrap(name, trusted_code, why)
@@ -90,12 +90,16 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
 def _docker(name: str) -> SandboxBackend:
     from labmates.sandboxes.container import ContainerLauncher
     from labmates.sandboxes.engine import GVISOR, check_gvisor, connect
+    from labmates.sandboxes.gvisor import why_not_gvisor
+    from labmates.sandboxes.image.names import find_image
     from labmates.sandboxes.session import KernelBackend
 
     client = connect()
     try:
         if name == "gvisor":
             check_gvisor(client)
+        elif name == "auto":
+            name = "docker" if find_image(client) is None or why_not_gvisor(client) else "gvisor"
         return KernelBackend(name, ContainerLauncher(client, runtime=GVISOR if name == "gvisor" else None))
     except BaseException:
         client.close()

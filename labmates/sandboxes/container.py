@@ -164,6 +164,7 @@ class ContainerLauncher:
             "data": str(_DATA / "data.csv"),
             "alone": True,
             "memory": limits.data,
+            "address_space": self._runtime == GVISOR,  # its kernel does not count mapped memory as data
             "file_bytes": limits.scratch,
             "open_files": limits.open_files,
             "processes": None,  # the engine counts them

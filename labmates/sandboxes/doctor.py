@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Literal
 from labmates.errors import LabmatesError
 from labmates.loops import run_async
 from labmates.sandboxes.choose import choose_backend
-from labmates.sandboxes.engine import GVISOR, connect, docker_errors, explain_docker_error, offers_gvisor
+from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error
 from labmates.sandboxes.folders import orphaned_folders
+from labmates.sandboxes.gvisor import why_not_gvisor
 from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
 from labmates.sandboxes.leftovers import old_images, orphaned_containers, stopped_builds
 from labmates.sandboxes.warmup import PACKAGES
@@ -40,7 +41,7 @@ class Finding:
     Attributes
     ----------
     sandbox
-        The sandbox that it is about, one of `ISOLATED` or gvisor; empty if it is about none alone.
+        The sandbox that it is about, one of `ISOLATED`; empty if it is about none alone.
     name
         What was checked.
     state
@@ -64,8 +65,7 @@ def examine() -> Iterator[Finding]:
     for finding in itertools.chain(_docker(), (check() for check in (_bubblewrap, _packages, _folders))):
         findings.append(finding)
         yield finding
-    has_gvisor = any(finding.sandbox == "gvisor" for finding in findings)
-    for name in (*working(findings), *(["gvisor"] if has_gvisor else [])):
+    for name in working(findings):
         yield _trial(name)
 
 
@@ -125,9 +125,12 @@ def _limits(client: DockerClient) -> Finding:
 
 
 def _gvisor(client: DockerClient) -> Finding:
-    if offers_gvisor(client):
-        return Finding("gvisor", "gVisor", "ok", f"the engine has its runtime {GVISOR}: --sandbox gvisor")
-    return Finding("", "gVisor", "note", f"without its runtime {GVISOR} in the engine there is no --sandbox gvisor")
+    if find_image(client) is None:
+        return Finding("", "gVisor", "note", "can't be tried without the image")
+    reason = why_not_gvisor(client, again=True)
+    if reason is None:
+        return Finding("", "gVisor", "ok", "a kernel runs under it and keeps to its limits")
+    return Finding("", "gVisor", "note", f"--sandbox auto passes it over: {reason}")
 
 
 def _image(client: DockerClient) -> Finding:

@@ -79,7 +79,7 @@ class Folders:
     def write_settings(self, settings: dict[str, Any]) -> Path:
         """Write the runner's settings and return the path of the file."""
         path = self.run / "settings.json"
-        path.write_text(json.dumps({"ports": PORTS, "idle": IDLE_SECONDS, **settings}))
+        path.write_text(json.dumps({"ports": PORTS, "idle": IDLE_SECONDS, "address_space": False, **settings}))
         path.chmod(0o644)  # the runner may have another user id; the folders above are private
         return path
 

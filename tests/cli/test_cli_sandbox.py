@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -89,18 +89,15 @@ def test_the_doctor_tells_of_a_missing_image_and_missing_limits(labmates: Labmat
     assert checks["disk"]["state"] in ("ok", "note")
 
 
-@pytest.mark.parametrize(
-    ("runtimes", "state"), [({"runc": {}, "runsc": {}}, "ok"), ({"runc": {}}, "note"), (None, "note")]
-)
-def test_the_doctor_says_whether_the_engine_has_gvisor(
-    labmates: Labmates, fake: FakeEngine, runtimes: dict[str, Any] | None, state: str
-) -> None:
-    fake.answers["GET /info"] = 200, {**INFO, "Runtimes": runtimes}
-    [told] = labmates("sandbox", "doctor", "--json", DOCKER_HOST=fake.host).records
-    checks = {check["name"]: check for check in told["checks"]}
-    assert checks["gVisor"]["state"] == state
-    assert "runsc" in checks["gVisor"]["text"]
-    assert ("gvisor trial" in checks) == (state == "ok")
+@pytest.mark.needs("docker")
+def test_the_doctor_says_whether_auto_takes_gvisor_or_why_not(labmates: Labmates) -> None:
+    [report] = labmates("sandbox", "doctor", "--json", PATH=os.environ["PATH"]).records
+    [check] = [check for check in report["checks"] if check["name"] == "gVisor"]
+    if check["state"] == "ok":
+        assert report["auto"] == "gvisor"
+    else:
+        assert check["text"].startswith("--sandbox auto passes it over: ")
+        assert report["auto"] == "docker"
 
 
 def test_the_doctor_goes_on_when_the_engine_fails_while_it_is_asked(labmates: Labmates, fake: FakeEngine) -> None:

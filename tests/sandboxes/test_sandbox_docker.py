@@ -143,28 +143,6 @@ async def test_the_engine_is_asked_for_the_runtime_of_gvisor(data: Path) -> None
         choose_backend("gvisor", trusted_code=True)
 
 
-@pytest.mark.needs("gvisor")
-@pytest.mark.timeout(200)
-async def test_code_under_gvisor_computes_draws_writes_files_and_gets_another_kernel(data: Path) -> None:
-    backend = make_backend("gvisor")
-    session = await backend.open(data)
-    assert (await session.run("import platform; df.shape, platform.release()", timeout=60)).text.startswith(
-        "((3, 3), '4."
-    )
-    drawn = await session.run("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()", timeout=60)
-    assert len(drawn.images) == 1
-    written = await session.run("open('out/a.txt', 'w').write('a' * 500_000); open('out/b.txt', 'w').write('b')")
-    assert [(file.name, len(file.content)) for file in written.files] == [("a.txt", 500_000), ("b.txt", 1)]
-    large = await session.run("open('out/large.bin', 'wb').write(bytes(9 << 20))")
-    assert (large.files, "left out" in large.note) == ((), True)
-    assert (await session.run("while True: pass", timeout=1)).status == "timeout"
-    died = await session.run("import os; os._exit(1)")
-    assert (died.status, died.state_lost) == ("died", True)
-    assert (await session.run("df.shape", timeout=60)).text == "(3, 3)\n"
-    await backend.close()
-    await wait_until_gone("gvisor")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_sessions_eight_at_a_time_leak_nothing(data: Path) -> None:

@@ -39,7 +39,8 @@ def main(settings_path: str) -> None:
     The settings: `control` (path of the control socket), `ports` (channel to number), `data` (CSV file, which need not
     be there before the first kernel is asked for), `fonts` (folder with matplotlib's list of fonts, or null), `alone`
     (true if all processes that can be seen are the session's own), `idle` (seconds without an order after which likely
-    modules are imported), `memory`, `file_bytes`, `processes` (or null) and `open_files`.
+    modules are imported), `memory`, `address_space` (whether `memory` also limits that), `file_bytes`, `processes` (or
+    null) and `open_files`.
     """
     settings = json.loads(Path(settings_path).read_bytes())
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

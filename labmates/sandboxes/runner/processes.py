@@ -65,11 +65,15 @@ def limit_resources(settings: dict[str, Any]) -> None:
         value = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (value, value))
     resource.setrlimit(resource.RLIMIT_DATA, (settings["memory"], settings["memory"] + _OVERRUN))
+    if settings["address_space"]:
+        resource.setrlimit(resource.RLIMIT_AS, (settings["memory"], settings["memory"] + _OVERRUN))
 
 
 def give_headroom(memory: int) -> None:
     """Let a kernel that is full of data allocate a little more: a fixed limit would fail its every later cell."""
     status = Path("/proc/self/status").read_bytes()
-    used = int(status.partition(b"VmData:")[2].split(None, 1)[0]) << 10
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(hard, max(memory, used + _HEADROOM)), hard))
+    for limit, line in ((resource.RLIMIT_DATA, b"VmData:"), (resource.RLIMIT_AS, b"VmSize:")):
+        hard = resource.getrlimit(limit)[1]
+        if hard != resource.RLIM_INFINITY:
+            used = int(status.partition(line)[2].split(None, 1)[0]) << 10
+            resource.setrlimit(limit, (min(hard, max(memory, used + _HEADROOM)), hard))
