@@ -24,7 +24,7 @@ from labmates.records.events import LLMCallEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.science.baselines.diligent import Diligent
-from labmates.workflows.science.baselines.silent import Silent
+from labmates.workflows.science.baselines.hasty import Silent
 
 LATENCY = 0.1
 BACKENDS = ("unsafe-local", "bubblewrap", "docker")

@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -29,8 +29,43 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from labmates.bounded_yaml import compose_yaml
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
-from labmates.games.formulas import Formula
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
+
+
+class Pool(BaseModel):
+    """A pool that is multiplied and shared: the first action gives to it, the second keeps.
+
+    Who keeps has `kept` points more than the share that everybody gets.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["pool"] = "pool"
+    factor: Exact = Field(gt=0, description="Multiplier of all contributions before they are shared.")
+    kept: Exact = Field(Fraction(1), description="Points that a player keeps by giving nothing.")
+
+    def payoffs(self, actions: Sequence[str], profile: Sequence[str]) -> tuple[Fraction, ...]:
+        """The payoff of each player when they take the actions of a profile."""
+        share = self.factor * profile.count(actions[0]) / len(profile)
+        return tuple(share if action == actions[0] else share + self.kept for action in profile)
+
+
+class Claims(BaseModel):
+    """Two claims: both get the lower one, and the higher claimant pays the lower one a bonus."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["claims"] = "claims"
+    bonus: Exact = Field(description="Transfer from the higher claimant to the lower one.")
+
+    def payoffs(self, actions: Sequence[str], profile: Sequence[str]) -> tuple[Fraction, ...]:
+        """The payoff of each player when they take the actions of a profile, which are numbers."""
+        del actions
+        claims = [Fraction(action) for action in profile]
+        return tuple(min(claims) + self.bonus * ((own < max(claims)) - (own > min(claims))) for own in claims)
+
+
+Formula = Annotated[Pool | Claims, Field(discriminator="kind")]
 
 
 class PayoffTable(BaseModel):

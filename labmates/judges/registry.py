@@ -7,7 +7,7 @@ from collections.abc import Callable
 from labmates.errors import LabmatesError, UsageError
 from labmates.judges.base import Judge
 from labmates.registry import Registry
-from labmates.tasks.reference import find_class, resolve_reference
+from labmates.tasks.registry import find_class, resolve_reference
 
 JUDGES: Registry[Callable[[], Judge]] = Registry(
     "judge",
@@ -33,7 +33,7 @@ def get_judge(name: str) -> Judge:
 
 
 def load_judge(reference: str) -> Judge:
-    """The judge that a reference means, as `labmates.tasks.reference.resolve_reference` returns it.
+    """The judge that a reference means, as `labmates.tasks.registry.resolve_reference` returns it.
 
     Raises
     ------

@@ -1,10 +1,19 @@
-"""Tasks by name; other packages add theirs through the entry-point group ``labmates.tasks``."""
+"""Tasks by name, and plug-ins by reference: a class in a file or module that nobody has installed yet.
+
+Other packages add tasks through the entry-point group ``labmates.tasks``.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from labmates.errors import UsageError
+from labmates.errors import UsageError, unknown_name
 from labmates.registry import Registry
 from labmates.tasks.base import Task
 
@@ -46,3 +55,95 @@ def make_task(task: object) -> Task[Any, Any]:
         return task()
     except TypeError as error:
         raise UsageError(f"the task can't be instantiated: {error}") from error
+
+
+def resolve_reference(text: str, registry: Registry[Any] = TASKS) -> str:
+    """A reference in a form that any process understands, without importing anything of a plug-in.
+
+    Raises
+    ------
+    UsageError
+        If there is no such name or file.
+    """
+    place, _, attribute = text.partition(":")
+    if place.endswith(".py"):
+        path = Path(place).resolve()
+        if not path.is_file():
+            forms = f"a {registry.what}'s name, path/to/file.py:Class or module:Class"
+            raise UsageError(f"there is no file '{place}'; give {forms}")
+        return f"{path}:{attribute}"
+    if attribute:
+        return text
+    if text not in registry:
+        raise unknown_name(registry.what, text, registry.names())
+    return text
+
+
+def load_task(reference: str) -> Task[Any, Any]:
+    """The task that a resolved reference means.
+
+    In a file the class may be left out if it defines only one task.
+
+    Raises
+    ------
+    UsageError
+        If the class is missing or no complete task; importing it may raise anything else.
+    """
+    if ":" not in reference:
+        return get_task(reference)
+    return make_task(find_class(reference, TASKS.what, lambda value: issubclass(value, Task)))
+
+
+def find_class(reference: str, what: str, is_one: Callable[[type], bool]) -> Any:
+    """The class that a resolved reference to a file or a module means.
+
+    Parameters
+    ----------
+    what
+        The noun for such a class in messages.
+    is_one
+        Whether a class of the module is such a one. The class may be left out if the module defines only one.
+
+    Raises
+    ------
+    UsageError
+        If the class is missing; importing the module may raise anything else.
+    """
+    place, _, attribute = reference.rpartition(":")
+    module = import_place(place)
+    classes = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    names = [name for name, value in classes.items() if value.__module__ == module.__name__ and is_one(value)]
+    if attribute and not hasattr(module, attribute):
+        raise UsageError(f"'{place}' has no '{attribute}'; its {what}s are: {', '.join(names) or 'none'}")
+    if not attribute and len(names) != 1:
+        raise UsageError(f"choose a {what} of '{place}': {', '.join(names) or 'it has none'}")
+    return getattr(module, attribute or names[0])
+
+
+def import_place(place: str) -> ModuleType:
+    """A module, given by its name or as a file; importing it may raise anything."""
+    return _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
+
+
+def _from_name(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _from_file(path: Path) -> ModuleType:
+    """Import a file: as part of its package if it lies in one, so that its relative imports work."""
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    sys.path.insert(0, str(root))
+    if len(parts) > 1:
+        return importlib.import_module(".".join(parts))
+    # Under a name that no installed module can have.
+    spec = importlib.util.spec_from_file_location(f"<{path.name}>", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

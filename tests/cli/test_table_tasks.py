@@ -13,7 +13,7 @@ import pytest
 from labmates.errors import UsageError
 from labmates.tasks.base import Task, accuracy
 from labmates.tasks.conformance import check_task
-from labmates.tasks.reference import load_task
+from labmates.tasks.registry import load_task
 from labmates.tasks.table import read_answers, read_table
 from tests.cli.conftest import Labmates
 

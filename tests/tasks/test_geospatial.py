@@ -18,8 +18,7 @@ from labmates.tasks.base import DIFFICULTIES, Credit, Dataset, Difficulty, accur
 from labmates.tasks.conformance import check_task
 from labmates.tasks.geospatial.data import APART, HEIGHT, INSIDE, LEVELS, SPREAD, WIDTH, Ground, draw_ground
 from labmates.tasks.geospatial.fields import LOW, Continuity, predicted, random_field
-from labmates.tasks.geospatial.soil import LEAST_STEP, Soil, draw_sites, draw_soil
-from labmates.tasks.geospatial.table import NO_DATA
+from labmates.tasks.geospatial.soil import LEAST_STEP, NO_DATA, Soil, draw_sites, draw_soil
 from labmates.tasks.geospatial.task import Driver, GeospatialFindings, GeospatialTask, GeospatialTruth, Spot
 from labmates.tasks.noise import Floats, random_for
 

@@ -13,7 +13,7 @@ import tests.support.line_task  # noqa: F401  # loaded once: numpy can't be load
 from labmates.errors import UsageError
 from labmates.tasks.conformance.events import Problem, Step
 from labmates.tasks.conformance.trial import TRIAL_RULES, Trial, try_task
-from labmates.tasks.reference import load_task, resolve_reference
+from labmates.tasks.registry import load_task, resolve_reference
 from tests.support.plugins import ROOT, install
 
 HEAD = """import os, sys, time, random

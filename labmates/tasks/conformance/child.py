@@ -27,7 +27,7 @@ def main(reference: str, mode: str, memory: str, *seeds: str) -> None:
     Parameters
     ----------
     reference
-        As returned by `labmates.tasks.reference.resolve_reference`.
+        As returned by `labmates.tasks.registry.resolve_reference`.
     mode
         ``examine`` for all rules, ``generate`` for fingerprints alone.
     memory
@@ -46,7 +46,7 @@ def main(reference: str, mode: str, memory: str, *seeds: str) -> None:
 
 
 def _events(reference: str, mode: str, seeds: Sequence[int]) -> Iterator[Event]:
-    from labmates.tasks.reference import load_task
+    from labmates.tasks.registry import load_task
 
     yield Step("load", "")
     try:

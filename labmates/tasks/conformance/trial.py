@@ -85,7 +85,7 @@ def try_task(
     UsageError
         If there is no such name or file, or if there are fewer than two different seeds.
     """
-    from labmates.tasks.reference import resolve_reference
+    from labmates.tasks.registry import resolve_reference
 
     resolved = resolve_reference(reference)
     if len(set(seeds)) < 2:

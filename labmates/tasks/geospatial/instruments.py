@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from labmates.tasks.evidence import Division, Instruments, canonical, check_runs, code_blocks, code_names, coded
-from labmates.tasks.geospatial.table import NO_DATA
+from labmates.tasks.geospatial.soil import NO_DATA
 
 if TYPE_CHECKING:
     from labmates.tasks.base import Dataset

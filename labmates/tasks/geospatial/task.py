@@ -15,8 +15,7 @@ from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, findin
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_ground
 from labmates.tasks.geospatial.instruments import GeospatialInstruments
-from labmates.tasks.geospatial.soil import BLOCK, FOLDS, Soil, draw_sites, draw_soil
-from labmates.tasks.geospatial.table import NO_DATA, sample_table
+from labmates.tasks.geospatial.soil import BLOCK, FOLDS, NO_DATA, Soil, draw_sites, draw_soil, sample_table
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import NOT_STATED, fading, guarded_f1, plain_name, relative_error, score_list, score_number
 from labmates.tasks.words import says_all, says_name, says_number, says_together

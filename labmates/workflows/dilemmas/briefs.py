@@ -1,15 +1,17 @@
-"""The prompts of a social dilemma: the game from the player's seat, the mechanism, and the request."""
+"""The prompts of a social dilemma: the game from a seat, the mechanism, the request, and the form of the answer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
+from pydantic import Field, create_model, model_validator
 
+from labmates.agents.decisions import Form
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
@@ -23,7 +25,6 @@ from labmates.mechanisms.wording_paper import PaperWording
 from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
 from labmates.workflows.dilemmas.descriptions import DESCRIPTIONS
-from labmates.workflows.dilemmas.forms import keys_of
 from labmates.workflows.wordings import Ablation, Wording, lengthened, renamed, replaced, word_count
 
 _LABEL = re.compile(r"\bA\d+\b")
@@ -51,6 +52,63 @@ KIND = "dilemma"
 """Of the orders."""
 WORDINGS: Mapping[Wording, MechanismWording] = {"ours": OURS, "paper": PaperWording()}
 _RULES_HEAD: Mapping[Wording, str] = {"ours": "", "paper": "\n\n# What is added to the game\n"}
+
+
+class Filled(Form):
+    """A sheet that somebody has filled in."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The answer, by the names of its blanks."""
+        return self.model_dump(by_alias=True)
+
+
+def form_of(sheet: Sheet) -> type[Filled]:
+    """The model that checks an answer."""
+    return _form_of(sheet.blanks, sheet.total)
+
+
+@lru_cache(maxsize=1024)
+def _form_of(blanks: tuple[Blank, ...], total: int | None) -> type[Filled]:
+    class Sum(Filled):
+        @model_validator(mode="after")
+        def _adds_up(self) -> Self:
+            if total is not None and (total_given := sum(self.values.values())) != total:
+                raise ValueError(f"the numbers have to add up to {total}, not {total_given}")
+            return self
+
+    # A blank may have any name, also one that is none in Python.
+    fields: dict[str, Any] = {f"blank_{place}": _field(blank) for place, blank in enumerate(blanks)}
+    return create_model("Answer", __base__=Sum, **fields)
+
+
+def _field(blank: Blank) -> Any:
+    match blank.allowed:
+        case None:
+            return bool, Field(alias=blank.name)
+        case range() as numbers:
+            return int, Field(alias=blank.name, ge=numbers[0], le=numbers[-1])
+        case tuple() as texts:
+            return Literal[texts], Field(alias=blank.name)
+
+
+def keys_of(sheet: Sheet) -> str:
+    """The keys of an answer in words, one a line."""
+    lines = [
+        f'- "{blank.name}": {_allowed(blank)}{f", {blank.about}" if blank.about else ""}' for blank in sheet.blanks
+    ]
+    total = [] if sheet.total is None else [f"Together they add up to {sheet.total}."]
+    return "\n".join([*lines, *total])
+
+
+def _allowed(blank: Blank) -> str:
+    match blank.allowed:
+        case None:
+            return "true or false"
+        case range() as numbers:
+            return f"a whole number from {numbers[0]} to {numbers[-1]}"
+        case tuple() as texts:
+            return " or ".join(f'"{text}"' for text in texts)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
 from labmates.workflows.calls import Speaker
-from labmates.workflows.dilemmas.briefs import Briefing
+from labmates.workflows.dilemmas.briefs import Briefing, form_of
 from labmates.workflows.dilemmas.condition import DilemmaCondition
-from labmates.workflows.dilemmas.forms import form_of
 from labmates.workflows.dilemmas.records import AGREEMENT
 from labmates.workflows.playing import Table
 from labmates.workflows.services import Services

@@ -8,9 +8,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from labmates.games.formulas import Claims, Pool
 from labmates.games.normal_form import NormalForm
-from labmates.games.payoff_table import PayoffTable
+from labmates.games.payoff_table import Claims, PayoffTable, Pool
 from labmates.workflows.wordings import Wording
 
 Facts = Mapping[str, Any]

@@ -21,8 +21,8 @@ ENTRIES = {
         "diligent": ".baselines.diligent:Diligent",
         "hasty": ".baselines.hasty:Hasty",
         "wasteful": ".baselines.wasteful:Wasteful",
-        "talkative": ".baselines.talkative:Talkative",
-        "silent": ".baselines.silent:Silent",
+        "talkative": ".baselines.wasteful:Talkative",
+        "silent": ".baselines.hasty:Silent",
         "sharing": ".baselines.sharing:Sharing",
     },
 }

@@ -23,9 +23,9 @@ from labmates.models.orders import Order
 from labmates.models.prefix import mark_shared
 from labmates.tasks.schema import findings_example
 from labmates.tasks.words import WORDS
-from labmates.workflows.science.context import LabContext
-from labmates.workflows.science.digests import (
+from labmates.workflows.science.context import (
     OUTPUT_CHARS,
+    LabContext,
     artifacts_text,
     calls_text,
     delimited,

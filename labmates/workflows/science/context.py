@@ -1,8 +1,11 @@
-"""Context of the nodes of the lab's graph: the run's services and the objects made from its condition."""
+"""Context of the nodes of the lab's graph: the run's services and the objects made from its condition.
+
+Digests of earlier work tell an agent of artifacts, messages, reports, outputs and calls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,11 +15,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from labmates.agents.findings import FindingsForm
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Seat, Team
+from labmates.agents.sections import excerpt, excerpts
 from labmates.agents.tools import ARGUMENTS, own_schema, tool_schemas
 from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.models.names import SEAT
+from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.evidence import Part
@@ -28,11 +33,19 @@ from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.evidence import held_part
 from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.reserve import likely_cost, set_aside
-from labmates.workflows.science.state import LabState, first_state
+from labmates.workflows.science.state import LabState, Phase, first_state
 from labmates.workflows.services import Services
 
 if TYPE_CHECKING:
     from labmates.workflows.science.seats.adapters import SeatAgents
+
+
+OUTPUT_CHARS = 3_000
+"""How much of a member's code output the lead gets to write from (cooperative-profiles paper, appendix C.6)."""
+CALLS_CHARS = 1_500
+
+_ABOUT = ("name", "description", "to_team", "target_team")
+"""Arguments that tell what a tool call was about."""
 
 
 @dataclass(frozen=True)
@@ -184,3 +197,57 @@ def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) ->
     if team.has_code:
         for seat in team.seats:
             sandboxes.warm_up([seat], condition.model_of(seat))
+
+
+def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> dict[str, str]:
+    """The newest artifacts that a seat may read, but for its team's own, at most `most` characters of each, by name."""
+    partial = ctx.partial(lab)
+    return {
+        name: excerpt(text, most) + ("\n[this artifact was cut off here]" if name in partial else "")
+        for name, text in ctx.newest(lab, reader).items()
+        if name != ctx.team(lab).artifact
+    }
+
+
+def artifacts_text(shown: Mapping[str, str]) -> str:
+    """Artifacts one below the other."""
+    return "\n\n".join(delimited(name, text) for name, text in shown.items()) or "none yet"
+
+
+def delimited(name: str, text: str) -> str:
+    """A text between lines that name it, so that its headings are not taken for those of the prompt."""
+    return f"=== {name} ===\n{text}\n=== end of {name} ==="
+
+
+def mail_text(ctx: LabContext, lab: LabState, reader: Seat) -> str:
+    """Messages to the team of a seat that reach this seat."""
+    here, may = ctx.team(lab).name, ctx.organisation.may
+    mail = [item for item in lab["mail"] if item["to"] == here and may("tell", item["agent"], reader.id)]
+    lines = [f"- from the {item['sender']} team: {item['text']}" for item in mail]
+    return "\n".join(lines) or "none"
+
+
+def said_text(said: Sequence[tuple[str, str]]) -> str:
+    """Contributions to a deliberation."""
+    return "\n".join(f"[{agent}]: {text}" for agent, text in said) or "nothing yet"
+
+
+def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHARS) -> str:
+    """Printed output, given as bodies, by the condition's rule for long outputs."""
+    printed = [ctx.text(number).rstrip() for number in outputs]
+    if ctx.condition.output_excerpt == "first":
+        return excerpt("\n".join(printed), most, "first")
+    return excerpts(printed, most)
+
+
+def calls_text(ctx: LabContext, phase: Phase, seat: Seat) -> str:
+    """Tool calls of a member in this phase, in order, each in a few words."""
+    here = f"{phase['team']}/{phase['number']}/{seat.id}/work/"
+    calls = [e for e in ctx.recorder.events if isinstance(e, ToolCallEvent) and e.step.startswith(here)]
+    return excerpt("; ".join(_call(ctx, e) for e in calls if e.tool != "mark_complete"), CALLS_CHARS)
+
+
+def _call(ctx: LabContext, event: ToolCallEvent) -> str:
+    arguments = ctx.recorder.bodies[event.arguments]
+    about = next((str(arguments[key]) for key in _ABOUT if arguments.get(key)), "")
+    return f"{event.tool}{f' ({about[:80]})' if about else ''}{'' if event.ok else ': failed'}"

@@ -17,7 +17,7 @@ from labmates.tasks.base import Difficulty, Task
 from labmates.tasks.conformance.events import Problem
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import Trial
-from labmates.tasks.reference import resolve_reference
+from labmates.tasks.registry import resolve_reference
 from labmates.workflows.listing import time_limit
 
 RULES: Final = {

@@ -36,7 +36,7 @@ from labmates.models.orders import Order
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import PhaseEvent
 from labmates.sandboxes.base import CodeResult
-from labmates.tasks.reference import import_place
+from labmates.tasks.registry import import_place
 from labmates.tasks.schema import findings_example
 from labmates.workflows.calls import Speaker
 from labmates.workflows.science.briefs import KIND

@@ -49,9 +49,9 @@ from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.coordination import coordination
 from labmates.workflows.science.evidence import Materials, held_part, prepare
+from labmates.workflows.science.experiment import judged_metrics
 from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.mcp_tools import McpTools
-from labmates.workflows.science.scores import judged_metrics
 from labmates.workflows.science.seats.adapters import SeatAgents
 from labmates.workflows.science.state import LabState
 from labmates.workflows.services import VIEWER, Services

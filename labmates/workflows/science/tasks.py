@@ -19,8 +19,7 @@ from labmates.safe_text import clean
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import try_task
-from labmates.tasks.reference import load_task, resolve_reference
-from labmates.tasks.registry import TASKS, get_task
+from labmates.tasks.registry import TASKS, get_task, load_task, resolve_reference
 from labmates.tasks.report import oracle_report, prior_report
 from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package

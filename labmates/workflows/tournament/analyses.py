@@ -82,19 +82,19 @@ def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
 
 
 def _drawings(groups: Sequence[Group]) -> Iterator[Drawing]:
-    from labmates.workflows.tournament import figures
+    from labmates.workflows.tournament import tables
 
     def drawing(name: str, title: str, alt: str, draw: Callable[[Sequence[Group]], Figure | None]) -> Drawing:
         return Drawing(name, title, f"{alt} The numbers are in the table.", lambda: draw(groups))
 
     by_round = "Share of moves so far that cooperate, by round and structure."
-    yield drawing("cooperation", "Cooperation by round", by_round, figures.cooperation_figure)
+    yield drawing("cooperation", "Cooperation by round", by_round, tables.cooperation_figure)
     by_match = "Share of first moves that cooperate, by match."
-    yield drawing("one-shot", "Cooperation in first moves", by_match, figures.one_shot_figure)
+    yield drawing("one-shot", "Cooperation in first moves", by_match, tables.one_shot_figure)
     by_team = "Rates of cooperation within and between teams."
-    yield drawing("teams", "Within and between teams", by_team, figures.teams_figure)
+    yield drawing("teams", "Within and between teams", by_team, tables.teams_figure)
     by_question = "Share of right answers to questions on the game."
-    yield drawing("comprehension", "Right answers", by_question, figures.comprehension_figure)
+    yield drawing("comprehension", "Right answers", by_question, tables.comprehension_figure)
 
 
 def _behaviour_table(groups: Sequence[Group], *, single: bool) -> Table:

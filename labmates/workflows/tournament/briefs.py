@@ -1,24 +1,27 @@
-"""The prompts of a tournament: rules, goal, past, and request."""
+"""The prompts of a tournament (rules, goal, past, request), and the answers to them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
+from pydantic import create_model
 
+from labmates.agents.decisions import Form
 from labmates.agents.prompts import render
 from labmates.games.iterated.match import LABELS, Match, Round
-from labmates.games.iterated.questions import OPPONENT, Question
+from labmates.games.iterated.questions import OPPONENT, UNDECIDABLE, Question
 from labmates.models.orders import Order
 from labmates.workflows.asking import form_text
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.wordings import NEUTRAL, WORDINGS
 from labmates.workflows.wordings import lengthened, renamed, replaced, word_count
 
+_FIRST = "the first round of a match"
 KIND = "tournament"
 """Of the orders."""
 REAL_WORDS: Mapping[str, str] = {LABELS["C"]: "cooperate", LABELS["D"]: "defect"}
@@ -32,6 +35,48 @@ _HINTS = {
     "yes_no": '"yes" or "no"',
     "yes_no_open": '"yes", "no" or "not decidable"',
 }
+
+
+@lru_cache
+def move_form(actions: tuple[str, ...], *, may_leave: bool) -> type[Form]:
+    """The form of a move: an action, or from the second round on leaving the match; and why.
+
+    Parameters
+    ----------
+    actions
+        What players call both actions.
+    """
+    move: Any = Literal[(*actions, LABELS["leave"])] if may_leave else Literal[actions]
+    name, when = ("LaterMove", "a later round, when a player may leave") if may_leave else ("FirstMove", _FIRST)
+    return create_model(name, __base__=Form, __doc__=f"A move in {when}.", move=(move, ...), reasoning=(str, ""))
+
+
+@lru_cache
+def wishes_form(others: tuple[str, ...]) -> type[Form]:
+    """The form of wishes: the players that a player wants in its team, and why."""
+    player: Any = Literal[others]
+    return create_model("Wishes", __base__=Form, __doc__="Wishes.", wanted=(list[player], ...), reasoning=(str, ""))
+
+
+def answers_form(questions: Sequence[Question], actions: tuple[str, ...]) -> type[Form]:
+    """The form of answers to these questions.
+
+    Parameters
+    ----------
+    actions
+        What players call both actions.
+    """
+    action: Any = Literal[actions]
+    move: Any = Literal[(*actions, LABELS["leave"])]
+    kinds: dict[str, Any] = {
+        "number": int,
+        "action": action,
+        "actions": list[move],
+        "yes_no": Literal["yes", "no"],
+        "yes_no_open": Literal["yes", "no", UNDECIDABLE],
+    }
+    fields: dict[str, Any] = {question.id: (kinds[question.kind], ...) for question in questions}
+    return create_model("Answers", __base__=Form, **fields)
 
 
 @dataclass(frozen=True)

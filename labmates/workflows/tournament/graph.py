@@ -18,12 +18,11 @@ from labmates.games.iterated.schedule import Pairing, form_teams
 from labmates.records.events import DecisionEvent
 from labmates.seeds import derive
 from labmates.workflows.playing import together
+from labmates.workflows.tournament.briefs import wishes_form
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.context import TournamentContext
-from labmates.workflows.tournament.forms import wishes_form
+from labmates.workflows.tournament.context import MatchData, MatchState, TournamentContext, TournamentState
 from labmates.workflows.tournament.match import MOST_MESSAGE, match_graph, record_match
 from labmates.workflows.tournament.planning import read_text
-from labmates.workflows.tournament.state import MatchData, MatchState, TournamentState
 
 Update = dict[str, Any]
 

@@ -17,11 +17,9 @@ from labmates.games.iterated.questions import marked, questions
 from labmates.records.events import DecisionEvent, PayoffEvent
 from labmates.seeds import derive
 from labmates.workflows.playing import together
-from labmates.workflows.tournament.briefs import View
-from labmates.workflows.tournament.context import TournamentContext, seen_by
-from labmates.workflows.tournament.forms import answers_form, move_form
+from labmates.workflows.tournament.briefs import View, answers_form, move_form
+from labmates.workflows.tournament.context import MatchData, MatchState, Outcome, PlanState, TournamentContext, seen_by
 from labmates.workflows.tournament.planning import planning_graph, read_text
-from labmates.workflows.tournament.state import MatchData, MatchState, Outcome, PlanState
 
 Update = dict[str, Any]
 MOST_MESSAGE = 1_000

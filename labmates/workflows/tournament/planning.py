@@ -17,8 +17,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, Event, LLMCallEvent
 from labmates.workflows.asking import fault_text
 from labmates.workflows.tournament.briefs import View
-from labmates.workflows.tournament.context import TournamentContext
-from labmates.workflows.tournament.state import PlanOutcome, PlanState
+from labmates.workflows.tournament.context import PlanOutcome, PlanState, TournamentContext
 
 MOST_CHARS = 6_000
 """Maximum length of a plan and of a critique, in characters."""

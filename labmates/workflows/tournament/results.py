@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from labmates.records.events import Event
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
-    from labmates.workflows.tournament.context import TournamentContext
-    from labmates.workflows.tournament.state import TournamentState
+    from labmates.workflows.tournament.context import TournamentContext, TournamentState
 
 _ASKED = ("move", "questions", "message", "introduction", "wishes")
 Marked = Mapping[str, Mapping[str, Any]]

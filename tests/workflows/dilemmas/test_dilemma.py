@@ -28,9 +28,9 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import DecisionEvent, LLMCallEvent, PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.workflows.dilemmas.briefs import form_of
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.experiment import estimate
-from labmates.workflows.dilemmas.forms import form_of
 from labmates.workflows.dilemmas.records import read_cross_play
 
 DILEMMAS = ("prisoners", "public-goods", "travellers", "trust")

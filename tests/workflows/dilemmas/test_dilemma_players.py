@@ -17,8 +17,7 @@ from labmates.mechanisms.conformance import play_with, random_answer
 from labmates.mechanisms.registry import MECHANISMS as MECHANISM_REGISTRY
 from labmates.mechanisms.registry import make_mechanisms
 from labmates.models.scripted.base import Heard
-from labmates.workflows.dilemmas.briefs import Briefing
-from labmates.workflows.dilemmas.forms import form_of
+from labmates.workflows.dilemmas.briefs import Briefing, form_of
 from labmates.workflows.dilemmas.players import read
 from labmates.workflows.wordings import Ablation, Wording, renamed, replaced, word_count
 from tests.support.orders import check_rendered

@@ -13,7 +13,7 @@ from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
-from labmates.workflows.science.scores import judged_metrics
+from labmates.workflows.science.experiment import judged_metrics
 from tests.support.older import make_older
 
 

@@ -15,7 +15,7 @@ from labmates.agents.prompts import render
 from labmates.agents.tools import ToolError
 from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_parameters
-from labmates.workflows.science.digests import delimited
+from labmates.workflows.science.context import delimited
 from labmates.workflows.science.findings import findings_form, findings_json, paper_faults, stated_texts
 from tests.support.lab_orders import stated_in
 

@@ -15,7 +15,7 @@ from labmates.stats import domains, intervals
 from labmates.stats.figures import save_figure
 from labmates.stats.multiplicity import holm
 from labmates.stats.validity import Tally
-from labmates.workflows.tournament import figures
+from labmates.workflows.tournament import tables
 from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
 from labmates.workflows.tournament.results import Tournament
 from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
@@ -229,17 +229,17 @@ def test_metrics_of_a_run_are_what_was_played() -> None:
 @pytest.mark.parametrize("structures", [("ri", "gc", "sa"), ("ri",), ("sa",)])
 def test_figures_are_drawn_of_whatever_there_is(tmp_path: Path, structures: Sequence[str]) -> None:
     groups = report(of(dict.fromkeys(structures, 0.5), replicates=2)).groups
-    for number, draw in enumerate((figures.cooperation_figure, figures.one_shot_figure, figures.teams_figure)):
+    for number, draw in enumerate((tables.cooperation_figure, tables.one_shot_figure, tables.teams_figure)):
         figure = draw(groups)
         if figure is None:
             assert "sa" not in structures
             continue
         save_figure(figure, tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
-    assert figures.comprehension_figure(groups) is None
+    assert tables.comprehension_figure(groups) is None
     ends = [
         np.asarray(line.get_ydata())[-1]
-        for axes in figures.cooperation_figure(groups).axes
+        for axes in tables.cooperation_figure(groups).axes
         for line in axes.lines
         if np.size(line.get_xdata()) > 2
     ]

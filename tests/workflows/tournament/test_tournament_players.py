@@ -19,9 +19,8 @@ from labmates.games.iterated.questions import questions
 from labmates.games.iterated.strategies import STRATEGIES
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Heard, ScriptedModel
-from labmates.workflows.tournament.briefs import Briefing, View
+from labmates.workflows.tournament.briefs import Briefing, View, move_form
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.tournament.forms import move_form
 from labmates.workflows.tournament.players import read
 from labmates.workflows.wordings import Ablation, Wording, renamed, word_count
 from tests.support.orders import check_rendered

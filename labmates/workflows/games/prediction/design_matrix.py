@@ -16,8 +16,14 @@ from labmates.models.roster import KnownModel
 from labmates.stats.arrays import Array
 from labmates.stats.bayes.covariates import Covariates, covariate_columns
 from labmates.stats.validity import MOST_FAILED
-from labmates.workflows.games.prediction.columns import condition_columns
-from labmates.workflows.games.prediction.data import PredictionData, Runs, Scale, standardised, summarise
+from labmates.workflows.games.prediction.data import (
+    PredictionData,
+    Runs,
+    Scale,
+    condition_columns,
+    standardised,
+    summarise,
+)
 from labmates.workflows.games.prediction.sources import OUTCOMES, SKILL, LeftOut, Level, Observation
 
 GAME_ORDER: Final = (

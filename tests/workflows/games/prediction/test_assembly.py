@@ -12,7 +12,7 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.models.roster import roster, traits_of
-from labmates.workflows.games.prediction.columns import condition_columns
+from labmates.workflows.games.prediction.data import condition_columns
 from labmates.workflows.games.prediction.design_matrix import (
     Assembled,
     Choice,

@@ -8,7 +8,7 @@ from labmates.records.events import ChargeEvent
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.prediction.effort import profile_beside_lab
+from labmates.workflows.games.prediction.screen import profile_beside_lab
 
 
 def add(

@@ -41,7 +41,7 @@ from labmates.tasks.registry import get_task
 from labmates.tasks.schema import findings_example, findings_schema_text
 from labmates.workflows.science.baselines.stated import find_block
 from labmates.workflows.science.briefs import project_text
-from labmates.workflows.science.digests import delimited
+from labmates.workflows.science.context import delimited
 from labmates.workflows.science.findings import findings_form, stated_texts
 from tests.support.lab_orders import with_facts
 from tests.support.teams import DATA, EVAL, MODEL, PIPELINE, TEAMS, WRITING
