@@ -15,8 +15,7 @@ from typing import Any
 from labmates.bounded_yaml import Source
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.records.verification import begun_runs
-from labmates.studies.audit import audit
+from labmates.studies.audit import audit, begun_runs
 from labmates.studies.processes import work_in_processes
 from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.spec import StudySpec, read_spec

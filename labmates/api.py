@@ -21,8 +21,8 @@ from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.records.frames import ROWS, Rows, chosen_runs, frame
+from labmates.records.listing import select_runs
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report

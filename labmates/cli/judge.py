@@ -85,7 +85,7 @@ def judge(
     from labmates.judges.panel import ALWAYS, make_panel
     from labmates.judges.registry import registered_name
     from labmates.models.catalog import Catalog
-    from labmates.records.selection import select_runs
+    from labmates.records.listing import select_runs
     from labmates.records.store import Store
     from labmates.studies.judging import judge_runs, judgeable
     from labmates.studies.settings import RunSettings

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import ValidationError
 
+from labmates.cli.common import set_defaults
 from labmates.cli.console import complain, err, notify
-from labmates.cli.defaults import set_defaults
 from labmates.cli.interrupt import run_until_stopped
 from labmates.cli.options import flag, flags_of, given, options_of
 from labmates.cli.results import chosen_runs

@@ -47,8 +47,7 @@ def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> in
     from labmates.records.digests import digest_of_all
     from labmates.records.store import Store
     from labmates.records.studies import study_record
-    from labmates.records.verification import begun_runs, ended_digests, is_late
-    from labmates.studies.audit import Fault, overspent
+    from labmates.studies.audit import Fault, begun_runs, ended_digests, is_late, overspent
 
     def tell(fault: Fault) -> None:
         faults.append(fault)

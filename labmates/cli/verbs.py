@@ -11,12 +11,11 @@ from typing import Any
 
 import click
 
-from labmates.cli.command import options_for
 from labmates.cli.common import RegistryGroup, SectionedCommand, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
 from labmates.cli.lab import CommandLab, condition_sections, model_options_with_defaults
 from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
-from labmates.cli.results import parsed, present
+from labmates.cli.results import options_for, parsed, present
 from labmates.cli.tables import out_option
 from labmates.workflows.analysis import Params
 from labmates.workflows.command import Command

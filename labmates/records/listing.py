@@ -1,9 +1,9 @@
-"""Lists of runs, a page at a time, however many a store holds: chosen, sorted and counted by the database."""
+"""Lists of runs, a page at a time, however many a store holds, and the choice of runs by id or by what they are."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -16,6 +16,7 @@ from labmates.records.notes import FLAGS, flagged_runs
 from labmates.records.rows import RUN_COLUMNS, run_record
 from labmates.records.run import RunRecord, RunStatus
 from labmates.records.search import matching_runs, parse_query
+from labmates.records.store import Store
 
 _RUNS = schema.runs
 
@@ -228,3 +229,26 @@ def _place(place: str, sort: str) -> tuple[Any, str]:
     if not is_fit or (isinstance(value, int | float) and not abs(value) < _MOST_VALUE):
         raise UsageError(f"'{place[:80]}' is not a position in this list; start at its first page")
     return value, run_id
+
+
+def select_runs(
+    store: Store, ids: Sequence[str] = (), *, kind: str | None = None, study: str | None = None, task: str | None = None
+) -> list[RunRecord]:
+    """Runs, oldest first: those with these ids, or all, as far as they are of the kind, study and task.
+
+    Raises
+    ------
+    UsageError
+        If there is no run with one of the ids, or none is left.
+    """
+    chosen = [store.run(run_id) for run_id in dict.fromkeys(ids)] if ids else list(store.runs(kind=kind))
+    wanted = {"kind": kind, "study": study, "task": task}
+    runs = [
+        run
+        for run in chosen
+        if kind in (None, run.kind) and study in (None, run.study) and task in (None, run.condition.get("task"))
+    ]
+    if not runs:
+        asked = ", ".join(f"{name} '{value}'" for name, value in wanted.items() if value is not None)
+        raise UsageError(f"the store {store.shown_url} has no run{f' of {asked}' if asked else ''}")
+    return runs

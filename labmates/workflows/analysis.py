@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict
 
 from labmates.errors import UsageError
 from labmates.records.frames import Rows, frame
+from labmates.records.listing import select_runs
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.registry import Registry
 from labmates.stats.figures import Drawing as Drawing

@@ -14,7 +14,7 @@ from labmates.records.events import WarningEvent
 from labmates.records.listing import Chosen, run_page
 from labmates.records.notes import LONGEST_NOTE, add_note, notes_of, remove_note
 from labmates.records.store import Store
-from labmates.records.verification import unproven
+from labmates.studies.audit import unproven
 from labmates.studies.merging import merge
 from tests.support.recorded import add
 

@@ -24,7 +24,7 @@ from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
-from labmates.records.verification import is_late, unproven
+from labmates.studies.audit import is_late, unproven
 
 FIRST = """
 create table labmates_meta (name varchar(40) not null primary key, value text not null);

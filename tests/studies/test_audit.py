@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from labmates.api import arun
 from labmates.records import schema
 from labmates.records.store import Store
-from labmates.records.verification import begun_runs
-from labmates.studies.audit import audit
+from labmates.studies.audit import audit, begun_runs
 from tests.studies.ended import ended_run
 
 EVENTS, BODIES, RUNS = schema.events, schema.bodies, schema.runs

@@ -16,11 +16,11 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted.base import Draft
 from labmates.records import schema
 from labmates.records.events import Event, ScoreEvent
+from labmates.records.listing import select_runs
 from labmates.records.run import RunRecord
-from labmates.records.selection import select_runs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.records.verification import unproven
+from labmates.studies.audit import unproven
 from labmates.studies.judging import Judged, judge_runs, judgeable, judging_usage
 from labmates.workflows.experiment import EXPERIMENTS, Experiment
 from labmates.workflows.judging import add_events, has_judged

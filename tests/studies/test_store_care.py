@@ -22,8 +22,7 @@ from labmates.records.database import Database
 from labmates.records.pruning import Choice, Pruned, count_prunable, prune, size, vacuum
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.records.verification import begun_runs
-from labmates.studies.audit import audit
+from labmates.studies.audit import audit, begun_runs
 from labmates.studies.merging import merge
 from labmates.studies.repair import repair
 from labmates.studies.spec import StudySpec, read_spec

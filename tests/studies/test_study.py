@@ -19,8 +19,7 @@ from labmates.records import schema
 from labmates.records.claims import Claims
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
-from labmates.records.verification import begun_runs
-from labmates.studies.audit import audit
+from labmates.studies.audit import audit, begun_runs
 from labmates.studies.processes import work_in_processes
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, stored_spec, work_on

@@ -20,8 +20,7 @@ from labmates.records import schema
 from labmates.records.digests import LATE, NOT_SEALED, SEALED
 from labmates.records.rows import sealed
 from labmates.records.store import Store
-from labmates.records.verification import begun_runs
-from labmates.studies.audit import audit, recompute
+from labmates.studies.audit import audit, begun_runs, recompute
 from labmates.studies.judging import judge_runs
 from labmates.studies.replay import replay
 from tests.support.recorded import Recorded, copy_of
