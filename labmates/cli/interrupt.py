@@ -22,11 +22,11 @@ def run_until_stopped(
 
     Parameters
     ----------
-    brake
-        Pulled at the first Ctrl-C, so that the work ends by itself; a second one stops it at once. Without a brake the
+    stop_signal
+        Pulled at the first Ctrl-C, so that the work ends by itself; a second one stops it at once. Without it the
         first one does.
     notify
-        Told that the brake was pulled.
+        Told that the signal was pulled.
     """
 
     async def watched() -> T:

@@ -21,13 +21,7 @@ class StoredCalls:
         self._database = database
 
     async def get(self, key: str) -> dict[str, Any] | None:
-        """The reply kept under this key, or None.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be read.
-        """
+        """The reply kept under this key, or None."""
         query = sa.select(schema.calls.c.reply).where(schema.calls.c.key == key)
         packed: bytes | None = await asyncio.to_thread(
             self._database.read, lambda connection: connection.execute(query).scalar_one_or_none()
@@ -35,13 +29,7 @@ class StoredCalls:
         return None if packed is None else json.loads(zlib.decompress(packed))
 
     async def put(self, key: str, reply: dict[str, Any]) -> None:
-        """Store a reply; an existing one stays.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be written.
-        """
+        """Store a reply; an existing one stays."""
         packed = zlib.compress(json.dumps(reply, ensure_ascii=True, separators=(",", ":")).encode())
 
         def write(connection: sa.Connection) -> None:
@@ -63,13 +51,7 @@ class StoredBatches:
         self._database = database
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
-        """The submitted ones among requests: token, id, number of requests, and time.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be read.
-        """
+        """The submitted ones among requests: token, id, number of requests, and time."""
 
         def read(connection: sa.Connection) -> dict[str, tuple[str, str | None, int, float]]:
             batches = {}
@@ -81,13 +63,7 @@ class StoredBatches:
         return await asyncio.to_thread(self._database.read, read)
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
-        """Note that requests are about to be submitted together; what another process has noted stays.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be written.
-        """
+        """Note that requests are about to be submitted together; what another process has noted stays."""
 
         def write(connection: sa.Connection) -> None:
             now = self._database.now(connection)
@@ -98,24 +74,12 @@ class StoredBatches:
         await self._write(write)
 
     async def name(self, token: str, batch: str) -> None:
-        """Note the id of the batch of a submission.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be written.
-        """
+        """Note the id of the batch of a submission."""
         named = sa.update(_BATCHES).where(_BATCHES.c.token == token).values(batch=batch)
         await self._write(lambda connection: connection.execute(named))
 
     async def forget(self, keys: Sequence[str]) -> None:
-        """Strike requests out.
-
-        Raises
-        ------
-        StoreError
-            If the store can't be written.
-        """
+        """Strike requests out."""
 
         def write(connection: sa.Connection) -> None:
             for part in portions(keys):

@@ -75,8 +75,6 @@ def copy_store(
     UsageError
         If one of the stores can't be opened, they are the same, the study or a run is missing, or the target holds
         anything that the source does not. A copy that was cut off is completed.
-    StoreError
-        If reading or writing fails.
     """
     with _opened(source, target, study, runs) as (origin, connection, goal):
         _check_room(origin, connection, goal)
@@ -102,8 +100,6 @@ def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watc
         If one of the stores can't be opened, two of them are the same, runs differ that have the same id or are the
         same replicate of a study's condition, a run of the target that would be replaced is being worked on, or
         plans can't be united.
-    StoreError
-        If reading or writing fails.
     """
     copied = Copied()
     for source in sources:

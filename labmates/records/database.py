@@ -76,6 +76,9 @@ class StoreError(LabmatesError):
 class Database:
     """A database with the store's tables.
 
+    Whatever reads or writes it, here and in what builds on it, raises `StoreError` where the database fails for good or
+    stays away.
+
     Parameters
     ----------
     url
@@ -170,11 +173,6 @@ class Database:
         ----------
         snapshot
             All of its queries see the database as it is at the first one, whatever is written meanwhile.
-
-        Raises
-        ------
-        StoreError
-            If it fails.
         """
         # In SQLite, each transaction is one.
         options = {"isolation_level": "REPEATABLE READ"} if snapshot and not self.is_sqlite else {}
@@ -193,24 +191,13 @@ class Database:
 
         A connection may be lost after the database has carried the transaction out and before it has said so:
         `work` must be such that doing it twice does no harm.
-
-        Raises
-        ------
-        StoreError
-            If it fails for good, or the database stays away.
         """
         # SQLite takes one writer at a time, and those of other processes only wait well for short.
         with self._writing if self.is_sqlite else nullcontext():
             return self._persist(work, writes=True)
 
     def execute_alone(self, statements: Sequence[str]) -> None:
-        """Execute statements that can't be part of a transaction.
-
-        Raises
-        ------
-        StoreError
-            If one fails.
-        """
+        """Execute statements that can't be part of a transaction."""
         # SQLAlchemy would leave SQLite's connection in another mode than `_set_up_sqlite` did.
         mode = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
         try:

@@ -111,8 +111,6 @@ def prune(
     ------
     UsageError
         If there is no such run or study, or one of the runs is being worked on.
-    StoreError
-        If the store can't be written.
     """
     total = count_prunable(database, choice, leftovers=False, replies=False).runs
     done = 0

@@ -139,8 +139,6 @@ def index_texts(database: Database, *, watch: Watch | None = None) -> None:
 
     Raises
     ------
-    StoreError
-        If the store can't be written.
     UsageError
         If this SQLite lacks FTS5.
     """

@@ -238,8 +238,6 @@ class Writer:
         ------
         LeaseLostError
             If another attempt has the run.
-        StoreError
-            If it can't be written.
         """
         written = asyncio.get_running_loop().create_future()
         self._waiting.append((step, written))

@@ -1,7 +1,7 @@
 """An audit of a store: whether what it says of its runs agrees with itself.
 
-Whatever happened to workers, connections and machines, a store that labmates alone has written passes. The
-hash chains and digests of runs are verified against what the store holds of them.
+Whatever happened to workers, connections and machines, a store that labmates alone has written passes. The hash
+chains and digests of runs are verified against what the store holds of them.
 
 How runs ended can also be recomputed from their recorded events: no model is asked, no code runs, nothing is written. A
 run is given its whole record, as one is that is resumed, and executed to its end. It must come to the recorded metrics,
@@ -80,8 +80,6 @@ def unproven(store: Store, run_id: str) -> Iterator[str]:
     ------
     ValueError
         If a row can't be read.
-    StoreError
-        If the store can't be read.
     """
     record = _read(store, run_id)
     row = record.row
@@ -177,11 +175,6 @@ def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]
     was charged; that the charges are what the run and its study say was spent, and no more than there was; that a run
     which has ended counts what its events are; and that every body that an event names is there. Of a run that goes on,
     only what must hold at any time.
-
-    Raises
-    ------
-    StoreError
-        If the store can't be read.
     """
     seen: dict[tuple[str, str, int], str] = {}
     for run_id in runs:

@@ -31,6 +31,11 @@ from labmates.workflows.people import people_of
 from labmates.workflows.services import Services, SessionServices
 from labmates.workflows.stop_signal import StoppedError
 
+_log = logging.getLogger(__name__)
+
+Watch = Callable[[RunRecord, Event | None], None]
+"""Called with a run and its newest event, and with None when the run starts and when it ends."""
+
 
 @dataclass(eq=False)
 class Lease:
@@ -108,12 +113,6 @@ class Leases:
                 await beating
 
 
-_log = logging.getLogger(__name__)
-
-Watch = Callable[[RunRecord, Event | None], None]
-"""Called with a run and its newest event, and with None when the run starts and when it ends."""
-
-
 class SharedResources:
     """Resources that the runs of a session share, by the experiments that open them, at first use."""
 
@@ -149,8 +148,6 @@ class OpenSession:
         ------
         LeaseLostError
             If another worker has taken it over.
-        StoreError
-            If the store can't be written.
         asyncio.CancelledError
             If interrupted, after the run has been recorded as such.
         """

@@ -161,11 +161,6 @@ class StudyLab(ABC):
         ----------
         part_of
             What they belong to and is called again to go on with them; None for runs of their own.
-
-        Raises
-        ------
-        InterruptedWorkError
-            If the user stopped it.
         """
 
 

@@ -19,8 +19,6 @@ def merge(sources: Sequence[str], into: str, *, watch: Watch | None = None) -> C
     ------
     UsageError
         As `merge_stores` does, and if plans of one name are of different studies.
-    StoreError
-        If reading or writing fails.
     """
     return merge_stores(sources, into, unite=united, watch=watch)
 

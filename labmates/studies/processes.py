@@ -18,7 +18,7 @@ _ENDING_SECONDS = 30.0
 async def work_in_processes(url: str, study: str, processes: int, stop_signal: StopSignal) -> None:
     """Let worker processes execute runs of a study until none is left that could be begun.
 
-    A worker that is killed is replaced, and what it held is taken over by the others. When the brake is pulled the
+    A worker that is killed is replaced, and what it held is taken over by the others. When the signal is pulled the
     workers end at their next step.
 
     Raises

@@ -101,7 +101,7 @@ async def work_on_ray(
         sandboxes as the settings allow, or this machine's memory holds.
     settings
         How models are reached and where code runs, if other than in the study.
-    brake
+    stop_signal
         Stops it: runs that go on end at their next step, and none is begun.
     notify
         Told in words what the user should know.

@@ -96,7 +96,7 @@ class Session:
         Told what happens, for a progress display.
     notify
         Told in words what the user should know, for instance where code will run.
-    brake
+    stop_signal
         Asks the runs to stop at their next step.
     approver
         Answers what a person has to approve, unless the settings approve all.

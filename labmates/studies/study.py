@@ -289,7 +289,7 @@ async def work_on(
     ----------
     settings
         How models are reached and where code runs, if other than in the study.
-    brake
+    stop_signal
         Stops it: runs that go on end at their next step, and none is begun.
     wait
         Stay while other workers hold runs, to take over what they may leave; else return when there is nothing to do.

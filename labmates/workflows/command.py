@@ -23,6 +23,8 @@ T = TypeVar("T")
 class Lab(Protocol):
     """The lab of a verb.
 
+    Whatever executes runs or does other work raises `InterruptedWorkError` if the user stops it.
+
     Attributes
     ----------
     catalog
@@ -64,13 +66,7 @@ class Lab(Protocol):
         """
 
     def run(self, condition: Condition, *, seed: int = 0) -> RunRecord:
-        """Execute one separate run and return it after its end.
-
-        Raises
-        ------
-        InterruptedWorkError
-            If the user stopped it.
-        """
+        """Execute one separate run and return it after its end."""
 
     def resume(self, run_id: str, kind: str) -> RunRecord:
         """Resume a run of this kind and return it as it ended.
@@ -79,8 +75,6 @@ class Lab(Protocol):
         ------
         UsageError
             If there is no such run, it has ended, or its condition is another than the user gave.
-        InterruptedWorkError
-            If the user stopped it.
         """
 
     def play(
@@ -101,8 +95,6 @@ class Lab(Protocol):
         ------
         UsageError
             If stored runs of a condition have other seeds.
-        InterruptedWorkError
-            If the user stopped it.
         """
 
     def report(self, run_id: str) -> Report:
@@ -115,13 +107,7 @@ class Lab(Protocol):
         """
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do asynchronous work.
-
-        Raises
-        ------
-        InterruptedWorkError
-            If the user stopped it.
-        """
+        """Do asynchronous work."""
 
 
 @dataclass(frozen=True)

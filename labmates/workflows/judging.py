@@ -300,11 +300,6 @@ def add_events(store: Store, run_id: str, make: Callable[[Sequence[ScoreEvent], 
     make
         Makes the events out of the scores and bodies that the run has; called anew if another process wrote to the run
         between reading and writing.
-
-    Raises
-    ------
-    StoreError
-        If they can't be written.
     """
     attempt = 0
     while True:

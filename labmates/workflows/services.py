@@ -26,11 +26,11 @@ class SessionServices:
 
     Attributes
     ----------
-    workshop
+    sandbox_pool
         Sandboxes; None where no experiment of the session runs code.
     judging
         Who judges a run when it ends; None for the judges that need no model.
-    brake
+    stop_signal
         Asks runs to stop at their next step; None where nobody does.
     approver
         Answers what a person has to approve; `VIEWER` where the page of the run asks, None where nobody can be asked.

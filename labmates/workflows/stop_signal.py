@@ -32,7 +32,7 @@ class Steps:
 
     Parameters
     ----------
-    brake
+    stop_signal
         Asks the run to stop; None where nobody does.
     """
 
