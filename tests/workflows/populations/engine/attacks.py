@@ -305,6 +305,64 @@ EXHAUSTION = {
     "sleep": "modules('time').sleep(10 ** 6)\nreturn C",
     "its own timer": "modules('signal').signal(modules('signal').SIGPROF, lambda *_: None)\nwhile True: pass",
     "closes all": "os.closerange(0, 100)\nreturn D",
+    "an endless loop later on": "while history.round_number > 1: pass\nreturn D",
+    "much in each round": "sum(range(2 * 10 ** 6))\nreturn D",
+    "much in each round of its own process": "type(self)\nsum(range(2 * 10 ** 6))\nreturn D",
+    "much on the machine": "x = []\nfor i in range(3000): x.append(i)\nfor i in range(1000):\n"
+    "    if -1 in x: return C\nreturn D",
+    "another player at each tick": """
+        view = [one for one in modules('gc').get_objects() if type(one).__name__ == 'Watch'][0]._marks
+        while True:
+            try:
+                while True: view[0] += 1
+            except BaseException:
+                pass
+        """,
+    "short sleeps": "lock = modules('_thread').allocate_lock()\nlock.acquire()\n"
+    "while True: lock.acquire(True, 2) or sum(range(10 ** 6))",
+    "an answer by single bytes": """
+        for descriptor in range(3, 12):
+            try:
+                os.write(descriptor, bytes([0, 0, 1] + [0] * 13))
+            except OSError:
+                pass
+        while True:
+            for descriptor in range(3, 12):
+                try:
+                    os.write(descriptor, b' ')
+                except OSError:
+                    pass
+                sum(range(10 ** 6))
+        """,
+    "a regular expression": "modules('re').match('(a+)+$', 'a' * 60 + 'b')\nreturn C",
+    "an endless generator": "def more(n): yield from more(n + 1)\nsum(more(0))\nreturn C",
+    "generators in generators": "x = iter([1])\nfor _ in range(10 ** 6): x = map(abs, x)\nsum(x)\nreturn C",
+    "copies of copies": "x = [0] * 10 ** 6\nwhile True: x = modules('copy').deepcopy([x, x, list(x)])",
+    "an order that is slow": """
+        class Slow(int):
+            def __lt__(self, other): return sum(range(10 ** 4)) > int(other)
+        sorted(map(Slow, range(10 ** 6)))
+        return C
+        """,
+    "an end that is slow": """
+        class Slow:
+            def __del__(self):
+                while True: pass
+        Slow()
+        return D
+        """,
+    "a number as a text": "sys.set_int_max_str_digits(0)\nstr(7 ** 10 ** 7)\nreturn C",
+    "a text as a number": "sys.set_int_max_str_digits(0)\nint('7' * 10 ** 7)\nreturn C",
+    "a constant power": "x = 10 ** 10 ** 8\nreturn C",
+    "a power by numpy": "x = np.array([3], dtype=object)\nwhile True: x = x ** 3",
+    "a product of millions of digits": "x = int('7' * 4000) ** 2000\nfor _ in range(50): x = x * x\nreturn C",
+    "membership in a range": "return C if 0.5 in range(10 ** 12) else D",
+    "a text that doubles": "x = 'ab'\nwhile True: x = x.replace('a', x)",
+    "a large decomposition": "np.linalg.svd(np.ones((2500, 2500)))\nreturn C",
+    "all products": "for _ in modules('itertools').product(range(99), repeat=99): pass\nreturn C",
+    "a list of all": "list(range(10 ** 9))\nreturn C",
+    "a sum of lists": "x = sum([[0]] * 10 ** 5, [])\nreturn C",
+    "a class of classes": "x = object\nfor _ in range(10 ** 6): x = type('x', (x,), {})\nreturn C",
     "prints without end": "while True: os.write(1, b'x' * 65536)",
 }
 """Ends in time, and the strategy is named if it has made no decision."""

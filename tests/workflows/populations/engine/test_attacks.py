@@ -57,6 +57,8 @@ def play_all(processes: int, chosen: dict[str, str], *, native: bool) -> Played:
 
 NOT_NAMED = {
     "escape: runs a command", "exhaustion: a deep tuple", "exhaustion: memory for the game", "exhaustion: closes all",
+    "exhaustion: much in each round", "exhaustion: much in each round of its own process",
+    "exhaustion: much on the machine", "exhaustion: an end that is slow",
 }  # fmt: skip
 """What does nothing, or may be done by a player in its own process."""
 
@@ -74,7 +76,7 @@ def test_no_attack_changes_anybody_else_or_gets_what_it_is_after_and_all_are_nam
             wrong.append(f"{name}: it has got what it was after")
         if kind in ("escape", "exhaustion") and name not in played.errors and name not in NOT_NAMED:
             wrong.append(f"{name}: nobody is told")
-    assert not wrong
+    assert not wrong, wrong
     assert not Path("/tmp/labmates-attack").exists()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from labmates.games.repeated import make_repeated
 from labmates.workflows.populations.engine import workers as workers_module
+from labmates.workflows.populations.engine.kernel.limits import MOST_SPENT
 from labmates.workflows.populations.engine.workers import Batch, Workers
 from tests.support.strategies import HEAD, strategy
 from tests.workflows.populations.engine.conftest import Play
@@ -127,7 +128,7 @@ def test_a_strategy_that_takes_too_much_again_and_again_is_not_run_for_ever(play
     result, _ = play(*[greedy] * 11, DEFECT, rounds=2)
     assert not result.actions.any()
     [error] = result.errors.values()
-    assert (error.what, error.count, error.over, error.spent) == ("asked for too much memory", 22, 11, 8)
+    assert (error.what, error.count, error.over, error.spent) == ("asked for too much memory", 22, 11, MOST_SPENT)
     assert "others of it took too long or too much memory" in error.seats["0 10"]["what"]
 
 
@@ -183,6 +184,13 @@ def test_a_history_that_is_kept_shows_its_own_player_alone(play: Play) -> None:
     result, _ = play(looking, DEFECT, DEFECT)
     assert result.actions[0, :, 0].all()
     assert not result.errors
+
+
+def test_a_short_text_of_very_much_code_is_refused(workers: Workers) -> None:
+    # Python compiles the end of a `finally` twice, and so each block in it.
+    blocks = "".join(f"{'    ' * depth}try: pass\n{'    ' * depth}finally:\n" for depth in range(15))
+    [found] = workers.load("test.py", HEAD + strategy(blocks + "    " * 15 + "pass\nreturn C"))
+    assert "bytes of code; at most" in found.problems[0]
 
 
 def test_a_file_that_is_no_python_is_named(workers: Workers) -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
 from labmates.workflows.populations.engine.kernel.hosts import History, Host, HostError, UnreadyError
+from labmates.workflows.populations.engine.kernel.limits import MOST_SPENT
 from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
-from labmates.workflows.populations.engine.kernel.players import FAILED, MOST_SPENT, STOPPED
+from labmates.workflows.populations.engine.kernel.players import FAILED, STOPPED, TIMEOUT
 from labmates.workflows.populations.engine.kernel.source import Source
 from labmates.workflows.populations.engine.kernel.tables import UNKNOWN, Table
 from labmates.workflows.populations.engine.kernel.wire import send
@@ -269,9 +270,14 @@ class Engine:
             self._together = self.host()
         return self._together
 
-    def host(self) -> Host:
-        """A new process of players."""
-        return Host(self._forks, self._settings)
+    def host(self, *, alone: bool = False) -> Host:
+        """A new process of players, or of one player `alone`."""
+        return Host(self._forks, self._settings, alone)
+
+    @property
+    def most_seconds(self) -> float:
+        """Processor time that the players of a strategy with separate processes may take in a batch."""
+        return float(2 * MOST_SPENT * self._settings["seconds"])
 
     def end_together(self) -> None:
         """End the process of compiled players; the next one knows nothing."""
@@ -364,6 +370,8 @@ class _Play:
         self._order = np.empty(places, np.int64)
         self._order[np.argsort(self._strategies, kind="stable")] = np.arange(places)
         self._hosts: dict[int, Host] = {}
+        self._used: defaultdict[int, float] = defaultdict(float)
+        """Processor time of the players of each strategy that have separate processes."""
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
             "moves": len(game.labels),
@@ -475,10 +483,7 @@ class _Play:
         asked: Counter[int] = Counter()
         for index in waiting:
             strategy = int(self._strategies[places[index]])
-            if (
-                self.failures.spent[strategy] >= MOST_SPENT
-                or self.failures.spent[strategy] + asked[strategy] < MOST_SPENT
-            ):
+            if self._is_stopped(strategy) or self.failures.spent[strategy] + asked[strategy] < MOST_SPENT:
                 asked[strategy] += 1
                 wave.append(index)
             if len(wave) == _AT_ONCE:
@@ -525,7 +530,7 @@ class _Play:
         hosts: list[tuple[int, int, Host]] = []
         for index in wave:
             place = int(places[index])
-            if self.failures.spent[int(self._strategies[place])] >= MOST_SPENT:
+            if self._is_stopped(int(self._strategies[place])):
                 self._over(place, t, STOPPED)
                 continue
             host = self._alone(place)
@@ -533,11 +538,17 @@ class _Play:
             host.ask(t, one, self._strategies[one], self._history, self._engine.sources)
             hosts.append((index, place, host))
         for index, place, host in hosts:
+            strategy = int(self._strategies[place])
             try:
                 told, failures = self._taken(host)
                 answers[index] = told[0]
                 self._failed(places[index : index + 1], failures)
+                self._used[strategy] += host.used()
+                if self._running[place] and self._used[strategy] > self._engine.most_seconds:
+                    self._over(place, t + int(told[0] == FAILED), TIMEOUT, spent=True)
+                    answers[index] = FAILED
             except HostError as error:
+                self._used[strategy] += host.used()
                 self._over(place, t, error.what, fatal=True)
             if not self._running[place]:
                 self._hosts.pop(place).close()
@@ -556,7 +567,7 @@ class _Play:
         if host is None:
             if len(self._hosts) >= _MOST_ALONE:
                 self._hosts.pop(next(iter(self._hosts))).close()
-            host = self._engine.host()
+            host = self._engine.host(alone=True)
             host.begin(self._facts([place // self._batch.groups.shape[1]]), np.array([place]))
         self._hosts[place] = host
         return host
@@ -569,8 +580,12 @@ class _Play:
             self.failures.add(place, one["round"], one["what"], over=one["over"], spent=one["spent"])
             self._running[place] &= not one["over"]
 
-    def _over(self, place: int, t: int, what: str, *, fatal: bool = False) -> None:
-        self.failures.add(place, t, what, over=True, fatal=fatal)
+    def _is_stopped(self, strategy: int) -> bool:
+        """Whether a strategy has taken so much in this batch that it is run no more there."""
+        return self.failures.spent[strategy] >= MOST_SPENT or self._used[strategy] > self._engine.most_seconds
+
+    def _over(self, place: int, t: int, what: str, *, spent: bool = False, fatal: bool = False) -> None:
+        self.failures.add(place, t, what, over=True, spent=spent, fatal=fatal)
         self._running[place] = False
         self._nodes[place] = 0
 

@@ -6,6 +6,7 @@ and what else the role needs. The child answers on its socket itself. The proces
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -50,7 +51,6 @@ def fork(
 def main() -> None:
     """Serve until nobody can ask any more."""
     requests = socket.socket(fileno=0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     roles = {name: importlib.import_module(f"{_KERNEL}.{name}") for name in _ROLES}
     _warm_up()
@@ -60,6 +60,7 @@ def main() -> None:
         packet, descriptors, _, _ = socket.recv_fds(requests, _PACKET_BYTES, _MOST_DESCRIPTORS)
         if not packet:
             return
+        _reap()
         if os.fork() == 0:
             request = json.loads(packet)
             _become(roles[request["role"]], request["settings"], descriptors)
@@ -67,10 +68,16 @@ def main() -> None:
             os.close(descriptor)
 
 
+def _reap() -> None:
+    """Collect children that have ended: this process's accounts then hold their processor time."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> NoReturn:
     try:
         die_with_parent()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(nowhere, standard)

@@ -28,6 +28,8 @@ from labmates.workflows.populations.engine.kernel.wire import ClosedError, compl
 
 _POLL_SECONDS = 0.25
 _ASLEEP_SECONDS = 5.0
+_LATE_SECONDS = 1.0
+"""So much processor time after it should have ended itself a process is killed."""
 _SEND_SECONDS = 60.0
 _MOST_BYTES = 4 << 20
 """Of an answer."""
@@ -127,16 +129,22 @@ class Host:
         Socket to the process that forks.
     settings
         See `players.serve`.
+    alone
+        Whether it holds one player, which may take twice the time of a decision in all.
     """
 
     requests: socket.socket
     settings: Mapping[str, Any]
+    alone: bool = False
     pid: int = 0
     _known: set[int] = field(default_factory=set)
     _told: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     _offset: int = 0
     _asked: int = 0
     _moves: int = 0
+    _began: float = 0.0
+    _beats: tuple[int, float] = (0, 0.0)
+    _asleep: int = 0
 
     def __post_init__(self) -> None:
         descriptor = os.memfd_create("labmates")
@@ -174,6 +182,8 @@ class Host:
         self._asked = len(places)
         head = {"t": t, "asked": len(places), "rows": rows, "learn": [sources[one].told(one) for one in new]}
         codes = b"".join(sources[one].code for one in new)
+        self._began = processor_seconds(self.pid)[0]
+        self._beats, self._asleep = (self._marks[BEATS], self._began), 0
         data = slots.astype(np.int32).tobytes() + numbers.astype(np.int32).tobytes() + packed + codes
         with contextlib.suppress(ClosedError):
             send(self._connection, head, data)
@@ -189,6 +199,8 @@ class Host:
         message = bytearray()
         try:
             while not complete(message, _MOST_BYTES):
+                if message:
+                    self._check()
                 message += self._received()
             told, data = parsed(message)
             answers = np.frombuffer(data, np.uint8)
@@ -202,33 +214,34 @@ class Host:
             raise HostError(self._blamed(), _HANGS if hung else "ended its process") from error
 
     def _received(self) -> bytes:
-        """The next message of the process: waits as long as it runs, and its timer ticks.
-
-        Raises
-        ------
-        HostError
-            If it does not end by itself, or sleeps, which code that computes never does.
-        """
-        if not self._sends():
-            self._wait()
+        while not select.select([self._connection], [], [], _POLL_SECONDS)[0]:
+            self._check()
         received = self._connection.recv(1 << 16)
         if not received:
             raise ClosedError("the other side has gone")
         return received
 
-    def _sends(self) -> bool:
-        return bool(select.select([self._connection], [], [], _POLL_SECONDS)[0])
+    def _check(self) -> None:
+        """Check that the process computes, that its timer ticks, and that one player does not take too much in all.
 
-    def _wait(self) -> None:
-        beats, (used, _) = self._marks[BEATS], processor_seconds(self.pid)
-        asleep = 0
-        while not self._sends():
-            now, sleeps = processor_seconds(self.pid)
-            asleep = asleep + 1 if sleeps and now == used else 0
-            if self._marks[BEATS] != beats:
-                beats, used = self._marks[BEATS], now
-            elif now - used > self.settings["seconds"] + 1 or asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
-                raise HostError(self._blamed(), _HANGS)
+        Raises
+        ------
+        HostError
+            If not: it would not end by itself. Code that computes never sleeps.
+        """
+        now, sleeps = processor_seconds(self.pid)
+        self._asleep += sleeps
+        if self._marks[BEATS] != self._beats[0]:
+            self._beats = self._marks[BEATS], now
+        most = self.settings["seconds"] + _LATE_SECONDS
+        total = 2 * self.settings["seconds"] + _LATE_SECONDS  # its code could let the timer seem to tick
+        hangs = now - self._beats[1] > most or (self.alone and now > total)
+        if hangs or self._asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
+            raise HostError(self._blamed(), _HANGS)
+
+    def used(self) -> float:
+        """Processor time that the process has used since it was asked last."""
+        return max(0.0, processor_seconds(self.pid)[0] - self._began)
 
     def _blamed(self) -> int:
         place = self._marks[PLACE]

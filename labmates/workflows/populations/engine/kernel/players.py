@@ -39,7 +39,7 @@ from labmates.workflows.populations.engine.kernel.interface import (
     Record,
     SeenHistory,
 )
-from labmates.workflows.populations.engine.kernel.limits import MARKS, PLACE, DecisionTimeout, Watch
+from labmates.workflows.populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
 from labmates.workflows.populations.engine.kernel.names import compiled_names, own_names
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, Reader, receive, send
 
@@ -47,8 +47,6 @@ COOPERATED, FAILED = 1, 255
 """Answers, one byte for each decision: the number of an action (0 for defection), or that there is none."""
 OUT_OF_MEMORY = 78
 """Exit code of a process that has not enough memory left to go on."""
-MOST_SPENT = 8
-"""Once so many players of a strategy have taken too long or too much memory in a batch, it is run no more there."""
 _MOST_TOLD = 200
 _UNMADE = -1
 _COLLECT_EACH = 200
@@ -209,12 +207,14 @@ class Players:
     ) -> tuple[bytearray, list[dict[str, Any]]]:
         answers = bytearray(len(places))
         failures: list[dict[str, Any]] = []
-        marks, players, decided = self._marks, self._players, self._decided
+        marks, players, decided, spent = self._marks, self._players, self._decided, self._spent
         named = 0 if self._game.is_binary else len(self._game.labels)
         self._watch.decisions += 1
         for index, place in enumerate(places):
             marks[PLACE] = place
             try:
+                if spent and spent[numbers[index]] >= MOST_SPENT:
+                    raise _StoppedError
                 if decided[place] != t:
                     self._catch_up(place, numbers[index], t)
                 decided[place] = t + 1
@@ -236,9 +236,8 @@ class Players:
     def _catch_up(self, place: int, number: int, t: int) -> None:
         """Make a player, and let it decide again in the rounds before this one."""
         group, seat = divmod(place + self._head["offset"], self._head["seats"])
-        if self._spent[number] >= MOST_SPENT:
-            raise _StoppedError
         strategy = self._known[number]
+        self._watch.strategies[place] = number
         if self._players[place] is None:
             try:
                 number_of_group, seed = self._head["numbers"][group], self._head["seed"]
@@ -367,7 +366,7 @@ class _UnmadeError(Exception):
 def describe_error(error: BaseException) -> str:
     """The description of an error; none of its methods is called."""
     if isinstance(error, DecisionTimeout):
-        return "took too long"
+        return TIMEOUT
     if isinstance(error, MemoryError):
         return "asked for too much memory"
     if isinstance(error, _StoppedError):
@@ -381,6 +380,7 @@ def describe_error(error: BaseException) -> str:
     return f"{_class_name(error)}: {text}"[:_MOST_TOLD].rstrip(": ")
 
 
+TIMEOUT = "took too long"
 STOPPED = "was not run, since others of it took too long or too much memory"
 
 

@@ -7,6 +7,7 @@ import ast
 import gc
 import marshal
 import re
+import resource
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,10 @@ from labmates.workflows.populations.engine.kernel.wire import Reader, receive, s
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
+_MOST_CODE = 1_000_000
+"""Bytes of a strategy's code: blocks in blocks can need a thousand times as much as their text."""
+_READING_SECONDS = 60
+"""Processor time to read a file with fewer than 1,000,000 characters; for each further million, as much again."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,8 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     """Read one file, in a process that a file can end without harm."""
     send(connection, {"ready": True})
     head, data = receive(connection)
+    most = _READING_SECONDS * (1 + len(data) // 1_000_000)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     gc.disable()
     try:
         sources = list(read_source(data.decode(), head["name"], lowered=head["lowered"]))
@@ -210,8 +217,10 @@ def _alone(file: _File, line: int, source: str, found: Found) -> Source:
     """A strategy that does not fit the subset; its tree has been changed, so that it is read again."""
     tree = ast.increment_lineno(ast.parse(source), line - 1)
     problems = tuple(dict.fromkeys([*found.problems, *problems_of(tree.body, len(source))]))
-    found = replace(found, random=draws(source + file.shared, file.chance), problems=problems)
-    return Source(found, False, b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name))))
+    code = b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name)))
+    if len(code) > _MOST_CODE:
+        code, problems = b"", (f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed",)
+    return Source(replace(found, random=draws(source + file.shared, file.chance), problems=problems), False, code)
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:

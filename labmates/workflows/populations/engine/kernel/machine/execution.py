@@ -274,6 +274,7 @@ def decide(
         player = asked[place]
         row = players[player]
         frame = row[FRAME]
+        memory[READ] = 0
         memory[STREAM] = row[RANDOM_WORDS]
         memory[KEEPS] = int(row[KEPT_END] > 0)
         memory[NEXT_FREE] = row[KEPT_NEXT]

@@ -17,6 +17,7 @@ from labmates.workflows.populations.engine.kernel.machine.memory import (
     item_at,
     length_of,
     listed,
+    may_read,
     new_array,
     number_at,
     set_number,
@@ -30,8 +31,8 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
     """A function of one argument."""
     kind = memory[register]
     if function == LEN:
-        length = length_of(memory, register)
-        return length >= 0 and set_number(memory, reals, target, INT, length, 0.0)
+        size = length_of(memory, register)
+        return size >= 0 and set_number(memory, reals, target, INT, size, 0.0)
     if function in (NOT, BOOL_OF):
         truth = truth_of(memory, reals, register)
         return truth >= 0 and set_number(memory, reals, target, BOOL, truth if function == BOOL_OF else 1 - truth, 0.0)
@@ -41,7 +42,8 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
         return set_number(memory, reals, target, FLOAT, 0, float(memory[register + 1]))
     if kind == ACTION and function == INT_OF:
         return set_number(memory, reals, target, INT, memory[register + 1], 0.0)
-    if length_of(memory, register) < 0:
+    length = length_of(memory, register)
+    if length < 0 or not may_read(memory, length):
         return False
     if function == SUM:
         return _sum(memory, reals, target, register)

@@ -9,9 +9,9 @@ from labmates.workflows.populations.engine.kernel.instructions import LENGTH_BIT
 
 LEFT = 2
 """An answer: the player is left to Python. 0 and 1 are its moves."""
-NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS = range(8)
-"""Words of the memory that say where the rest is: `STREAM` is the player's random numbers, 0 if it has none, and
-`KEEPS` whether its lists outlive a decision."""
+NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS, READ = range(9)
+"""Words of the memory that say where the rest is: `STREAM` is the player's random numbers, 0 if it has none,
+`KEEPS` whether its lists outlive a decision, and `READ` how many items of sequences single instructions have read."""
 HEAP_WORDS = 1 << 15
 """Heap for a decision, which the next one uses again."""
 PARAMETERS = 16

@@ -10,6 +10,7 @@ from labmates.workflows.populations.engine.kernel.instructions import (
     FLOAT,
     FLOATS,
     HISTORY,
+    INSTRUCTION_LIMIT,
     INT,
     LENGTH_BITS,
     LIST,
@@ -60,6 +61,13 @@ def length_of(memory: Words, register: int) -> int:
     if BOOLS <= kind <= FLOATS:
         return value & LENGTH_MASK
     return memory[value] if kind == LIST or kind == TUPLE else -1
+
+
+@compiled
+def may_read(memory: Words, count: int) -> bool:
+    """Count items that an instruction reads; False once a decision has read so many that Python has to time it."""
+    memory[READ] += count
+    return bool(memory[READ] <= INSTRUCTION_LIMIT)
 
 
 @compiled

@@ -12,6 +12,7 @@ from labmates.workflows.populations.engine.kernel.machine.layout import LARGEST,
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     item_at,
     length_of,
+    may_read,
     new_array,
     number_at,
     set_number,
@@ -198,7 +199,7 @@ def combinations(memory: Words, target: int, left: int, right: int) -> bool:
 def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) -> bool:
     """Whether a sequence contains a number, text, action or None."""
     count, kind = length_of(memory, sequence), memory[item]
-    if count < 0 or kind == UNSET or kind > TEXT:
+    if count < 0 or kind == UNSET or kind > TEXT or not may_read(memory, count):
         return False
     a, x = number_at(memory, reals, kind, item + 1)
     number = BOOL <= kind <= NUMPY_FLOAT
