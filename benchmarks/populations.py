@@ -163,7 +163,7 @@ def _checks(library: Path) -> None:
         environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
         check = ["check", f"{folder}/library", "--processes", "1"]
         for verb in (["import", str(library), "--to", f"{folder}/library"], check, check):
-            command = [sys.executable, "-m", "labmates", "strategies", *verb]
+            command = [str(Path(sys.executable).with_name("labmates")), "strategies", *verb]
             began = time.perf_counter()
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
             print(f"strategies {verb[0]}: {time.perf_counter() - began:.1f} s ({done.stdout.splitlines()[-1]})")

@@ -6,8 +6,8 @@ and beside other strategies, and has to do the same.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from labmates.workflows.populations.engine.workers import Batch, Errors, Loaded,
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
 """Players and rounds of the games that are played: the usual ones first."""
 _KINDS = 6
-_TOGETHER = 600, 444
+_TOGETHER = 2100, 1536
 """Games that are played in one batch, the first time and the second: so each strategy has other neighbours."""
 
 
@@ -59,27 +59,24 @@ def check_strategies(
     going = [one for one in strategies if not one.problems]
     found: dict[int, list[str]] = {one.index: list(one.problems) for one in strategies}
     same = dict.fromkeys(found, True)
-    seconds: defaultdict[int, float] = defaultdict(float)
-    decisions: Counter[int] = Counter()
-    others = workers.twin()
+    seconds: Mapping[int, float] = {}
+    decisions = 0
     for made in _sizes(game):
-        timed = not decisions
-        first = _played(workers, made, going, seed, _TOGETHER[0], timed=timed)
-        second = _played(others, made, going, seed, _TOGETHER[1])
+        played = _played(workers, made, going, seed, timed=not decisions)
         for place, one in enumerate(going):
-            same[one.index] &= bool((first.actions[place] == second.actions[place]).all())
-            found[one.index] += [*first.errors.get(one.index, ()), *second.errors.get(one.index, ())]
-            if timed:
-                seconds[one.index] = first.seconds.get(one.index, 0.0)
-                decisions[one.index] = _KINDS * made.n_rounds
-        going = [one for one in going if one.index not in first.stopped | second.stopped]
+            first, second = played.actions[:, place]
+            same[one.index] &= bool((first == second).all())
+            found[one.index] += played.errors.get(one.index, ())
+        if not decisions:
+            seconds, decisions = played.seconds, _KINDS * made.n_rounds
+        going = [one for one in going if one.index not in played.stopped]
     checked = []
     for one in strategies:
         if not same[one.index] and not found[one.index]:
             found[one.index].append("does not do the same again" + (" with the same seed" if one.random else _DECLARED))
         problems = tuple(dict.fromkeys(found[one.index]))
         sure = not one.random and not problems
-        checked.append(Checked(one, problems, sure, 1e6 * seconds[one.index] / max(1, decisions[one.index])))
+        checked.append(Checked(one, problems, sure, 1e6 * seconds.get(one.index, 0.0) / decisions))
     return checked
 
 
@@ -94,8 +91,8 @@ _DECLARED = ", although it draws no random numbers"
 
 
 @dataclass(frozen=True)
-class _Round:
-    """What strategies did, in their order ``(strategies, kinds, rounds)``, and what went wrong by number."""
+class _Played:
+    """What strategies did, in their order ``(twice, strategies, kinds, rounds)``, and what went wrong by number."""
 
     actions: NDArray[Any]
     errors: dict[int, list[str]]
@@ -103,16 +100,18 @@ class _Round:
     seconds: dict[int, float]
 
 
-def _played(
-    workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, together: int, *, timed: bool = False
-) -> _Round:
-    """Let each strategy play against opponents of each kind, who do the same whatever it does."""
+def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, *, timed: bool) -> _Played:
+    """Let each strategy play twice against opponents of each kind, who do the same whatever it does.
+
+    With `timed`, the time of its players is measured the first time.
+    """
     indices = np.array([one.index for one in strategies], dtype=np.int64)
     others = np.tile(opponents(game), (len(strategies), 1, 1))
     cooperate = frozenset(one.index for one in strategies if falls_back_to_cooperation(one.attitude))
     groups = np.repeat(indices, _KINDS)[:, None]
-    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True, timed=timed)
-    results = workers.play(list(chunks(batch, together)))
+    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True)
+    first, second = _TOGETHER
+    results = workers.play([*chunks(replace(batch, timed=timed), first), *chunks(batch, second)])
     errors: dict[int, list[str]] = {}
     stopped: set[int] = set()
     seconds: defaultdict[int, float] = defaultdict(float)
@@ -122,9 +121,9 @@ def _played(
         for index, error in result.errors.items():
             errors.setdefault(index, []).append(_told(error, game))
             stopped |= {index} if error.stopped else set()
-    shape = len(strategies), _KINDS, game.n_rounds
+    shape = 2, len(strategies), _KINDS, game.n_rounds
     actions = np.concatenate([result.actions[:, :, 0] for result in results]) if results else np.empty(0, np.uint8)
-    return _Round(actions.reshape(shape), errors, stopped, seconds)
+    return _Played(actions.reshape(shape), errors, stopped, seconds)
 
 
 def _told(error: Errors, game: RepeatedGame) -> str:

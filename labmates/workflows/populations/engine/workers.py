@@ -43,6 +43,8 @@ MEMORY_BYTES = 512 << 20
 """What a process of players may use: that of all compiled strategies, and any other player's own."""
 _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
+_WORTH_LOADING = 200_000
+"""Decisions of a process after which the machine pays for what it takes to load it."""
 
 
 @dataclass(frozen=True)
@@ -99,23 +101,13 @@ class Workers:
         self._sources: list[Source] = []
         self._texts: list[str] = []
         self._match_ups = MatchUps()
-        self._twin: Workers | None = None
+        self._decisions = 0
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def twin(self) -> Workers:
-        """Other processes that play the same strategies; they end with these."""
-        if self._twin is None:
-            self._twin = Workers(processes=self.processes)
-            self._twin._settings = self._settings
-        known = len(self._twin.loaded)
-        self._twin.learn(self._sources[known:])
-        self._twin._texts += self._texts[known:]
-        return self._twin
 
     def load(self, name: str, text: str, *, lowered: bool = True) -> list[Loaded]:
         """Read a file of strategies; nothing of it is run.
@@ -194,6 +186,8 @@ class Workers:
     def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
         while len(self._engines) < min(self.processes, len(batches)):
             self._engines.append(_Engine(Connection(self._fork("engine").detach())))
+        self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
+        native = self._settings["native"] or self._decisions > _WORTH_LOADING * len(self._engines)
         waiting = deque(range(len(batches)))
         results: dict[int, Result] = {}
         busy: dict[Connection, tuple[_Engine, int]] = {}
@@ -201,7 +195,7 @@ class Workers:
         while len(results) < len(batches):
             while waiting and free:
                 engine, number = free.pop(), waiting.popleft()
-                engine.ask(batches[number], self._sources)
+                engine.ask(batches[number], self._sources, native=native)
                 busy[engine.link] = engine, number
             for link in wait(list(busy), _POLL_SECONDS):
                 assert isinstance(link, Connection)
@@ -222,8 +216,6 @@ class Workers:
     def close(self) -> None:
         """End all processes; may be called more than once. What was loaded can be played again."""
         with self._lock:
-            if self._twin is not None:
-                self._twin.close()
             for engine in self._engines:
                 engine.link.close()
             self._engines = []
@@ -270,10 +262,10 @@ class _Engine:
         self.link = link
         self._told = 0
 
-    def ask(self, batch: Batch, sources: Sequence[Source]) -> None:
+    def ask(self, batch: Batch, sources: Sequence[Source], *, native: bool) -> None:
         """Ask for a batch; `result` waits for it."""
         with contextlib.suppress(OSError):  # found out when the answer is read
-            self.link.send((sources[self._told :], batch))
+            self.link.send((sources[self._told :], batch, native))
         self._told = len(sources)
 
     def result(self) -> Result:

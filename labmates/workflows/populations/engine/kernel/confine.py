@@ -72,10 +72,11 @@ def confine(memory: int) -> None:
         If that can't be done here.
     """
     limit(memory)
-    if not sys.platform.startswith("linux") or platform.machine() not in _CALLS:
+    program = filter_program()
+    if program is None:
         raise UnconfinedError(f"there is no filter of system calls for {sys.platform} on {platform.machine()}")
     try:
-        install(_program(platform.machine()))
+        install(program)
     except OSError as error:
         raise UnconfinedError(error.strerror) from error
 
@@ -98,9 +99,14 @@ def die_with_parent() -> None:
 
 
 @cache
-def _program(machine: str) -> bytes:
-    """The filter: a program of the Berkeley packet filter over (number, machine, address, arguments)."""
-    architecture, calls, protected = _CALLS[machine]
+def filter_program() -> bytes | None:
+    """The filter: a program of the Berkeley packet filter over (number, machine, address, arguments).
+
+    None if there is no filter for this system.
+    """
+    if not sys.platform.startswith("linux") or platform.machine() not in _CALLS:
+        return None
+    architecture, calls, protected = _CALLS[platform.machine()]
     steps = [step(LOAD, 4), step(JUMP_EQUAL, architecture, 1, 0), step(RETURN, KILL), step(LOAD, 0)]
     for number in sorted(calls.values()):
         steps += [step(JUMP_EQUAL, number, 0, 1), step(RETURN, ALLOW)]

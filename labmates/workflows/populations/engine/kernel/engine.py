@@ -33,8 +33,6 @@ _MOST_TABLES = 2
 _MOST_SEATS = 64
 _NOISE = 1
 """In a seed: of noise, not of a player's own random numbers."""
-_WORTH_LOADING = 200_000
-"""Decisions after which the machine pays for what it takes to load it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Batch:
     opponents
         What the others do, ``(groups, rounds, players - 1)``; None if they are strategies, too.
     anew
-        Ask for every decision, also for those that are known from games before.
+        Ask for every decision, also for those that are known from games before, in processes of this batch alone.
     timed
         Measure the time of each strategy's players, one strategy after another.
     given
@@ -184,12 +182,12 @@ def serve(connection: socket.socket, settings: dict[str, Any], requests: int) ->
         engine = Engine(forks, settings)
         while True:
             try:
-                sources, batch = link.recv()
+                sources, batch, native = link.recv()
             except EOFError:
                 return
             engine.sources += sources
             try:
-                link.send(engine.play(batch))
+                link.send(engine.play(batch, native=native))
             except (HostError, UnreadyError) as error:
                 link.send((str(error), isinstance(error, UnreadyError) and not error.confined))
 
@@ -215,14 +213,10 @@ class Engine:
         self._tables: dict[Any, Table] = {}
         self._programs: Programs | None = None
         self._facts = np.zeros((0, 4), bool)
-        self._decisions = 0
 
-    def programs(self, batch: Batch) -> Programs | None:
-        """Programs of the machine; None while loading it does not pay, or if it is not installed."""
-        self._decisions += batch.groups.size * batch.game.n_rounds
+    def _programs_for(self, batch: Batch) -> Programs | None:
+        """Programs of the machine; None if it does not play such a batch, or is not installed."""
         if batch.given is not None or not batch.game.is_binary:
-            return None
-        if not (self._settings["native"] or self._decisions > _WORTH_LOADING):
             return None
         machine = load_machine()
         if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):
@@ -240,8 +234,13 @@ class Engine:
             self._facts = np.concatenate([self._facts, np.array(rows, bool)])
         return self._facts[strategies].T
 
-    def play(self, batch: Batch) -> Result:
+    def play(self, batch: Batch, *, native: bool) -> Result:
         """Play one game in each group.
+
+        Parameters
+        ----------
+        native
+            Whether loading the machine pays.
 
         Raises
         ------
@@ -251,7 +250,7 @@ class Engine:
             If there can be no such process.
         """
         began = time.process_time()
-        play = _Play(batch, self)
+        play = _Play(batch, self, self._programs_for(batch) if native else None)
         try:
             for t in range(batch.rounds):
                 play.round(t)
@@ -260,6 +259,8 @@ class Engine:
             raise
         finally:
             play.close()
+        if batch.anew:
+            self.end_together()
         own = play.own_seconds
         seconds = own + time.process_time() - began
         return Result(play.actions, play.failures.groups, play.failures.summed(), dict(play.own), own, seconds)
@@ -344,7 +345,7 @@ class _Failures:
 class _Play:
     """A batch that is being played."""
 
-    def __init__(self, batch: Batch, engine: Engine) -> None:
+    def __init__(self, batch: Batch, engine: Engine, programs: Programs | None) -> None:
         self._batch, self._engine, game = batch, engine, batch.game
         self._strategies = batch.groups.reshape(-1)
         places, rounds, others = len(self._strategies), game.n_rounds, game.n_players - 1
@@ -387,7 +388,6 @@ class _Play:
         payoffs: NDArray[np.float64] = np.zeros((places, rounds))
         by_action = () if game.is_binary else (len(game.labels),)
         counts: NDArray[np.int64] = np.zeros((places, rounds, *by_action), np.int64)
-        programs = engine.programs(batch)
         if programs is not None:
             able, seats = self._running & self._compiled, batch.groups.shape[1]
             self._native = NativePlayers(programs, game, self._strategies, able, batch.seed, batch.group_numbers, seats)

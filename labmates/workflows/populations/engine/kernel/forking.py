@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from labmates.workflows.populations.engine.kernel.confine import UnconfinedError, die_with_parent
+from labmates.workflows.populations.engine.kernel.confine import UnconfinedError, die_with_parent, filter_program
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
 
 _KERNEL = "labmates.workflows.populations.engine.kernel"
@@ -54,6 +54,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     roles = {name: importlib.import_module(f"{_KERNEL}.{name}") for name in _ROLES}
     _warm_up()
+    filter_program()  # kept for all processes
     gc.collect()
     gc.freeze()
     while True:
