@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import reduce
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +24,7 @@ from labmates.bounded_yaml import Source, read_source
 from labmates.errors import UsageError, did_you_mean, plain_fault, unknown_name
 from labmates.registry import Registry
 
+_ROLE_FILE = re.compile(r"\S+\.md")
 BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")
 ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
     "organisation", "labmates.organisations", {name: f"labmates.agents.organisations:{name}" for name in BUILT_IN}
@@ -77,9 +81,11 @@ def source_of(name: str) -> dict[str, str]:
         built_in = files("labmates.agents.organisations").joinpath(f"{name}.yaml")
         path = Path(str(built_in if isinstance(entry, Organisation) else entry))
     texts = {path.name: _text(path)}
-    folder = read_source(texts[path.name], path.name, "organisation", "name: peers").data.get("prompts")
+    data = read_source(texts[path.name], path.name, "organisation", "name: peers").data
+    folder = data.get("prompts")
     prompts = find_organisation(name).prompts if isinstance(folder, str) else {}
-    return {**texts, **{f"{folder}/{prompt}.md": f"{text}\n" for prompt, text in prompts.items()}}
+    roles = {role: _text(_neighbour(path, role)) for role in _role_files(data).values()}
+    return {**texts, **{f"{folder}/{prompt}.md": f"{text}\n" for prompt, text in prompts.items()}, **roles}
 
 
 def copy_organisation(like: str, name: str, folder: Path) -> Path:
@@ -110,7 +116,7 @@ def read_organisation(path: Traversable) -> Organisation:
         If the file or a prompt can't be read, or something is wrong in it; each fault with its line and the remedy.
     """
     source = read_source(_text(path), path.name, "organisation", "name: peers")
-    data = dict(source.data)
+    data = _with_roles(path, source)
     try:
         if isinstance(folder := data.get("prompts"), str):
             data["prompts"] = _prompts(path, folder, source)
@@ -136,12 +142,43 @@ def _beside(teams: Mapping[str, Team], folder: Path) -> dict[str, Team]:
 
 
 def _prompts(path: Traversable, folder: str, source: Source) -> dict[str, str]:
-    parent = path.parent if isinstance(path, Path) else files("labmates.agents.organisations")
-    inside = parent.joinpath(*folder.split("/"))
+    inside = _neighbour(path, folder)
     if not inside.is_dir():
         raise source.error([(("prompts",), f"there is no folder '{folder}' beside the file")])
     prompts = sorted((part for part in inside.iterdir() if part.name.endswith(".md")), key=lambda part: part.name)
     return {part.name.removesuffix(".md"): _text(part).rstrip("\n") for part in prompts}
+
+
+def _neighbour(path: Traversable, name: str) -> Traversable:
+    parent = path.parent if isinstance(path, Path) else files("labmates.agents.organisations")
+    return parent.joinpath(*name.split("/"))
+
+
+def _role_files(data: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+    """The files that seats name in place of the text of their part, by the seat's place in the organisation's file."""
+    groups: dict[tuple[str, ...], Any] = {("seats",): data.get("seats")}
+    if isinstance(teams := data.get("teams"), Mapping):
+        groups |= {
+            ("teams", name, "seats"): team.get("seats") for name, team in teams.items() if isinstance(team, Mapping)
+        }
+    return {
+        (*place, id_): seat["part"]
+        for place, seats in groups.items()
+        for id_, seat in (seats.items() if isinstance(seats, Mapping) else ())
+        if isinstance(seat, Mapping) and _ROLE_FILE.fullmatch(str(seat.get("part")))
+    }
+
+
+def _with_roles(path: Traversable, source: Source) -> dict[str, Any]:
+    """The content of an organisation's file, with the text of each role's file in the place of its name."""
+    data = deepcopy(source.data)
+    for place, role in _role_files(data).items():
+        file = _neighbour(path, role)
+        if not file.is_file():
+            raise source.error([((*place, "part"), f"there is no file '{role}' beside the file")])
+        seat = reduce(getitem, place, data)
+        seat["part"] = _text(file).strip()
+    return data
 
 
 def _text(path: Traversable) -> str:

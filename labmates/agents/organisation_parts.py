@@ -98,7 +98,9 @@ class Seat(Part):
 
     id: str = Field("", exclude=True)
     title: str = Field(description="Title of the agent, for instance 'data engineer'.")
-    part: str = Field(description="Its part of the work, in its system prompt.")
+    part: str = Field(
+        description="Its part of the work, in its system prompt: a text, or a Markdown file beside the organisation's."
+    )
     evidence: int | None = Field(
         None, ge=1, description="With divided evidence: the instrument it holds, from 1; by default in turn."
     )

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from labmates.agents.organisation import Organisation
-from labmates.agents.organisation_files import ORGANISATIONS, find_organisation, read_organisation
+from labmates.agents.organisation_files import (
+    ORGANISATIONS,
+    copy_organisation,
+    find_organisation,
+    read_organisation,
+    source_of,
+)
 from labmates.errors import UsageError
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.lab import lab_graph
@@ -68,6 +74,11 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ("final_paper", "paper", "pair.yaml:8: teams.pair.artifact: the team that works last has to write final_paper"),
         ("title: analyst, ", "", "pair.yaml:11: teams.pair.seats.ana.title: this key is missing"),
         ("part: Look", "work: Look", "pair.yaml:11: teams.pair.seats.ana.work: unknown key 'work'"),
+        (
+            "part: Look at the data.",
+            "part: ana.md",
+            "pair.yaml:11: teams.pair.seats.ana.part: there is no file 'ana.md' beside the file",
+        ),
         ("prompts: texts", "prompts: text", "pair.yaml:3: prompts: there is no folder 'text' beside the file"),
         (
             "    sections:",
@@ -161,6 +172,17 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
 )
 def test_a_fault_is_told_with_its_line_and_the_remedy(file: Path, old: str, new: str, told: str) -> None:
     assert told in changed(file, old, new)
+
+
+def test_a_part_may_be_a_file_which_new_copies_and_show_prints(file: Path, tmp_path: Path) -> None:
+    (file.parent / "roles").mkdir()
+    (file.parent / "roles" / "ana.md").write_text("Look at the data.\n")
+    original = find_organisation(str(file))
+    file.write_text(PAIR.replace("part: Look at the data.", "part: roles/ana.md"))
+    assert find_organisation(str(file)) == original
+    assert source_of(str(file))["roles/ana.md"] == "Look at the data.\n"
+    copy = copy_organisation(str(file), "copied", tmp_path / "copy")
+    assert find_organisation(str(copy)).teams == original.teams
 
 
 def test_files_that_a_seat_names_stand_beside_the_file_and_in_its_key(file: Path) -> None:
