@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
 from labmates.stats.domains import ANY, Domain, Domains, unknown
-from labmates.stats.figures import COLOURS, GREY, MARKERS, new_figure
+from labmates.stats.figures import COLOURS, GREY, MARKERS, add_legend_beside, new_figure
 from labmates.stats.intervals import Estimate, means, notes
 from labmates.stats.tables import MISSING, Column, Table
 from labmates.workflows.experiment import EXPERIMENTS
@@ -220,7 +220,7 @@ def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: 
     axes.set_xlim(low_end, high_end)
     axes.set_xlabel((axis or metric.replace("_", " ")) + ("; intervals extend beyond the axis" if is_cut else ""))
     if apart and len(models) > 1:
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+        add_legend_beside(axes)
     return figure
 
 

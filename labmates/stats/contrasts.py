@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.stats.domains import ANY, Domain
-from labmates.stats.figures import GREY, Drawing, look, new_figure
+from labmates.stats.figures import GREY, Drawing, add_legend_beside, error_bars, look, new_figure
 from labmates.stats.intervals import Estimate, against_zero, combination, notes
 from labmates.stats.multiplicity import SIGNIFICANT, holm, mark
 from labmates.stats.samples import Sample, pooled
@@ -262,20 +262,18 @@ def contrasts_drawing(contrasts: Found) -> Iterator[Drawing]:
 def contrasts_figure(contrasts: Sequence[Contrast]) -> Figure:
     """Draw differences with their intervals, a row for each pair of levels, factors by colour and marker."""
     factors = list(dict.fromkeys(one.factor for one in contrasts))
-    figure, [ax] = new_figure(7.2, 1.0 + 0.24 * len(contrasts))
+    figure, [ax] = new_figure(7.2, 0.8 + 0.24 * len(contrasts))
     for number, factor in enumerate(factors):
         places = [place for place, one in enumerate(contrasts) if one.factor == factor]
         values = [contrasts[place].difference.value for place in places]
-        ends = [contrasts[place].difference.ends() for place in places]
-        reach = [[value - low for value, (low, _) in zip(values, ends, strict=True)]]
-        reach.append([high - value for value, (_, high) in zip(values, ends, strict=True)])
+        reach = error_bars([contrasts[place].difference for place in places])
         colour, marker = look(number)
         ax.errorbar(
             values, places, xerr=reach, fmt=marker, color=colour, markersize=4, capsize=2, linewidth=1, label=factor
         )
     ax.axvline(0, color=GREY, linewidth=0.8)
     ax.set_yticks(range(len(contrasts)), [f"{one.first} − {one.second}" for one in contrasts], fontsize=7)
-    ax.invert_yaxis()
+    ax.set_ylim(len(contrasts) - 0.5, -0.5)
     ax.set_xlabel(f"difference in {contrasts[0].outcome}, 95 % interval")
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    add_legend_beside(ax)
     return figure

@@ -144,6 +144,11 @@ def new_figure(
     return figure, list(axes.ravel())
 
 
+def add_legend_beside(ax: Axes) -> None:
+    """Put the legend to the right of the axes, where it covers no data."""
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+
+
 def write_numbers(ax: Axes, panel: Array, ends: Sequence[Array] = (), others: Array | None = None) -> None:
     """Write the values into the cells of a heat map, with their intervals and further values below them."""
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):

@@ -20,6 +20,8 @@ _STEP = 0.24
 _MOST_TICKS = 5
 """Intervals between numbers below a panel, which is narrow: with more, numbers of three digits run into each other."""
 _BINS = 10
+_MOST_BESIDE = 3
+"""Fits side by side; a page is no wider."""
 
 
 def draw_forest(
@@ -59,10 +61,20 @@ def draw_forest(
 
 
 def check_figure(fits: Sequence[Evaluated]) -> Figure:
-    """Draw two panels for each fit: outcomes with 95 % of their replications, and where they lie among these."""
-    figure, axes = new_figure(3.3 * len(fits), 6.2, rows=2, columns=len(fits))
+    """Draw two panels for each fit: outcomes with 95 % of their replications, and where they lie among these.
+
+    Fits of an outcome stand side by side.
+    """
+    columns = min(_MOST_BESIDE, sum(fit.outcome == fits[0].outcome for fit in fits))
+    bands = -(-len(fits) // columns)
+    figure, axes = new_figure(3.3 * columns, 5.8 * bands + 0.4, rows=2 * bands, columns=columns)
+    for unused in axes:
+        unused.set_visible(False)
     for at, fit in enumerate(fits):
-        upper, lower = axes[at], axes[at + len(fits)]
+        band, column = divmod(at, columns)
+        upper, lower = axes[2 * band * columns + column], axes[(2 * band + 1) * columns + column]
+        upper.set_visible(True)
+        lower.set_visible(True)
         low, high = np.quantile(fit.replicated, [0.025, 0.975], axis=0)
         centre = fit.replicated.mean(axis=0)
         outside = (fit.observed < low) | (fit.observed > high)
@@ -71,17 +83,22 @@ def check_figure(fits: Sequence[Evaluated]) -> Figure:
             (~outside, COLOURS[0], "o", "within 95 %"),
             (outside, COLOURS[1], "x", "outside"),
         ):
-            upper.plot(centre[mask], fit.observed[mask], marker, color=colour, markersize=3.5, label=label)
+            if mask.any():
+                upper.plot(centre[mask], fit.observed[mask], marker, color=colour, markersize=3.5, label=label)
         ends = [min(low.min(), fit.observed.min()), max(high.max(), fit.observed.max())]
         upper.plot(ends, ends, color=GREY, linewidth=0.8)
-        upper.set(title=fit.name, xlabel=f"predicted {fit.outcome}", ylabel="observed")
+        upper.set_title(fit.name, loc="left", fontsize=9)
+        upper.set(xlabel=f"predicted {fit.outcome}, 95 % interval", ylabel=f"observed {fit.outcome}")
         upper.legend(fontsize=7, frameon=False)
         place = (fit.replicated < fit.observed).mean(axis=0)
         n = len(place)
-        lower.hist(place, _BINS, range=(0, 1), color=COLOURS[0], edgecolor="white")
+        lower.hist(place, _BINS, range=(0, 1), color=COLOURS[0], edgecolor="white", zorder=2)
         half = 1.96 * np.sqrt(n / _BINS * (1 - 1 / _BINS))
-        lower.axhspan(max(n / _BINS - half, 0), n / _BINS + half, color=GREY, alpha=0.25)
-        lower.axhline(n / _BINS, color=GREY, linewidth=0.8)
-        lower.set(xlabel="share of replications below the outcome", ylabel="outcomes")
-    figure.suptitle("Does the model fit? (grey: chance)", x=0.01, ha="left", fontweight="bold")
+        chance = max(n / _BINS - half, 0), n / _BINS + half
+        lower.axhspan(*chance, color=GREY, alpha=0.25, linewidth=0)
+        for height, style in ((chance[0], ":"), (n / _BINS, "--"), (chance[1], ":")):
+            lower.axhline(height, color="black", linewidth=0.8, linestyle=style, zorder=3)
+        lower.locator_params(axis="y", integer=True)
+        lower.set(xlabel="share of replications below the outcome", ylabel="number of outcomes", xlim=(0, 1))
+    figure.suptitle("Does the model fit? (grey: 95 % by chance)", x=0.01, ha="left", fontweight="bold")
     return figure

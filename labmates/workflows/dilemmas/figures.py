@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labmates.stats.domains import SHARE
-from labmates.stats.figures import GREY, LEGEND_ROW, error_bars, look, name_cells, new_figure, write_numbers
+from labmates.stats.figures import (
+    GREY,
+    LEGEND_ROW,
+    add_legend_beside,
+    error_bars,
+    look,
+    name_cells,
+    new_figure,
+    write_numbers,
+)
 from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
@@ -236,7 +245,7 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
     ax.set_yticks(range(len(frame)), [" ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
     ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(-0.03, 1.03)
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    add_legend_beside(ax)
 
 
 def _row_height(series: int) -> float:

@@ -75,6 +75,9 @@ def profile_figure(
         panel.set_title(title, fontsize=9)
         panel.set_ylabel(game.primary)
         _name_points(panel, played[game], shown=not are_alike or place + columns >= len(panels))
+        if len(panels) - columns <= place < (rows - 1) * columns:
+            # Names reach into the empty place below, so that panels beside it keep their height.
+            panel.xaxis.set_in_layout(False)
     for empty in axes[len(panels) :]:
         empty.set_visible(False)
     handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
@@ -126,7 +129,7 @@ def _draw_range(axes: Axes, game: Game) -> None:
         nash, best = float(plays.nash.level), float(plays.optimum.level)
         axes.axhspan(min(nash, best), max(nash, best), color=_BEST, alpha=0.07, linewidth=0)
         axes.axhline(nash, color=_NASH, linestyle="--", linewidth=1, label="equilibrium")
-        axes.axhline(best, color=_BEST, linestyle="--", linewidth=1, label="best for all")
+        axes.axhline(best, color=_BEST, linestyle="--", linewidth=1, label="social optimum")
     [primary] = [one for one in game.quantities if one.name == game.primary]
     room = 0.06 * (primary.high - primary.low)
     axes.set_ylim(primary.low - room, primary.high + room)

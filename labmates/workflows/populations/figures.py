@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, look, new_figure
+from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, add_legend_beside, look, new_figure, write_numbers
 from labmates.workflows.populations.diversity import Map, ellipse
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from labmates.workflows.populations.outcomes import Points
 
 _MOST_DRAWN = 6
+_MOST_NUMBERED = 60
+"""Rows of a heat map with numbers in its cells."""
 _REST = "all others"
 
 
@@ -48,8 +50,8 @@ def diversity_figure(
     axes.margins(x=0.15)
     axes.set_xlabel(f"first component ({100 * found.explained[0]:.0f} % of the variance)")
     axes.set_ylabel(f"second component ({100 * found.explained[1]:.0f} %)")
-    axes.set_title(title, loc="left")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    axes.set_title(title, loc="left", fontsize=10)
+    add_legend_beside(axes)
     return figure
 
 
@@ -79,7 +81,7 @@ def variants_figure(found: Map, panels: Mapping[str, Mapping[str, Sequence[int]]
         for name, members in sets.items():
             _draw_set(axes, found.points[list(members)], name, names.index(name))
         axes.set_title(panel, loc="left", fontsize=9)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, framealpha=0.7, edgecolor="none")
         if axes is not every[0]:
             axes.sharex(every[0])
             axes.sharey(every[0])
@@ -104,9 +106,10 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, 
     figure, [axes] = new_figure(6.0, max(4.0, 0.6 + LEGEND_ROW * len(curves)))
     several = len(set(bounds)) > 1
     for ends in dict.fromkeys(bounds):
+        colour = look(bounds.index(ends))[0] if several else GREY
         for bound in ends:
-            colour = look(bounds.index(ends))[0] if several else GREY
             axes.axhline(bound, color=colour, linewidth=0.8, linestyle=":")
+    axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label="least and greatest possible")
     for place, (name, points) in enumerate(curves.items()):
         share, welfare, low, high = np.array([(share, one.value, *one.ends()) for share, one in points]).T
         colour, marker = look(place)
@@ -114,8 +117,8 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, 
         axes.plot(share, welfare, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
     axes.set_xlabel("share of selfish players")
     axes.set_ylabel("mean payoff per round")
-    axes.set_title(title, loc="left")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    axes.set_title(title, loc="left", fontsize=10)
+    add_legend_beside(axes)
     return figure
 
 
@@ -144,8 +147,8 @@ def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figur
     axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("generation")
     axes.set_ylabel("share of the population")
-    axes.set_title(title, loc="left")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+    axes.set_title(title, loc="left", fontsize=10)
+    add_legend_beside(axes)
     return figure
 
 
@@ -161,9 +164,9 @@ def response_figure(
     times_neutral
         Fixation probabilities over that of a neutral mutant; residents in rows.
     """
-    figure, [axes] = new_figure(7.0, 6.0)
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    figure, [axes] = new_figure(7.0, 0.5 + 7.0 / 3.2 * float(np.ptp(points[:, 1]) + 0.7))
     most = max(2.0, float(times_neutral.max()))
     for resident, mutant in np.argwhere(times_neutral > 1 + 1e-9):
         if resident == mutant:
@@ -176,10 +179,12 @@ def response_figure(
         axes.scatter(
             point[0], point[1], s=60 + 1400 * shares[place], color=look(place)[0], zorder=3, edgecolors="white"
         )
-        label = f"{name}\n{shares[place]:.0%}"
+        label = f"{name}\n{100 * shares[place]:.0f} %"
         above = 30 if point[1] >= 0 else -30
         axes.annotate(label, point, (0, above), textcoords="offset points", ha="center", va="center", fontsize=8)
-    axes.set(xlim=(-1.6, 1.6), ylim=(-1.3, 1.3), aspect="equal", title=title)
+    axes.set_title(title, loc="left", fontsize=10)
+    lowest, highest = points[:, 1].min() - 0.35, points[:, 1].max() + 0.35
+    axes.set(xlim=(-1.6, 1.6), ylim=(lowest, highest), aspect="equal")
     axes.set_axis_off()
     return figure
 
@@ -188,10 +193,12 @@ def fingerprint_figure(fingerprints: Sequence[Fingerprint], title: str) -> Figur
     """Draw cooperation rates as a heat map: a row for each strategy, a column for what others did last."""
     figure, [axes] = new_figure(6.0, 1.5 + 0.22 * len(fingerprints))
     rates = np.array([[one.first, *one.after] for one in fingerprints])
-    image = axes.imshow(rates, cmap="RdYlBu", vmin=0, vmax=1, aspect="auto")
+    image = axes.imshow(rates, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     axes.set_yticks(range(len(fingerprints)), [one.name for one in fingerprints], fontsize=7)
-    axes.set_xticks(range(rates.shape[1]), ["first round", *map(str, range(rates.shape[1] - 1))])
-    axes.set_xlabel("others who cooperated in the last round")
-    axes.set_title(title, loc="left")
+    axes.set_xticks(range(rates.shape[1]), ["first\nround", *map(str, range(rates.shape[1] - 1))])
+    if len(fingerprints) <= _MOST_NUMBERED:
+        write_numbers(axes, rates)
+    axes.set_xlabel("number of others who cooperated in the last round")
+    axes.set_title(title, loc="left", fontsize=10)
     figure.colorbar(image, ax=axes, label="cooperation rate")
     return figure

@@ -13,14 +13,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.records.run import ENDED
 from labmates.stats import intervals
 from labmates.stats.domains import COUNT, SHARE
-from labmates.stats.figures import Drawing, error_bars, look, new_figure
+from labmates.stats.figures import Drawing, add_legend_beside, error_bars, look, new_figure
 from labmates.stats.intervals import Estimate
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.condition import TEAM_FIELDS
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from labmates.workflows.science.teamwork import Judged
 
 _ARMS: Final = ("oracle", "team", "mute", "restricted")
-_APART: Final = 0.012
-"""Distance between arms at a split, so that their intervals do not overlap."""
+_APART: Final = 0.15
+"""Distance between arms at a split, so that their intervals do not overlap: a share of that between splits."""
 ARMS: Final = ("restricted", "team", "oracle")
 MUTE: Final = "mute"
 ALL: Final = "all findings"
@@ -65,19 +65,20 @@ def arm_figures(played: Sequence[Play]) -> Iterator[Drawing]:
 
 def _figure(arms: Mapping[str, Sequence[Play]]) -> Figure:
     figure, [accuracy, money] = new_figure(7.2, 3.0, columns=2)
+    splits = sorted({play.split for plays in arms.values() for play in plays})
+    apart = _APART * min((after - before for before, after in pairwise(splits)), default=0.25)
     for place, (arm, plays) in enumerate(arms.items()):
-        shift = (place - (len(arms) - 1) / 2) * _APART
+        shift = (place - (len(arms) - 1) / 2) * apart
         _draw(accuracy, arm, shift, _over_splits(plays, "credit"))
         _draw(money, arm, shift, _over_splits(plays, "spent"))
     accuracy.set_ylabel("accuracy, 95 % interval over seeds")
     accuracy.set_ylim(-0.02, 1.02)
-    money.set_ylabel("dollars a run")
+    money.set_ylabel("dollars per run, 95 % interval")
     money.set_ylim(bottom=0)
-    splits = sorted({play.split for plays in arms.values() for play in plays})
     for ax in (accuracy, money):
         ax.set_xlabel("split of the evidence")
         ax.set_xticks(splits, [f"{split:g}" for split in splits])
-    money.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    add_legend_beside(money)
     return figure
 
 

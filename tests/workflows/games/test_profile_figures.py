@@ -68,7 +68,7 @@ def test_each_game_has_a_panel_in_its_own_unit_with_models_by_family_and_size() 
     assert drawn[1].get_markersize() < drawn[2].get_markersize()
     assert drawn[4].get_marker() == "x"
     heights: dict[str, Any] = {str(line.get_label()): line.get_ydata() for line in ring.lines}
-    assert (heights["equilibrium"][0], heights["best for all"][0]) == (0, 6)
+    assert (heights["equilibrium"][0], heights["social optimum"][0]) == (0, 6)
 
 
 def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from labmates.stats.bayes.figures import draw_forest
 from labmates.stats.bayes.importance import DRAWS
 from labmates.stats.bayes.posterior import Posterior, adjusted
-from labmates.stats.figures import new_figure
+from labmates.stats.figures import add_legend_beside, new_figure
 from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import Evidence, evidence, verdict
@@ -31,7 +31,7 @@ def forest_figure(results: Sequence[OutcomeResult]) -> Figure:
         fits: dict[str, Posterior] = {form: fit.posterior for form, fit in result.fits.items()}
         draw_forest(ax, names, fits, label if ax is axes[0] else lambda _: "", result.assembled.outcome)
         ax.set_xlabel("effect per standard deviation")
-    axes[-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
+    add_legend_beside(axes[-1])
     figure.suptitle("What predicts lab outcomes (95 % intervals)", x=0.01, ha="left", fontweight="bold")
     return figure
 
