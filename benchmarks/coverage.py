@@ -31,8 +31,9 @@ from labmates.games.base import Array
 from labmates.models.roster import roster
 from labmates.workflows.games.prediction import FORMS
 from labmates.workflows.games.prediction.data import PredictionData
+from labmates.workflows.games.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates.workflows.games.prediction.fit import fit_prediction
-from labmates.workflows.games.prediction.simulation import CONTROLS, GAMES, PUBLISHED, World, simulate_prediction
+from labmates.workflows.games.prediction.simulation import PUBLISHED, World, simulate_prediction
 from labmates.workflows.games.proximity.cells import INTERCEPT
 from labmates.workflows.games.proximity.fit import SPECIFICATIONS, fit
 from labmates.workflows.games.proximity.simulation import (
@@ -133,19 +134,19 @@ def prediction(setting: str, seed: int) -> list[Held]:
     study = simulate_prediction(
         np.random.default_rng([seed, 7]),
         *outcome,
-        effects=[0.0] * len(GAMES) if effects == "null" else None,
+        effects=[0.0] * len(GAME_ORDER) if effects == "null" else None,
         between=float(between),
         correlation=float(correlation),
         benchmarks=_controls(),
     )
-    return _held(study.data, dict(zip(GAMES, study.truth.games, strict=True)), FEW, seed)
+    return _held(study.data, dict(zip(GAME_ORDER, study.truth.games, strict=True)), FEW, seed)
 
 
 def _in_world(world: World, models: int, games: int, seed: int) -> list[Held]:
     """Simulate 24 conditions of each model, of which few games and no controls tell, and fit all forms to it."""
     study = simulate_prediction(
         np.random.default_rng([seed, 8]),
-        effects=[*PUBLISHED["quality"].games[:games], *[0.0] * (len(GAMES) - games)],
+        effects=[*PUBLISHED["quality"].games[:games], *[0.0] * (len(GAME_ORDER) - games)],
         controls=[0.0] * len(CONTROLS),
         between=0.5,
         models=models,

@@ -158,7 +158,8 @@ def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
 
 def plain_text(table: Table) -> str:
     """A table as plain text, in columns."""
-    rows = [[_over(column) for column in table.columns], *table.cells()]
+    heads = [f"{column.group} {column.title}" if column.group else column.title for column in table.columns]
+    rows = [heads, *table.cells()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     numbers = table.sides()
 
@@ -180,10 +181,6 @@ def csv_text(table: Table) -> str:
     writer.writeheader()
     writer.writerows({name: inert(cell) for name, cell in row.items()} for row in table.rows)
     return file.getvalue()
-
-
-def _over(column: Column) -> str:
-    return f"{column.group} {column.title}" if column.group else column.title
 
 
 def _json(tables: Sequence[Table]) -> str:

@@ -92,7 +92,8 @@ class Answer(BaseModel):
     @property
     def kind(self) -> Any:
         """The type of the answer in the findings."""
-        return _kind(self.value)
+        kinds = {bool: bool, float: float, str: Text, list: Names}
+        return kinds[type(self.value)]
 
 
 def _free(name: str) -> str:
@@ -220,12 +221,6 @@ class TableTask(Task[BaseModel, BaseModel]):
     def checks(self, truth: BaseModel) -> tuple[Check, ...]:
         """The names that are answers stand in the report, and for other answers the words of their question."""
         return tuple(Check(f"{name} reported", _rule(name, getattr(truth, name))) for name in self.questions.answers)
-
-
-def _kind(value: object) -> Any:
-    """The type of an answer in the findings."""
-    kinds = {bool: bool, float: float, str: Text, list: Names}
-    return kinds[type(value)]
 
 
 def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:

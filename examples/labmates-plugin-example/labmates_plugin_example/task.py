@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import fading, plain_name, relative_error, score_list, score_names, score_number
 from labmates.tasks.words import says_count, says_name, says_together
@@ -56,19 +56,14 @@ class Inhibitor(BaseModel):
 class InhibitorsFindings(BaseModel):
     """What a report states; every field may be left out."""
 
-    vmax_um_per_min: float | None = Field(
-        None, description="maximal rate of the enzyme, in micromolar per minute", examples=[1.5]
+    vmax_um_per_min: float | None = finding("maximal rate of the enzyme, in micromolar per minute", 1.5)
+    km_um: float | None = finding("Michaelis constant of the enzyme, in micromolar", 2.5)
+    inhibitors: list[Inhibitor] | None = finding(
+        "the compounds that slow the enzyme down",
+        [{"compound": "XX-1", "mechanism": "competitive", "ki_um": 3.5}],
+        most=200,
     )
-    km_um: float | None = Field(None, description="Michaelis constant of the enzyme, in micromolar", examples=[2.5])
-    inhibitors: list[Inhibitor] | None = Field(
-        None,
-        max_length=200,
-        description="the compounds that slow the enzyme down",
-        examples=[[{"compound": "XX-1", "mechanism": "competitive", "ki_um": 3.5}]],
-    )
-    inactive: list[Code] | None = Field(
-        None, max_length=200, description="codes of the compounds that do nothing", examples=[["XX-2"]]
-    )
+    inactive: list[Code] | None = finding("codes of the compounds that do nothing", ["XX-2"], most=200)
 
 
 class InhibitorsTruth(BaseModel):

@@ -223,7 +223,8 @@ def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator
     local = np.sqrt(1 - level.shared_noise) * rng.standard_normal((total, level.sites, n))
     noise = level.process_noise * (common + local)
     site_means = rng.uniform(8.0, 14.0, size=level.sites)
-    season = _season(total + HORIZON, rng.uniform(0, 2 * np.pi))
+    phase = rng.uniform(0, 2 * np.pi)
+    season = SEASON_DEGREES * np.sin(2 * np.pi * np.arange(total + HORIZON) / SURVEYS_A_YEAR + phase)
     weather = 1.5 * red_noise(rng.standard_normal((total, 1)), 0.6)
     anomaly = season[:total, None] + weather + 0.7 * red_noise(rng.standard_normal((total, level.sites)), 0.6)
     typical = _typical_path(community, level) + rng.normal(0, 0.3, size=(1, level.sites, n))
@@ -238,10 +239,6 @@ def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator
         x = np.round(typical[t] + deviation + noise[t], DECIMALS)
     future = _expected(community, level, typical[-1], deviation, season[total:])
     return History(path[BURN_IN:], site_means + anomaly[BURN_IN:], future)
-
-
-def _season(surveys: int, phase: float) -> Floats:
-    return SEASON_DEGREES * np.sin(2 * np.pi * np.arange(surveys) / SURVEYS_A_YEAR + phase)
 
 
 def _expected(community: Community, level: EcologyLevel, typical: Floats, deviation: Floats, season: Floats) -> Floats:

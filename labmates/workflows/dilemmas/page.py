@@ -114,7 +114,10 @@ def _payoffs(cell: Cell, rated: Rated | None) -> Markup:
     matrix = cell.payoffs
     while matrix.ndim > 2:  # with more players: the mean over all but the first co-player
         matrix = matrix.mean(axis=-1)
-    low, high = (cell.scale.defect, cell.scale.cooperate) if cell.scale else _ends(matrix)
+    if cell.scale:
+        low, high = cell.scale.defect, cell.scale.cooperate
+    else:
+        low, high = (float(matrix.min()), float(matrix.max())) if matrix.size else (0.0, 0.0)
     rows: Sequence[Sequence[tuple[float, int]]] = []
     if matrix.ndim == 2:
         rows = [[(float(value), _heat(float(value), float(low), float(high))) for value in row] for row in matrix]
@@ -127,10 +130,6 @@ def _payoffs(cell: Cell, rated: Rated | None) -> Markup:
         players=cell.payoffs.ndim,
         most=most,
     )
-
-
-def _ends(matrix: NDArray[np.float64]) -> tuple[float, float]:
-    return (float(matrix.min()), float(matrix.max())) if matrix.size else (0.0, 0.0)
 
 
 def _heat(value: float, low: float, high: float) -> int:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
 from labmates.judges.findings_rules import Finder, Item, items_of, record_keys
-from labmates.judges.rows import Row, rows_of
+from labmates.judges.rows import rows_of
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, FindingsEvent, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
@@ -139,7 +139,7 @@ def _texts(
 
     def held(text: str, *, prose: bool) -> frozenset[int]:
         rows = list(rows_of(text, records, prose=prose))
-        return frozenset(place for place, item in enumerate(items) if _holds(finder, rows, item))
+        return frozenset(place for place, item in enumerate(items) if any(finder.holds(row, item) for row in rows))
 
     for number, event in enumerate(events):
         match event:
@@ -158,10 +158,6 @@ def _texts(
                 holds = held(json.dumps(values), prose=False)
                 changes = _changes(values, task, items) - holds
                 yield _Text(number, event.agent, "stated", holds, changes, "findings")
-
-
-def _holds(finder: Finder, rows: Sequence[Row], item: Item) -> bool:
-    return any(finder.holds(row, item) for row in rows)
 
 
 def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[Item]) -> frozenset[int]:

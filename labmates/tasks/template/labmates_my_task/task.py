@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
 from labmates.tasks.data_errors import blank, repeat_rows
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.scoring import fading, plain_name, relative_error, score_list, score_names
@@ -83,15 +83,10 @@ class Stiffness(BaseModel):
 class MyFindings(BaseModel):
     """The findings of a report; every field may be left out."""
 
-    stiffness: list[Stiffness] | None = Field(
-        None,
-        max_length=100,
-        description="stiffness of every make, in newtons per millimetre",
-        examples=[[{"make": "Some make", "newtons_per_mm": 1.5}]],
+    stiffness: list[Stiffness] | None = finding(
+        "stiffness of every make, in newtons per millimetre", [{"make": "Some make", "newtons_per_mm": 1.5}], most=100
     )
-    softening: list[Name] | None = Field(
-        None, max_length=100, description="makes that get softer over the weeks", examples=[["Some make"]]
-    )
+    softening: list[Name] | None = finding("makes that get softer over the weeks", ["Some make"], most=100)
 
 
 class MyTruth(BaseModel):

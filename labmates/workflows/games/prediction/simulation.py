@@ -17,10 +17,9 @@ import numpy as np
 
 from labmates.stats.arrays import Array
 from labmates.workflows.games.prediction.data import Places, PredictionData, Runs, standardised
+from labmates.workflows.games.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates.workflows.games.prediction.fit import INTERCEPT, NOISE
 
-GAMES: Final = ("weakest-link", "collective-risk", "o-ring", "common-pool", "common-pool-sanctions", "public-goods")
-CONTROLS: Final = ("IFEval", "MMLU-Pro", "log(size)", "thinking")
 COLUMNS: Final = (
     "log(budget)",
     "task: biomarker",
@@ -53,7 +52,7 @@ _BETWEEN_GAMES = 0.2
 
 @dataclass(frozen=True)
 class Coefficients:
-    """True values of the coefficients of one outcome; lengths as in `GAMES`, `CONTROLS` and `COLUMNS`."""
+    """True values of the coefficients of one outcome; lengths as in `GAME_ORDER`, `CONTROLS` and `COLUMNS`."""
 
     intercept: float
     games: tuple[float, ...]
@@ -99,7 +98,7 @@ def printed(outcome: str) -> dict[str, float]:
     if outcome not in PUBLISHED:
         return {}
     published = PUBLISHED[outcome]
-    games, controls = zip(GAMES, published.games, strict=True), zip(CONTROLS, published.controls, strict=True)
+    games, controls = zip(GAME_ORDER, published.games, strict=True), zip(CONTROLS, published.controls, strict=True)
     columns = [pair for pair in zip(COLUMNS, published.columns, strict=True) if pair[0] != "visibility: team"]
     return {INTERCEPT: published.intercept, **dict(games), **dict(controls), **dict(columns), NOISE: published.noise}
 
@@ -213,7 +212,7 @@ def simulate_prediction(
     outcomes, runs = _on_data_sets(rng, world, truth.noise, columns, means)
     data = PredictionData(
         models=tuple(f"model-{place + 1}" for place in range(models)),
-        games=GAMES,
+        games=GAME_ORDER,
         controls=CONTROLS,
         columns=COLUMNS,
         levels=levels,

@@ -109,7 +109,8 @@ def prepare(
         notes.append(
             "Simulations of the same cell never differ, so more of them say nothing more: each cell counts as one row."
         )
-        cells = _one_each(frame, OUTCOMES[outcome], names)
+        once = frame.drop_duplicates(["model", "game", "condition", *names])
+        cells = collapse(once, OUTCOMES[outcome], names)
     return Prepared(question, outcome, reference, cells, frame, tuple(left), tuple(notes))
 
 
@@ -179,7 +180,3 @@ def _varying(frame: pd.DataFrame, names: tuple[str, ...], notes: list[str]) -> l
     constant = [name for name in names if frame[name].nunique() < 2]
     notes += [f"{label(name)} is the same in all rows, so nothing is said of it." for name in constant]
     return [name for name in names if name not in constant]
-
-
-def _one_each(frame: pd.DataFrame, outcome: str, names: list[str]) -> Cells:
-    return collapse(frame.drop_duplicates(["model", "game", "condition", *names]), outcome, names)

@@ -163,9 +163,6 @@ def nouns(fields: Iterable[Field]) -> Results:
 def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
     """Yield the teams' findings, the most trusted first: as stated with the tool, or written as a block."""
     stated, owners = step.stated_so_far(), step.owners
-    for name in _ranked({**dict.fromkeys(owners, ""), **artifacts}):
+    names = dict.fromkeys([*owners, *artifacts])
+    for name in sorted(names, key=lambda name: TRUST.index(name) if name in TRUST else len(TRUST)):
         yield stated.get(owners.get(name, ""), {}) or find_block(artifacts.get(name, ""))
-
-
-def _ranked(artifacts: Mapping[str, str]) -> list[str]:
-    return sorted(artifacts, key=lambda name: TRUST.index(name) if name in TRUST else len(TRUST))

@@ -192,9 +192,8 @@ def _results(m: Material, most: int) -> str:
         else "The findings, as the model team estimated and the eval team checked them:",
         *facts(m.results)[: 3 + most],
     ]
-    tests = [
-        line for name in ("model_architecture", "experiment_results") for line in _tests(m.artifacts.get(name, ""))
-    ]
+    texts = [m.artifacts.get(name, "") for name in ("model_architecture", "experiment_results")]
+    tests = [line for text in texts for line in lines_with_numbers(text, 60) if TEST.search(line)]
     return " ".join(parts) + "".join(f"\n- {line}" for line in list(dict.fromkeys(tests))[:most])
 
 
@@ -212,10 +211,6 @@ def _conclusion(m: Material, most: int) -> str:
             "Weak effects may have been missed, and p-values rest on a model that holds only roughly.",
         ][: 2 + most]
     )
-
-
-def _tests(text: str) -> list[str]:
-    return [line for line in lines_with_numbers(text, 60) if TEST.search(line)]
 
 
 WRITERS: tuple[tuple[str, Callable[[Material, int], str]], ...] = (

@@ -16,10 +16,11 @@ from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction import fit as fitting
 from labmates.workflows.games.prediction.data import PredictionData, Runs, standardised, summarise
 from labmates.workflows.games.prediction.density import CENTRE, COVARIATE, INTERCEPT, Collapsed, Hyper
+from labmates.workflows.games.prediction.design_matrix import CONTROLS, GAME_ORDER
 from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.evidence import evidence, verdict
 from labmates.workflows.games.prediction.fit import PredictionFit, find_modes, fit_prediction, reach, search_box
-from labmates.workflows.games.prediction.simulation import COLUMNS, CONTROLS, GAMES, PUBLISHED, simulate_prediction
+from labmates.workflows.games.prediction.simulation import COLUMNS, PUBLISHED, simulate_prediction
 
 
 def small(models: int = 7, rows: int = 30, games: int = 3, seed: int = 5) -> PredictionData:
@@ -176,11 +177,11 @@ def test_the_published_coefficients_come_back() -> None:
         study = simulate_prediction(np.random.default_rng([1, 1]), outcome, between=0.25)
         fit = fit_prediction(study.data, "robust", draws=3000, starts=1)
         found = fit.posterior.summaries
-        names = (*GAMES, *CONTROLS, *COLUMNS)
+        names = (*GAME_ORDER, *CONTROLS, *COLUMNS)
         true = (*truth.games, *truth.controls, *truth.columns)
         held += [found[name].low <= value <= found[name].high for name, value in zip(names, true, strict=True)]
         assert found["tau"].mean == pytest.approx(truth.noise, rel=0.1)
-        largest = [game for game, value in zip(GAMES, truth.games, strict=True) if abs(value) > 4 * found[game].sd]
+        largest = [game for game, value in zip(GAME_ORDER, truth.games, strict=True) if abs(value) > 4 * found[game].sd]
         assert all(found[game].credible for game in largest)
         assert fit.posterior.diagnostics.k_hat is not None
         assert fit.posterior.diagnostics.k_hat <= 0.7
@@ -195,7 +196,7 @@ def test_chance_is_seldom_called_credible_and_far_too_often_in_the_papers_form()
         study = simulate_prediction(np.random.default_rng([seed, 3]), effects=[0] * 6, between=0.5)
         for form in forms:
             fit = fit_prediction(study.data, form, draws=500, starts=1)
-            false[form] += sum(fit.posterior.summaries[game].credible for game in GAMES)
+            false[form] += sum(fit.posterior.summaries[game].credible for game in GAME_ORDER)
     assert false["robust"] <= 5, "of 30, of which 1 or 2 are expected"
     assert false["paper"] >= 10
 
