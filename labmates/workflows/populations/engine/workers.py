@@ -187,7 +187,7 @@ class Workers:
         while len(self._engines) < min(self.processes, len(batches)):
             self._engines.append(_Engine(Connection(self._fork("engine").detach())))
         self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
-        native = self._settings["native"] or self._decisions > _WORTH_LOADING * len(self._engines)
+        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING * len(self._engines)
         waiting = deque(range(len(batches)))
         results: dict[int, Result] = {}
         busy: dict[Connection, tuple[_Engine, int]] = {}
