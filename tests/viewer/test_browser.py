@@ -214,6 +214,16 @@ def test_drawings_are_saved_as_they_look_and_with_their_numbers(
         assert saved["PNG"].startswith(b"\x89PNG")
         assert len(saved["PNG"]) > 2_000
         assert saved["CSV"].decode().startswith("series,x,y\n")
+        with page.expect_event("console"):
+            page.evaluate("window.print = () => console.log('asked')")  # a browser without a screen has no dialog
+            part.get_by_role("button", name="Print or save as PDF").first.click()
+        printed = page.pdf(prefer_css_page_size=True)
+        assert printed.count(b"/Type /Page\n") == 1
+        [left, bottom, right, top] = map(float, re.search(rb"/MediaBox \[([^]]+)]", printed)[1].split())
+        assert left == bottom == 0
+        assert right > top
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator(".alone").count() == 0
         assert seen.errors == []
 
 

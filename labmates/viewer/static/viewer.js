@@ -133,14 +133,39 @@ function asSvg(drawing) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-async function asPng(drawing) {
+async function asPicture(drawing) {
   const picture = new Image();
   picture.src = `data:image/svg+xml,${encodeURIComponent(asSvg(drawing))}`;
   await picture.decode();
+  return picture;
+}
+
+async function asPng(drawing) {
+  const picture = await asPicture(drawing);
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [PNG_SCALE * picture.width, PNG_SCALE * picture.height];
   canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
   return new Promise((done) => canvas.toBlob(done));
+}
+
+// The browser's own print dialog, with the drawing alone on a page of its size.
+async function printAlone(drawing) {
+  const picture = await asPicture(drawing);
+  const { width, height } = picture;
+  const sheet = new CSSStyleSheet();
+  sheet.insertRule(`@page { size: ${width}px ${height}px; margin: 0; }`);
+  sheet.insertRule("body { margin: 0; padding: 0; min-height: 0; }");
+  sheet.insertRule("body > :not(.alone) { display: none !important; }");
+  sheet.insertRule(`.alone { display: block; width: ${width}px; height: ${height - 1}px; }`);
+  picture.className = "alone";
+  document.body.append(picture);
+  document.adoptedStyleSheets.push(sheet);
+  const restore = () => {
+    document.adoptedStyleSheets = document.adoptedStyleSheets.filter((other) => other !== sheet);
+    picture.remove();
+  };
+  addEventListener("afterprint", restore, { once: true });
+  window.print();
 }
 
 function seriesAsCsv(drawing) {
@@ -171,6 +196,7 @@ function offerFiles(place) {
     if (drawing.dataset.series) addButton(drawing, "Save as CSV", () => save(drawing, "csv", seriesAsCsv(drawing)));
     addButton(drawing, "Save as PNG", async () => save(drawing, "png", await asPng(drawing)));
     addButton(drawing, "Save as SVG", () => save(drawing, "svg", asSvg(drawing)));
+    addButton(drawing, "Print or save as PDF", () => printAlone(drawing));
   }
 }
 offerFiles(main);
