@@ -219,7 +219,8 @@ def test_drawings_are_saved_as_they_look_and_with_their_numbers(
             part.get_by_role("button", name="Print or save as PDF").first.click()
         printed = page.pdf(prefer_css_page_size=True)
         assert printed.count(b"/Type /Page\n") == 1
-        [left, bottom, right, top] = map(float, re.search(rb"/MediaBox \[([^]]+)]", printed)[1].split())
+        [box] = re.findall(rb"/MediaBox \[([^]]+)]", printed)
+        left, bottom, right, top = map(float, box.split())
         assert left == bottom == 0
         assert right > top
         page.evaluate("dispatchEvent(new Event('afterprint'))")
