@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import WeakSet
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
+from labmates.grouping import grouped
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -200,10 +201,7 @@ def _may_be_declared(group: str) -> bool:
 def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
     from importlib.metadata import entry_points
 
-    by_name: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=group):
-        by_name.setdefault(point.name, []).append(point)
-    return by_name
+    return grouped((point.name, point) for point in entry_points(group=group))
 
 
 @cache

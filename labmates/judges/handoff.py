@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from labmates.grouping import grouped
 from labmates.judges.base import Report, Score, Trace
 from labmates.judges.extraction import read_statement
 from labmates.judges.findings_rules import Finder, is_source, items_of, record_keys
@@ -113,12 +114,12 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
 
 def _numbers(text: str) -> dict[str, list[Number]]:
     """The different numbers that the prose states as they are written, each with all that it may mean."""
-    numbers: dict[str, list[Number]] = {}
-    for said in statements(read_prose(text).text):
-        for number in read_numbers(said):
-            if number.digits >= LEAST_DIGITS:
-                numbers.setdefault(number.text, []).append(number)
-    return numbers
+    return grouped(
+        (number.text, number)
+        for said in statements(read_prose(text).text)
+        for number in read_numbers(said)
+        if number.digits >= LEAST_DIGITS
+    )
 
 
 def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: list[Row]) -> Iterator[Passage]:

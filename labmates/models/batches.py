@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 
 import httpx2
 
+from labmates.grouping import grouped
 from labmates.models.attempt import UNDER_WAY
 from labmates.models.batch_protocols import (
     ANTHROPIC_CALLS,
@@ -262,10 +263,7 @@ class BatchQueue:
         submitted = await self._book.find([call.key for call in calls])
         noted = {key: Noted(*parts) for key, parts in submitted.items()}
         fresh = [call for call in calls if call.key not in noted]
-        submissions: dict[Noted, list[Waiting]] = {}
-        for call in calls:
-            if call.key in noted:
-                submissions.setdefault(noted[call.key], []).append(call)
+        submissions = grouped((noted[call.key], call) for call in calls if call.key in noted)
         for submission, members in submissions.items():
             self._start(members, self._take_up, group, submission, members)
         for part in split_into_batches(fresh, PROTOCOLS[group.protocol]):

@@ -13,6 +13,7 @@ import yaml
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
+from labmates.grouping import grouped
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.page import Part, Picture, picture
@@ -265,10 +266,7 @@ def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[Run
 
 def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """Runs by their kinds, in the order in which kinds come first."""
-    kinds: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        kinds.setdefault(run.kind, []).append(run)
-    return kinds
+    return grouped((run.kind, run) for run in runs)
 
 
 def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
@@ -289,10 +287,7 @@ def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
 
 
 def _grouped(runs: Iterable[RunRecord]) -> dict[tuple[str, str], list[RunRecord]]:
-    groups: dict[tuple[str, str], list[RunRecord]] = {}
-    for run in runs:
-        groups.setdefault((run.kind, run.shown_models), []).append(run)
-    return groups
+    return grouped(((run.kind, run.shown_models), run) for run in runs)
 
 
 def _mixed(ended: Sequence[RunRecord]) -> list[str]:

@@ -14,6 +14,7 @@ from labmates.budgets.ledger import JournalLine
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 from labmates.budgets.usage import Usage
+from labmates.grouping import grouped
 from labmates.models.asking import Exchange
 from labmates.models.errors import ContextOverflowError
 from labmates.models.normalise import NO_TEXT
@@ -210,11 +211,9 @@ def overflow_steps(events: Iterable[Event]) -> Counter[str]:
 
 def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
     """The reasons why attempts that may be billed brought no reply, by the step of their call."""
-    reasons: dict[str, list[str]] = {}
-    for event in events:
-        if isinstance(event, ChargeEvent) and event.uncertain:
-            reasons.setdefault(charged_call(event), []).append(event.reason)
-    return reasons
+    return grouped(
+        (charged_call(event), event.reason) for event in events if isinstance(event, ChargeEvent) and event.uncertain
+    )
 
 
 def charged_call(charge: ChargeEvent) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from labmates.errors import unknown_name
+from labmates.grouping import grouped
 from labmates.pages.links import Links
 from labmates.pages.rendering import brief, render
 from labmates.pages.svg import COLOURS, Plot, dot_plot, tag
@@ -177,10 +178,7 @@ class Results:
 
     def against_money(self, links: Links, study: str) -> Markup:
         """The metric against money, a point for each condition; empty where conditions cost the same."""
-        groups: dict[str, list[RunRecord]] = {}
-        for run in self.runs:
-            if self._value(run) is not None:
-                groups.setdefault(run.key, []).append(run)
+        groups = grouped((run.key, run) for run in self.runs if self._value(run) is not None)
         heights = self._estimates(list(groups.values()))
         money = means([[self._spent(run) for run in group] for group in groups.values()], Domain(0.0))
         if len({cost.value for cost in money}) < 2 or self.metric in _OF_USE:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError, unknown_name
+from labmates.grouping import grouped
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
 
 if TYPE_CHECKING:
@@ -283,10 +284,7 @@ def _metagames(plays: Sequence[CrossPlay]) -> Iterator[list[Cell]]:
     from labmates.stats.validity import invalid
     from labmates.workflows.dilemmas.ratings import pooled
 
-    groups: dict[tuple[str, str, tuple[str, ...]], list[CrossPlay]] = {}
-    for play in plays:
-        if play.has_metagame:
-            groups.setdefault((play.game, play.mechanism, play.models), []).append(play)
+    groups = grouped(((play.game, play.mechanism, play.models), play) for play in plays if play.has_metagame)
     for (_, _, models), members in groups.items():
         left_out = invalid(pooled(members))
         if len(left_out) < len(models):

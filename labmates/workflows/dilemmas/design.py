@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Final
 
 from labmates.display_names import settings_apart
+from labmates.grouping import grouped
 from labmates.stats.contrasts import Design, Observed, Run
 from labmates.stats.domains import ANY, CORRELATION
 from labmates.stats.validity import invalid
@@ -61,9 +62,9 @@ def _observed(play: CrossPlay) -> Iterator[Observed]:
 
 def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[float]]:
     """The probability of the cooperative action of each agent of each match, in each round that it decided itself."""
-    by_agent: dict[tuple[str, int], list[float]] = {}
-    for round_ in play.rounds:
-        for seat, likely in enumerate(play.cooperation(round_)):
-            if not round_.failed[seat]:
-                by_agent.setdefault((round_.match, round_.agents[seat]), []).append(likely)
-    return by_agent
+    return grouped(
+        ((round_.match, round_.agents[seat]), likely)
+        for round_ in play.rounds
+        for seat, likely in enumerate(play.cooperation(round_))
+        if not round_.failed[seat]
+    )

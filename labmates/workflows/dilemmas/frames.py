@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labmates.grouping import grouped
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import means
@@ -241,9 +242,9 @@ def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.
     frame_of_means = frame.groupby(keys, sort=False)[list(columns)].mean()
     for name in columns:
         by_run = frame.groupby([*keys, "run"], sort=False)[name].mean().dropna()
-        runs: dict[Any, list[float]] = {}
-        for row in by_run.reset_index().itertuples(index=False, name=None):
-            runs.setdefault(row[: len(keys)], []).append(float(row[-1]))
+        runs = grouped(
+            (row[: len(keys)], float(row[-1])) for row in by_run.reset_index().itertuples(index=False, name=None)
+        )
         estimates = dict(zip(runs, means(list(runs.values()), SHARE), strict=True))
         by_row = [estimates.get(key if isinstance(key, tuple) else (key,)) for key in frame_of_means.index]
         for end in ("low", "high", "reason"):

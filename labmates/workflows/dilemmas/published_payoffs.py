@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from labmates.errors import UsageError
+from labmates.grouping import grouped
 from labmates.stats.deviation import ranks
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Rated, rate
@@ -221,9 +222,7 @@ def published_tables(rated: Sequence[Published], unread: Sequence[Unread]) -> li
 
 
 def _groups(rated: Sequence[Published]) -> Iterator[tuple[str, str, list[Published]]]:
-    groups: dict[tuple[str, str], list[Published]] = {}
-    for cell in rated:
-        groups.setdefault((cell.rated.cell.mechanism, cell.rated.cell.game), []).append(cell)
+    groups = grouped(((cell.rated.cell.mechanism, cell.rated.cell.game), cell) for cell in rated)
     yield from ((*what, some) for what, some in groups.items())
 
 

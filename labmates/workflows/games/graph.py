@@ -16,6 +16,7 @@ from langgraph.runtime import Runtime
 
 from labmates.agents.decisions import Numbers, numbers_form
 from labmates.games.base import Array, Game
+from labmates.grouping import grouped
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import DecisionEvent, MessageEvent, PayoffEvent
@@ -53,10 +54,7 @@ class GameContext:
     @cached_property
     def groups(self) -> dict[str, list[str]]:
         """The players of each group."""
-        groups: dict[str, list[str]] = {}
-        for group, player in self.seats:
-            groups.setdefault(group, []).append(player)
-        return groups
+        return grouped((group, player) for group, player in self.seats)
 
     @cached_property
     def briefing(self) -> Briefing:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from labmates.display_names import labels_apart, settings_apart, shown_settings
+from labmates.grouping import grouped
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -203,9 +204,7 @@ def winner(run: RunRecord, shares: Sequence[Mapping[str, float]]) -> str:
 
 def evolved(store: Store, runs: Iterable[RunRecord]) -> list[Evolved]:
     """The outcomes of evolutions by condition, in the order of the first run of each."""
-    groups: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        groups.setdefault(run.key, []).append(run)
+    groups = grouped((run.key, run) for run in runs)
     found = []
     for members in groups.values():
         wins = Counter(winner(run, gene_shares(store, run)) for run in members)

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from labmates.agents.organisation_parts import REPORT
+from labmates.grouping import grouped
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.reader import RunReader
@@ -63,9 +64,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         body = render("claims.html", **claims)
         yield Section("claims", "Where the paper's numbers come from", body)
     if artifacts:
-        versions: dict[str, list[tuple[int, Any]]] = {}
-        for number, event in artifacts.items():
-            versions.setdefault(event.name, []).append((number, event))
+        versions = grouped((event.name, (number, event)) for number, event in artifacts.items())
         body = render("artifacts.html", versions=versions, links=links, run=reader.run)
         yield Section("artifacts", "Artifacts", body)
     if requests := reader.events("request"):
@@ -97,9 +96,10 @@ def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
     """The truth beside the findings of the report and the teams, from the details of a verified score."""
     stated = details.get("findings") or _stated(report)
     teams = details.get("teams", {})
-    true: dict[str, list[tuple[str, str, str]]] = {}
-    for entry in details.get("handoff", {}).get("findings", ()):
-        true.setdefault(entry["finding"], []).append((entry["item"], entry["first"] or "", entry["lost"] or ""))
+    true = grouped(
+        (entry["finding"], (entry["item"], entry["first"] or "", entry["lost"] or ""))
+        for entry in details.get("handoff", {}).get("findings", ())
+    )
     return [
         Finding(
             name=entry["finding"],

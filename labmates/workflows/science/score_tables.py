@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from labmates.display_names import settings_apart, shown_settings
+from labmates.grouping import grouped
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
@@ -23,10 +24,11 @@ Newest = Mapping[str, Mapping[tuple[str, str], float | None]]
 
 def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
     """Mean scores: a row for each metric, judge and choice of models."""
-    values: dict[tuple[str, str, str], list[tuple[float | None, bool]]] = {}
-    for each in judged:
-        for (judge, metric), value in newest[each.run.id].items():
-            values.setdefault((metric, judge, each.run.shown_models), []).append((value, each.readable))
+    values = grouped(
+        ((metric, judge, each.run.shown_models), (value, each.readable))
+        for each in judged
+        for (judge, metric), value in newest[each.run.id].items()
+    )
     rows: list[dict[str, Any]] = []
     means: list[Estimate] = []
     for (metric, judge, models), scored in sorted(values.items(), key=lambda item: (item[0][0] != SKILL, item[0])):

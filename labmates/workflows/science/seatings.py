@@ -10,12 +10,13 @@ from typing import Any, cast
 import yaml
 
 from labmates.agents.organisation_files import find_organisation
+from labmates.grouping import grouped
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.workflows.analysis import TooFewRunsError
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.seat_ratings import SeatGame, Seating
+from labmates.workflows.science.seat_ratings import SeatGame
 
 _OF_SEATS = ("model", "model_for")
 
@@ -103,10 +104,11 @@ def _shared(run: RunRecord) -> dict[str, Any]:
 
 def _game(group: Sequence[tuple[RunRecord, tuple[str, ...], float | None]], models: Sequence[str]) -> SeatGame:
     names = tuple(dict.fromkeys(models)) or tuple(sorted({model for _, who, _ in group for model in who}))
-    scores: dict[Seating, list[tuple[int, float]]] = {}
-    for run, who, score in group:
-        if score is not None:
-            scores.setdefault(tuple(names.index(model) for model in who), []).append((run.seed, score))
+    scores = grouped(
+        (tuple(names.index(model) for model in who), (run.seed, score))
+        for run, who, score in group
+        if score is not None
+    )
     unscored = tuple(run.id for run, _, score in group if score is None)
     seats = tuple(team.name for team in cast(ScienceCondition, condition_of(group[0][0])).teams)
     return SeatGame(_shared(group[0][0]), seats, names, scores, unscored)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 
 from labmates.errors import LabmatesError, UsageError
+from labmates.grouping import grouped
 from labmates.judges.base import SKILL, Report
 from labmates.judges.verified import VerifiedJudge
 from labmates.safe_text import clean
@@ -324,9 +325,7 @@ def _verdict_lines(rule: str, status: str, about: str, problems: list[dict[str, 
     """One rule: a line if it holds or was not tried, else its violations and their data sets."""
     if not problems:
         yield f"{status:<10}{rule:<14}{about}"
-    places: dict[tuple[str, str], list[str]] = {}
-    for problem in problems:
-        places.setdefault((problem["severity"], problem["text"]), []).append(problem["where"])
+    places = grouped(((problem["severity"], problem["text"]), problem["where"]) for problem in problems)
     for (severity, text), datasets in sorted(places.items())[:MOST_TEXTS]:
         more = f" and {len(datasets) - MOST_PLACES} more" if len(datasets) > MOST_PLACES else ""
         where = "; ".join(filter(None, datasets[:MOST_PLACES])) + more

@@ -22,6 +22,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
 from labmates.display_names import settings_apart, shown_settings
+from labmates.grouping import grouped
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 from labmates.stats import intervals
@@ -273,9 +274,7 @@ def _shared(run: RunRecord, fields: Sequence[str]) -> str:
 
 def _groups(judged: Iterable[Judged]) -> list[list[Judged]]:
     """Runs by condition, in the order in which the conditions came."""
-    groups: dict[str, list[Judged]] = {}
-    for run in judged:
-        groups.setdefault(run.run.key, []).append(run)
+    groups = grouped((run.run.key, run) for run in judged)
     return list(groups.values())
 
 
@@ -296,18 +295,14 @@ def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
 
 
 def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
-    values: dict[Measure, list[float]] = {}
-    for run in judged:
-        for name, value in measures(run).items():
-            values.setdefault(name, []).append(value)
+    values = grouped((name, value) for run in judged for name, value in measures(run).items())
     return {name: fmean(many) for name, many in values.items()}
 
 
 def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair], domains: Domains) -> Contrast:
-    by_measure: dict[Measure, list[tuple[Compared, bool]]] = {}
-    for pair in pairs:
-        for comparison in pair.compared:
-            by_measure.setdefault(comparison.measure, []).append((comparison, pair.readable))
+    by_measure = grouped(
+        (comparison.measure, (comparison, pair.readable)) for pair in pairs for comparison in pair.compared
+    )
     # Skill first, then other scores of judges, the numbers of the runs themselves last.
     order = sorted(by_measure, key=lambda measure: (measure.metric != SKILL, not measure.judge))
     means = tuple(_mean(measure, by_measure[measure], domains(run.condition)) for measure in order)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, Final
 
+from labmates.grouping import grouped
 from labmates.stats import intervals
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import LEAST_CLUSTERS, Estimate, notes
@@ -166,9 +167,7 @@ def _estimate(cells: Mapping[Key, Sequence[float]], domain: Domain, models: bool
 
 
 def _by(means: Mapping[Key, float], place: int) -> dict[str, float]:
-    groups: dict[str, list[float]] = {}
-    for key, mean in means.items():
-        groups.setdefault(key[place], []).append(mean)
+    groups = grouped((key[place], mean) for key, mean in means.items())
     return {name: fmean(some) for name, some in groups.items()}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from labmates.agents.players.base import code_of
 from labmates.errors import UsageError
+from labmates.grouping import grouped
 from labmates.pages.courses import Course
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
@@ -102,10 +103,7 @@ def _ended(tournament: Tournament) -> Iterator[Shown]:
 def _going_on(reader: RunReader, tournament: Tournament) -> Iterator[Shown]:
     """The matches that have begun and not ended, as far as they have come."""
     ended = {f"match {match.number}" for match in tournament.matches}
-    rounds: dict[str, list[Any]] = {}
-    for event in reader.all("payoff"):
-        if event.round and event.match not in ended:
-            rounds.setdefault(event.match, []).append(event)
+    rounds = grouped((event.match, event) for event in reader.all("payoff") if event.round and event.match not in ended)
     letters = {"action_a": "C", "action_b": "D"}
     moves = {(e.match, e.round, e.agent): e.decision.get("move", "") for e in reader.all("decision") if e.round}
     for name, played in rounds.items():
