@@ -172,26 +172,6 @@ class FileLinks(Links):
         """The address of a file that an agent or its code wrote; all are text or bytes that no browser runs."""
         return self._to(f"{run_folder(run_id)}/files/{event}-{place}.{'txt' if place == 0 else 'bin'}")
 
-    def live(self, run_id: str) -> str:
-        """Nothing: an exported page has no updates."""
-        return ""
-
-    def approval(self, run_id: str) -> str:
-        """Nothing: an exported run asks nothing."""
-        return ""
-
-    def turn(self, run_id: str, agent: str = "") -> str:
-        """Nothing: an exported run asks nobody."""
-        return ""
-
-    def replies(self, run_id: str) -> str:
-        """Nothing: an exported run does not execute."""
-        return ""
-
-    def match(self, run_id: str, **query: Any) -> str:
-        """Nothing: a match is played again when its page is asked for."""
-        return ""
-
     def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
         """The address of a page of an agent's transcript, by default the first one's; empty without events."""
         [name] = query.get("agent") or [""]
@@ -206,13 +186,15 @@ class FileLinks(Links):
         """The address of the texts of a run, as the page that searches loads them."""
         return self._to(f"{run_folder(run_id)}/texts.js")
 
-    def compare(self, *runs: str) -> str:
-        """Nothing: there is no page for it."""
-        return ""
-
     def asset(self, name: str) -> str:
         """The address of a file of the viewer itself."""
         return self._to(f"static/{name}")
+
+    def _nothing(self, *_parts: str, **_query: Any) -> str:
+        return ""
+
+    # Nothing executes, asks anybody, plays a match again or chooses runs where there is no server.
+    live = approval = turn = replies = match = compare = _nothing
 
 
 def run_folder(run_id: str) -> str:

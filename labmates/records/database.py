@@ -186,6 +186,10 @@ class Database:
         """Do what reads within one transaction, which is tried again while the database is away."""
         return self._persist(work, writes=False)
 
+    def rows(self, query: sa.Select[Any]) -> list[Any]:
+        """All rows of a query."""
+        return self.read(lambda connection: list(connection.execute(query).all()))
+
     def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Do what writes within one transaction, which is tried again while the database is away or locked.
 

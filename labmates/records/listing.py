@@ -142,7 +142,7 @@ def run_page(
     # Ids first: whole rows would be carried through the sorting.
     ids = query.order_by(*order).limit(size + 1).subquery()
     whole = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(_RUNS.c.id.in_(sa.select(ids.c.id))).order_by(*order)
-    rows = list(database.read(lambda connection: connection.execute(whole).all()))
+    rows = database.rows(whole)
     more = len(rows) > size
     rows = rows[:size]
     if backwards:

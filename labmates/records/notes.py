@@ -87,7 +87,7 @@ def notes_of(database: Database, run_id: str) -> list[Note]:
     """The notes of a run, the oldest first."""
     columns = [_NOTES.c[name] for name in Note.__dataclass_fields__]
     query = sa.select(*columns).where(_NOTES.c.run == run_id).order_by(_NOTES.c.number)
-    return [Note(*row) for row in database.read(lambda connection: connection.execute(query).all())]
+    return [Note(*row) for row in database.rows(query)]
 
 
 def note_rows(connection: sa.Connection, run_ids: Sequence[str]) -> list[dict[str, Any]]:

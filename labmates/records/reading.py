@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -78,7 +78,7 @@ def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_oth
     if to_others:
         text, own = sa.cast(_EVENTS.c.data, sa.Text), '"to": "' + _EVENTS.c.team + '"'
         query = query.where(sa.func.replace(text, own, "") == text)
-    return store.database.read(lambda connection: list(connection.execute(query).all()))
+    return store.database.rows(query)
 
 
 _SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
@@ -91,7 +91,7 @@ def events_of_bodies(store: Store, run_id: str, numbers: Iterable[int]) -> dict[
     fields = [_EVENTS.c.data[name].as_integer() for name in _SHOWN_BY]
     mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq.desc())
     query = mine.where(sa.or_(*(field.in_(wanted) for field in fields)))
-    rows = store.database.read(lambda connection: connection.execute(query).all())
+    rows = store.database.rows(query)
     places = {body: seq for seq, *bodies in rows for body in bodies if body in wanted}
     if missing := wanted - set(places):
         for row in reversed(event_rows(store, run_id, "llm_call", "judge_call")):
@@ -104,7 +104,7 @@ def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
     by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
     query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == run_id).group_by(*by)
     query = query.order_by(sa.func.min(_EVENTS.c.seq))
-    rows = store.database.read(lambda connection: connection.execute(query).all())
+    rows = store.database.rows(query)
     return {(row[0], row[1], row[2]): row[3] for row in rows}
 
 
@@ -141,9 +141,7 @@ class BodyReader:
     def _read(self, mark: int, last: int, wanted: set[int], values: dict[int, Value]) -> None:
         table = _BODIES.c
         span = sa.select(_BODIES).where(table.run == self._run, table.number > mark, table.number <= last)
-        rows: Sequence[Any] = self._store.database.read(
-            lambda connection: connection.execute(span.order_by(table.number)).all()
-        )
+        rows = self._store.database.rows(span.order_by(table.number))
         unpacker = Unpacker(self._marks[mark])
         for row in rows:
             body = Body(row.number, row.media, row.data)
@@ -156,5 +154,5 @@ class BodyReader:
 
 
 def _events(store: Store, query: sa.Select[Any]) -> dict[int, Event]:
-    rows = store.database.read(lambda connection: connection.execute(query).all())
+    rows = store.database.rows(query)
     return {row.seq: make_event(row.type, row.at, row.step, row.team, row.agent, row.data) for row in rows}

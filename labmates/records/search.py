@@ -147,7 +147,7 @@ def index_texts(database: Database, *, watch: Watch | None = None) -> None:
         return
     columns = _RUNS.c.id, _RUNS.c.chain, sa.func.coalesce(_INDEXED.c.bodies, 0)
     query = sa.select(*columns).select_from(_runs_with_state()).where(_IS_STALE).order_by(_RUNS.c.started.desc())
-    stale = database.read(lambda connection: connection.execute(query).all())
+    stale = database.rows(query)
     for place, (run_id, chain, done) in enumerate(stale):
         if watch is not None:
             watch(place, len(stale))
@@ -193,7 +193,7 @@ def hits(
     if before:
         rows = rows.where(_TEXTS.c.id < before)
     rows = rows.order_by(_TEXTS.c.id.desc()).limit(most)
-    return [Hit(*row) for row in database.read(lambda connection: connection.execute(rows).all())]
+    return [Hit(*row) for row in database.rows(rows)]
 
 
 def searchable_text(value: Value) -> str:
@@ -261,7 +261,7 @@ def _claimed(database: Database, connection: sa.Connection, state: dict[str, Any
 def _portions(database: Database, run_id: str, done: int) -> Iterator[tuple[int, list[tuple[int, str]], bool]]:
     """Yield the number of the last body, texts with the numbers of their bodies, and whether these are the last."""
     query = sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number)
-    rows: Sequence[Any] = database.read(lambda connection: connection.execute(query).all())
+    rows = database.rows(query)
     unpacker, texts, length, last = Unpacker(), list[tuple[int, str]](), 0, done
     for row in rows:
         body = Body(row.number, row.media, row.data)

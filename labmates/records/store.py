@@ -6,7 +6,7 @@ methods block: asynchronous callers put them on a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, cast
@@ -229,7 +229,7 @@ class Store:
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.seq)
         if kind is not None:
             query = query.where(table.c.type == kind)
-        rows = self.database.read(_all(query))
+        rows = self.database.rows(query)
         return [_event(row) for row in rows]
 
     def scores(self, run_id: str) -> list[ScoreEvent]:
@@ -272,21 +272,21 @@ class Store:
         spent: dict[str, int] = {}
         for some in portions(run_ids):
             query = sa.select(table.c.id, table.c.spent).where(table.c.id.in_(some))
-            spent |= {row.id: row.spent for row in self.database.read(_all(query))}
+            spent |= {row.id: row.spent for row in self.database.rows(query)}
         return spent
 
     def bodies(self, run_id: str) -> list[Body]:
         """The bodies of a run, packed as they are stored."""
         table = schema.bodies
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.database.read(_all(query))
+        rows = self.database.rows(query)
         return [Body(row.number, row.media, row.data) for row in rows]
 
     def attempts(self, run_id: str) -> list[tuple[int, str, str]]:
         """Number, status and reason of the attempts that did not end the run."""
         table = schema.attempts
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
-        rows = self.database.read(_all(query))
+        rows = self.database.rows(query)
         return [(row.number, row.status, row.reason) for row in rows]
 
 
@@ -315,10 +315,6 @@ def _add_to(connection: sa.Connection, row: Any, changes: dict[str, Any]) -> Non
         connection.execute(sa.insert(_SEALS).values(run=row.id, number=number, **seal))
         changes = {**changes, "digest": next_digest(row.digest, after["metrics"], after["chain"])}
     connection.execute(sa.update(_RUNS).where(_RUNS.c.id == row.id).values(changes))
-
-
-def _all(query: sa.Select[Any]) -> Callable[[sa.Connection], Sequence[Any]]:
-    return lambda connection: connection.execute(query).all()
 
 
 def _event(row: Any) -> Event:

@@ -113,7 +113,7 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
 def study_records(database: Database) -> list[StudyRecord]:
     """All studies of the store, by name."""
     query = sa.select(_STUDIES).order_by(_STUDIES.c.name)
-    rows = database.read(lambda connection: connection.execute(query).all())
+    rows = database.rows(query)
     return [StudyRecord(row.name, row.spec, row.cap, row.created) for row in rows]
 
 
@@ -154,7 +154,7 @@ def _reasons(
 ) -> list[tuple[str, int]]:
     number = sa.func.count()
     query = sa.select(column, number).where(chosen).group_by(column).order_by(number.desc(), column).limit(most)
-    rows = database.read(lambda connection: connection.execute(query).all())
+    rows = database.rows(query)
     return [(row[0] or "", row[1]) for row in rows]
 
 
@@ -171,7 +171,7 @@ def retry_failed(database: Database, name: str) -> int:
 def ended_replicates(database: Database, name: str) -> set[tuple[str, int]]:
     """Condition key and replicate number of the runs of a study that have ended."""
     query = sa.select(_RUNS.c.key, _RUNS.c.replicate).where(_RUNS.c.study == name, _RUNS.c.status.in_(ENDED))
-    rows = database.read(lambda connection: connection.execute(query).all())
+    rows = database.rows(query)
     return {(row.key, row.replicate) for row in rows}
 
 

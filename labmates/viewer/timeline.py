@@ -49,7 +49,7 @@ def timeline(reader: RunReader, links: Links) -> Markup:
     # Time, agent and type of each event; quick for many events.
     query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
     query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
-    marks = reader.store.database.read(lambda connection: connection.execute(query.order_by(_EVENTS.c.seq)).all())
+    marks = reader.store.database.rows(query.order_by(_EVENTS.c.seq))
     if not marks:
         return Markup("")
     start, end = float(marks[0].at), float(max(one.at for one in marks))
