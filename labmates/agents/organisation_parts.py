@@ -118,6 +118,11 @@ class Seat(Part):
         "which else comes on standard input.",
         exclude_if=lambda command: not command,
     )
+    environment: dict[str, str] = Field(
+        {},
+        description="Further environment variables of its program; they are recorded, so put no keys there.",
+        exclude_if=lambda environment: not environment,
+    )
     a2a: str = Field(
         "",
         description="The address of an agent that speaks A2A; it must reach this machine.",
@@ -158,6 +163,11 @@ class Seat(Part):
             raise ValueError(f"python: '{self.python}' is not module:function or file.py:function")
         if self.command and not self.command[0].strip():
             raise ValueError("command: its first word is empty; name a program")
+        if self.environment and not self.command:
+            raise ValueError("environment: only a seat with a command has one")
+        for name, value in self.environment.items():
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
+                raise ValueError(f"environment: {name!r} can't be a variable (try NAME: value)")
         return self
 
     @property

@@ -91,6 +91,8 @@ def enclosed_program(
 ) -> tuple[list[str], dict[str, str]]:
     """The command and the whole environment that run a program in bubblewrap, without a network.
 
+    The environment has no variable for Python: a program may bring its own.
+
     Parameters
     ----------
     files
@@ -107,7 +109,7 @@ def enclosed_program(
     if way is None:
         raise UsageError(f"bubblewrap does not work here: {why}")
     enclosure = _enclosure(way, limits or Limits(), dict(files), folder)
-    return [*enclosure, *command], local_environment(_HOME, _TMP, Warmup())
+    return [*enclosure, *command], {"PATH": "/usr/bin:/bin", "HOME": str(_HOME), "LANG": "C.UTF-8"}
 
 
 def process_limit(limits: Limits | None = None, way: Way | None = None) -> int | None:

@@ -94,7 +94,7 @@ def agent_of(seat: Seat) -> Agent | None:
     if seat.python:
         return partial(_run_python, place=seat.python)
     if seat.command:
-        return partial(run_command, command=seat.command)
+        return partial(run_command, seat=seat)
     if seat.a2a:
         return partial(run_a2a, url=seat.a2a)
     return None
@@ -117,7 +117,7 @@ def check_seats(organisation: Organisation) -> None:
             except UsageError as error:
                 raise UsageError(f"the seat {name}: {error}") from error
         if seat.command:
-            check_command(name, seat.command)
+            check_command(name, seat)
         if seat.command or seat.a2a:
             _check_package(f"the seat {name}", "mcp")
         if seat.a2a:

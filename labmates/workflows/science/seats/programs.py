@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from labmates.agents.organisation_parts import Seat
 from labmates.errors import UsageError
 from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program, process_limit
 from labmates.sandboxes.folders import own_folder
@@ -33,7 +34,7 @@ _INSIDE = Path("/opt/labmates")
 _OURS = Path(__file__).with_name("inside")
 
 
-def check_command(seat: str, command: Sequence[str]) -> None:
+def check_command(name: str, seat: Seat) -> None:
     """Check that the command of a seat can be started.
 
     Raises
@@ -41,17 +42,17 @@ def check_command(seat: str, command: Sequence[str]) -> None:
     UsageError
         If its program is missing, or bubblewrap does not work on this machine.
     """
-    if _program(command[0]) is None:
-        raise UsageError(f"the seat {seat}: there is no program '{command[0]}'; install it, or give its path")
+    if _program(seat.command[0]) is None:
+        raise UsageError(f"the seat {name}: there is no program '{seat.command[0]}'; install it, or give its path")
     if why := bubblewrap_works():
         raise UsageError(
-            f"the seat {seat}: its command runs in bubblewrap, also where Docker runs the lab's code, and bubblewrap "
+            f"the seat {name}: its command runs in bubblewrap, also where Docker runs the lab's code, and bubblewrap "
             f"does not work here: {why} (on Debian: apt-get install bubblewrap)"
         )
 
 
-async def run_command(session: SeatSession, command: Sequence[str]) -> str:
-    """Run a command as the agent of a session and return what it printed on standard output.
+async def run_command(session: SeatSession, seat: Seat) -> str:
+    """Run the command of a seat as the agent of a session and return what it printed on standard output.
 
     Raises
     ------
@@ -61,28 +62,27 @@ async def run_command(session: SeatSession, command: Sequence[str]) -> str:
     with own_folder() as folder:
         socket = folder / "seat.sock"
         async with served(session, path=socket):
-            files = {**_files(command), socket: _INSIDE / "seat.sock"}
+            files = {**_files(seat.command), socket: _INSIDE / "seat.sock"}
             files |= {_OURS / name: _INSIDE / name for name in ("relay.py", "mcp_stdio.py")}
             # A program finds its files in its own folder.
-            arguments = [part.replace(ORDER, session.order) for part in _inside(command)]
-            python = [str(this_interpreter().executable), *FLAGS]
+            arguments = [part.replace(ORDER, session.order) for part in _inside(seat.command)]
             files[Path(call_filter.__file__)] = _INSIDE / "filter.py"
             relay = [
-                *python,
+                *(str(this_interpreter().executable), *FLAGS),
                 str(_INSIDE / "relay.py"),
                 str(PORT),
                 str(_INSIDE / "seat.sock"),
                 str(process_limit() or 0),
             ]
             whole, environment = enclosed_program([*relay, *arguments], files, folder)
-            given = "" if any(ORDER in part for part in command) else session.order
-            return await _ended(whole, {**environment, **_environment(session, python)}, given)
+            given = "" if any(ORDER in part for part in seat.command) else session.order
+            return await _ended(whole, {**environment, **seat.environment, **_environment(session)}, given)
 
 
-def _environment(session: SeatSession, python: Sequence[str]) -> dict[str, str]:
+def _environment(session: SeatSession) -> dict[str, str]:
     """Environment variables that describe a program's seat; the host's are not inherited."""
     url = f"http://127.0.0.1:{PORT}"
-    stdio = [*python, str(_INSIDE / "mcp_stdio.py")]
+    stdio = [*_python(), str(_INSIDE / "mcp_stdio.py")]
     return {
         "LABMATES_URL": url,
         "LABMATES_KEY": session.key,
@@ -180,8 +180,15 @@ def _inside(command: Sequence[str]) -> list[str]:
     """The command as it runs inside: its program by its path, and Python as in the lab's sandboxes."""
     program = _program(command[0])
     assert program is not None
-    flags = FLAGS if program == this_interpreter().executable else ()
-    return [str(program), *flags, *command[1:]]
+    start = _python() if program == this_interpreter().executable else [str(program)]
+    return [*start, *command[1:]]
+
+
+def _python() -> list[str]:
+    """The command of our Python with our packages; no other program gets a variable that names them."""
+    interpreter = this_interpreter()
+    packages = os.pathsep.join(map(str, interpreter.packages))
+    return ["/usr/bin/env", f"PYTHONPATH={packages}", str(interpreter.executable), *FLAGS]
 
 
 def _files(command: Sequence[str]) -> dict[Path, Path]:

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from labmates.agents.organisation_files import find_organisation
+from labmates.agents.organisation_parts import Seat
 from labmates.api import arun
 from labmates.errors import UsageError
 from labmates.models.options import ModelOptions
 from labmates.models.protocols.base import RefusedRequestError
-from labmates.records.events import LLMCallEvent, ToolCallEvent, WarningEvent
+from labmates.records.bodies import Bodies
+from labmates.records.events import ArtifactEvent, LLMCallEvent, ToolCallEvent, WarningEvent
 from labmates.sandboxes import bubblewrap
 from labmates.studies.settings import RunSettings
 from labmates.workflows.call_records import outer_step
@@ -140,7 +142,7 @@ def test_a_command_without_bubblewrap_is_refused_with_what_is_missing(monkeypatc
     bubblewrap._probe.cache_clear()
     try:
         with pytest.raises(UsageError, match=r"the seat ana: .*no program 'bwrap' .*apt-get install bubblewrap"):
-            check_command("ana", [sys.executable])
+            check_command("ana", Seat(title="t", part="p", command=(sys.executable,)))
     finally:
         bubblewrap._probe.cache_clear()
 
@@ -151,6 +153,34 @@ def test_the_example_of_a_program_is_an_organisation_with_its_command(name: str)
     [(_, seat)] = organisation.seats.values()
     assert seat.command
     assert any("LABMATES_KEY" in part for part in seat.command)
+
+
+@pytest.mark.needs("bubblewrap")
+async def test_a_program_has_the_environment_of_its_seat_and_nothing_of_the_host(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/of/the/host")
+    monkeypatch.setenv("EDITOR", "ed")
+    seat = {"command": ["/usr/bin/env"], "environment": {"DEPTH": "3", "LABMATES_SEAT": "somebody else"}}
+    run = await lab.play(dutiful, organisation=seated(**seat))
+    *_, paper = [e for e in lab.events(run) if isinstance(e, ArtifactEvent) and e.name == "final_paper"]
+    text = Bodies(lab.store.bodies(run.id))[paper.content]
+    printed = dict(line.split("=", 1) for line in text.strip().splitlines() if "=" in line)
+    assert printed["DEPTH"] == "3"
+    assert printed["LABMATES_SEAT"] == "researcher"
+    theirs = {name for name in printed if not name.startswith(("LABMATES_", "OPENAI_", "ANTHROPIC_"))}
+    assert theirs == {"PATH", "HOME", "LANG", "DEPTH", "PWD"}
+
+
+@pytest.mark.parametrize("name", ["A=B", "2ND", ""])
+def test_a_variable_with_an_invalid_name_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match=f"environment: '{name}' can't be a variable"):
+        Seat(title="t", part="p", command=("true",), environment={name: "x"})
+
+
+def test_only_a_program_has_an_environment() -> None:
+    with pytest.raises(ValueError, match="only a seat with a command"):
+        Seat(title="t", part="p", environment={"DEPTH": "3"})
 
 
 @pytest.mark.needs("bubblewrap")
