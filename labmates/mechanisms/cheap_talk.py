@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Blank, Calls, Insufficient, Play, Seats, Sheet, Then
-from labmates.mechanisms.wording import player_name
+from labmates.mechanisms.wording import actions_text
 
 _SILENCE = "nothing"
 
@@ -35,14 +35,9 @@ class CheapTalk(Insufficient):
         ]
         answers = yield table.ask("announce", ["Announce: which action will you take?"] * n, sheets)
         announced = [str(answer["announcement"]) for answer in answers]
-        told = [_announcements(announced, me) for me in range(n)]
+        told = [actions_text("What players have announced", announced, me) for me in range(n)]
         return (yield from then(game, table.telling(told, [{"announced": announced}] * n)))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask everybody for an announcement."""
         return Calls(inner.per_match + game.players, inner.shared)
-
-
-def _announcements(announced: list[str], me: int) -> str:
-    lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(announced)]
-    return "\n".join(["## What players have announced", *lines])

@@ -9,7 +9,7 @@ from pydantic import Field
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Blank, Calls, Insufficient, Play, Seats, Sheet, Then
 from labmates.mechanisms.play import before_settling, settled
-from labmates.mechanisms.wording import player_name
+from labmates.mechanisms.wording import actions_text
 
 
 class Gifting(Insufficient):
@@ -32,7 +32,7 @@ class Gifting(Insufficient):
         """Let the game be played, and then points be given."""
         played = yield from before_settling(game, seats, then)
         n = game.players
-        told = [_deeds_text(played.result.deeds, me) for me in range(n)]
+        told = [actions_text("What was played", played.result.deeds, me) for me in range(n)]
         now = seats.telling(told, [{"deeds": list(played.result.deeds)}] * n, step=f"{seats.step}{self.name}/")
         others = [[other for other in range(n) if other != me] for me in range(n)]
         sheets = [
@@ -50,8 +50,3 @@ class Gifting(Insufficient):
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
         """Ask everybody for its gifts."""
         return Calls(inner.per_match + game.players, inner.shared)
-
-
-def _deeds_text(deeds: tuple[str, ...], me: int) -> str:
-    lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(deeds)]
-    return "\n".join(["## What was played", *lines])

@@ -209,6 +209,12 @@ def player_names(seats: Sequence[int], me: int) -> str:
     return " and ".join(player_name(seat, me) for seat in seats)
 
 
+def actions_text(heading: str, actions: Sequence[str], me: int) -> str:
+    """An action of each player below a heading, from the view of one of them."""
+    lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(actions)]
+    return "\n".join([f"## {heading}", *lines])
+
+
 def _played(played: int) -> str:
     return f"Rounds played so far: {played}."
 

@@ -7,8 +7,8 @@ can be played at the same time as all others of that round.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def _closed_up(rounds: Sequence[Sequence[Pairing]]) -> list[list[Pairing]]:
     """The same pairs, each in the first round in which both are free."""
     busy: list[set[str]] = []
     closed: list[list[Pairing]] = []
-    for pair in _in_order(rounds):
+    for pair in chain.from_iterable(rounds):
         place = next((n for n, players in enumerate(busy) if players.isdisjoint(pair)), len(busy))
         if place == len(busy):
             busy.append(set())
@@ -140,11 +140,6 @@ def _closed_up(rounds: Sequence[Sequence[Pairing]]) -> list[list[Pairing]]:
         busy[place].update(pair)
         closed[place].append(pair)
     return closed
-
-
-def _in_order(rounds: Sequence[Sequence[Pairing]]) -> Iterator[Pairing]:
-    for pairs in rounds:
-        yield from pairs
 
 
 def _mixed(pairs: Sequence[Pairing], rng: random.Random) -> list[Pairing]:

@@ -58,7 +58,8 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         number = artifacts[newest[REPORT]].content
         report = artifact_text(reader.values([number]).get(number, ""))
     if details := _verified(reader):
-        body = render("findings.html", findings=findings(details, report), teams=_worth(details))
+        teams = [(team, said["accuracy"]) for team, said in details.get("teams", {}).items()]
+        body = render("findings.html", findings=findings(details, report), teams=teams)
         yield Section("findings", "Findings and truth", body)
     if claims := provenance(reader):
         body = render("claims.html", **claims)
@@ -85,11 +86,6 @@ def _verified(reader: RunReader) -> Mapping[str, Any]:
     """Details of the newest comparison of the findings with the truth; empty without one."""
     scores = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
     return scores[-1].details if scores else {}
-
-
-def _worth(details: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Teams that stated findings with the tool, and the accuracy of each team's last statement."""
-    return [(team, said["accuracy"]) for team, said in details.get("teams", {}).items()]
 
 
 def findings(details: Mapping[str, Any], report: str) -> list[Finding]:

@@ -180,7 +180,8 @@ class Collapsed:
         The precision of the coefficients is bordered by the vector that their mean solves for and by the sum of
         squares: the last row of its Cholesky factor then holds all that is needed.
         """
-        seen = _seen(hyper, self.correlation, self.data.levels, self.data.errors)
+        played = self.data.levels, self.data.errors
+        seen = _independent(hyper, *played) if self.correlation is None else _joint(hyper, self.correlation, *played)
         own = seen.left + (hyper.between**2)[:, None]
         rows = self._rows.moments(hyper.noise, own, hyper.reactions[:, list(self.reactions.factor)])
         among, with_level, told = self._shifted(rows.all_rows, rows.with_level, hyper)
@@ -257,12 +258,6 @@ class _Seen:
     weighted: Array
     square: Array
     log_size: Array
-
-
-def _seen(hyper: Hyper, correlation: Array | None, levels: Array, errors: Array) -> _Seen:
-    if correlation is None:
-        return _independent(hyper, levels, errors)
-    return _joint(hyper, correlation, levels, errors)
 
 
 def _independent(hyper: Hyper, levels: Array, errors: Array) -> _Seen:

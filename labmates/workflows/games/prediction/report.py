@@ -11,11 +11,11 @@ from labmates.stats.bayes.posterior import Posterior, adjusted
 from labmates.stats.figures import add_legend_beside, new_figure
 from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction.design_matrix import Assembled
-from labmates.workflows.games.prediction.evidence import Evidence, evidence, verdict
+from labmates.workflows.games.prediction.evidence import evidence, verdict
 from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
 from labmates.workflows.games.prediction.nuts import fit_nuts
 from labmates.workflows.games.prediction.tables import OutcomeResult, label
-from labmates.workflows.games.prediction.usefulness import Usefulness, usefulness
+from labmates.workflows.games.prediction.usefulness import usefulness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,10 +66,12 @@ def predict_outcomes(
     notify = watch or (lambda _: None)
     fits = [_fits(one, forms, draws, seed, check, notify) for one in outcomes]
     p_holm = _adjusted([one for one, _ in fits], forms)
-    return [
-        _result(one, mine, checks, p_values, analysed[one.outcome][1], useful[one.outcome])
-        for one, (mine, checks), p_values in zip(outcomes, fits, p_holm, strict=True)
-    ]
+    results = []
+    for one, (mine, checks), p_values in zip(outcomes, fits, p_holm, strict=True):
+        tests, use = analysed[one.outcome][1], useful[one.outcome]
+        sentences = (use.sentence, *verdict(one.outcome, mine, tests, p_values, use.p_holm))
+        results.append(OutcomeResult(one, mine, checks, tests, use, p_values, sentences))
+    return results
 
 
 def _fits(
@@ -98,15 +100,3 @@ def _adjusted(
             for (place, name), p in zip(effects, p_values, strict=True):
                 p_holm[place][form][name] = p
     return p_holm
-
-
-def _result(
-    assembled: Assembled,
-    fits: Mapping[Form, PredictionFit],
-    checks: Mapping[Form, Posterior],
-    p_holm: Mapping[Form, Mapping[str, float]],
-    tests: Evidence,
-    useful: Usefulness,
-) -> OutcomeResult:
-    sentences = (useful.sentence, *verdict(assembled.outcome, fits, tests, p_holm, useful.p_holm))
-    return OutcomeResult(assembled, fits, checks, tests, useful, p_holm, sentences)
