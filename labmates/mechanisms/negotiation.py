@@ -184,18 +184,18 @@ class Negotiation(Mechanism):
     ) -> Play:
         """Let the game be played under a design, if all sign it where that is needed."""
         n, words = game.players, seats.words
-        told = [words.in_force(self, game, design, proposers, me) for me in range(n)]
+        designs = [words.design(self, game, design, proposers, me) for me in range(n)]
+        told = [words.in_force(self, game, text) for text in designs]
         if self.is_signed and not self._asks_to_sign:
             signed.append((True,) * n)
         if self._asks_to_sign:
-            won = [words.winner(self, game, design, proposers, me) for me in range(n)]
-            asking = seats.telling(won, [{"design": design}] * n)
+            asking = seats.telling([words.winner(self, text) for text in designs], [{"design": design}] * n)
             sheet = Sheet((Blank("sign", None),), {"sign": False})
             answers = yield asking.ask("sign", [words.signature(self)] * n, [sheet] * n)
             signed.append(tuple(bool(answer["sign"]) for answer in answers))
             if not all(signed[-1]):
                 refusers = [seat for seat in range(n) if not signed[-1][seat]]
-                told = [words.refused(self, game, design, proposers, refusers, me) for me in range(n)]
+                told = [words.refused(self, text, refusers, me) for me, text in enumerate(designs)]
                 without = seats.telling(told, [{"design": design, "in_force": False}] * n)
                 return (yield from then(game, without))
         now = seats.telling(told, [{"design": design, "in_force": True}] * n)

@@ -161,39 +161,28 @@ class Wording:
         why = "Players did not all choose the same one" if proposed else "Nobody has proposed one"
         return f"## The {mechanism.thing}\n{why}; it goes on without."
 
-    def winner(
+    def design(
         self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
     ) -> str:
-        """The design that has won the vote, before it is signed."""
-        return f"## The {mechanism.thing} that has won the vote\n{self._design(mechanism, game, design, proposers, me)}"
-
-    def refused(
-        self,
-        mechanism: Negotiation,
-        game: NormalForm,
-        design: Answer,
-        proposers: Sequence[int],
-        refusers: Sequence[int],
-        me: int,
-    ) -> str:
-        """The news that a design does not hold, and who did not sign it."""
-        return (
-            f"## The {mechanism.thing}\nIt does not hold, since {player_names(refusers, me)} did not sign it: "
-            f"{self._design(mechanism, game, design, proposers, me)}"
-        )
-
-    def in_force(
-        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
-    ) -> str:
-        """The design that holds from now on."""
-        signed = "\nAll players have signed it." if mechanism.is_signed else ""
-        return f"## The {mechanism.thing} that holds\n{self._design(mechanism, game, design, proposers, me)}{signed}"
-
-    def _design(
-        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
-    ) -> str:
+        """The design that has won the vote, and who proposed it, as one player reads it."""
         names = " and ".join(f"P{seat + 1}" for seat in proposers)
         return f"{names} (proposed by {player_names(proposers, me)}): {mechanism.tell(game, design)}"
+
+    def winner(self, mechanism: Negotiation, design: str) -> str:
+        """The design that has won the vote (see `design`), before it is signed."""
+        return f"## The {mechanism.thing} that has won the vote\n{design}"
+
+    def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
+        """The news that a design does not hold, and who did not sign it."""
+        return (
+            f"## The {mechanism.thing}\nIt does not hold, since {player_names(refusers, me)} did not sign it: {design}"
+        )
+
+    def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
+        """The design that holds from now on."""
+        del game
+        signed = "\nAll players have signed it." if mechanism.is_signed else ""
+        return f"## The {mechanism.thing} that holds\n{design}{signed}"
 
 
 OURS = Wording()

@@ -95,45 +95,34 @@ class PaperWording(Wording):
         """The request for a signature."""
         return f"Decide now whether you sign this {mechanism.thing}. It becomes active only if every player signs it."
 
-    def winner(
+    def design(
         self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
     ) -> str:
-        """The design that has won the vote, before it is signed."""
-        return (
-            f"## The {mechanism.thing} that the vote has selected\n{self._won(mechanism, game, design, proposers, me)}"
-        )
+        """The design that the vote has selected, and who proposed it, as one player reads it."""
+        who = player_names(proposers, me)
+        return f"It was proposed by {who} and selected by approval vote:\n{self._told_design(mechanism, game, design)}"
 
-    def refused(
-        self,
-        mechanism: Negotiation,
-        game: NormalForm,
-        design: Answer,
-        proposers: Sequence[int],
-        refusers: Sequence[int],
-        me: int,
-    ) -> str:
+    def winner(self, mechanism: Negotiation, design: str) -> str:
+        """The design that has won the vote, before it is signed."""
+        return f"## The {mechanism.thing} that the vote has selected\n{design}"
+
+    def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
         """The news that a design is not active."""
         return (
             f"## No {mechanism.thing} is active\nNot every player signed the one that the vote had selected: "
-            f"{player_names(refusers, me)} did not. {self._won(mechanism, game, design, proposers, me)}"
+            f"{player_names(refusers, me)} did not. {design}"
         )
 
-    def in_force(
-        self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
-    ) -> str:
+    def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
         """The design that holds from now on, and the action that it adds."""
         head = "is active, since every player signed it" if mechanism.is_signed else "is there in this game"
-        lines = [f"## A {mechanism.thing} {head}", self._won(mechanism, game, design, proposers, me)]
+        lines = [f"## A {mechanism.thing} {head}", design]
         if mechanism.name == "mediation":
             lines.append(
                 f"{self._label(game, _DELEGATE)} is one more action, beside those of the game: to delegate your move "
                 "to the mediator. Your distribution covers it too."
             )
         return "\n".join(lines)
-
-    def _won(self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int) -> str:
-        who = player_names(proposers, me)
-        return f"It was proposed by {who} and selected by approval vote:\n{self._told_design(mechanism, game, design)}"
 
     def _label(self, game: NormalForm, label: str) -> str:
         return self.labels(game).get(label, label)
