@@ -19,7 +19,7 @@ from typing import Any
 from labmates.workflows.populations.engine.kernel.lowering.program import Program, UnloweredError
 from labmates.workflows.populations.engine.kernel.lowering.statements import lower
 from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
-from labmates.workflows.populations.engine.kernel.syntax import children, walk
+from labmates.workflows.populations.engine.kernel.syntax import FIELDS, children, walk
 
 PREFIX = "v_"
 _HAS_MACHINE = find_spec("numba") is not None
@@ -49,12 +49,12 @@ _ERRORS = frozenset({
     "ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
     "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
 })  # fmt: skip
-_PLAIN = (
+_PLAIN = frozenset({
     ast.Expr, ast.If, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.Return, ast.Pass, ast.Break, ast.Continue,
     ast.Assert, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.ListComp,
     ast.DictComp, ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
-    ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop, ast.operator, ast.Raise,
-)  # fmt: skip
+    ast.Raise,
+})  # fmt: skip
 """Nodes that need no check of their own; what they hold is checked."""
 _CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "sorted", "len", "dict", "next"})
 _HIGHER = frozenset({"map", "filter"})
@@ -211,7 +211,10 @@ def is_constant(node: ast.expr) -> bool:
     return False
 
 
-class _Function(ast.NodeTransformer):
+_VISITORS = {kind: f"_visit_{kind.__name__.lower()}" for kind in FIELDS}
+
+
+class _Function:
     """A function that is being rewritten, with the variables that it and those around it assign."""
 
     def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
@@ -247,39 +250,53 @@ class _Function(ast.NodeTransformer):
             one.arg, one.annotation = PREFIX + one.arg, None
         return arguments
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        if not isinstance(node, _PLAIN):
-            raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
-        return super().generic_visit(node)
+    def visit(self, node: ast.AST) -> Any:
+        """What takes the place of a node."""
+        return getattr(self, _VISITORS[type(node)], self._plain)(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def _plain(self, node: ast.AST) -> ast.AST:
+        if type(node) not in _PLAIN:
+            raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
+        return self._with_visited(node)
+
+    def _with_visited(self, node: ast.AST) -> ast.AST:
+        visit = self.visit
+        for name in FIELDS[type(node)]:
+            value = getattr(node, name, None)
+            if type(value) is list:
+                value[:] = [one and visit(one) for one in value]
+            elif value is not None:
+                setattr(node, name, visit(value))
+        return node
+
+    def _visit_functiondef(self, node: ast.FunctionDef) -> ast.AST:
         if node.decorator_list or node.name in self._class.methods:
             raise UnfitError(f"line {node.lineno}: a function of its own kind")
         return _Function(self._class, self, node).rewritten(node)
 
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
+    def _visit_nonlocal(self, node: ast.Nonlocal) -> ast.AST:
         return ast.Nonlocal(names=[PREFIX + name for name in node.names])
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+    def _visit_annassign(self, node: ast.AnnAssign) -> ast.AST:
         target = self.visit(node.target)
         if node.value is None:
             return ast.Pass()
         return ast.Assign(targets=[target], value=self.visit(node.value), lineno=node.lineno)
 
-    def visit_Delete(self, node: ast.Delete) -> ast.AST:
-        return super().generic_visit(node)
+    def _visit_delete(self, node: ast.Delete) -> ast.AST:
+        return self._with_visited(node)
 
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+    def _visit_constant(self, node: ast.Constant) -> ast.AST:
         if not isinstance(node.value, _CONSTANT_TYPES):
             raise UnfitError(f"line {node.lineno}: a constant of type {type(node.value).__name__}")
         return node
 
-    def visit_Set(self, node: ast.Set) -> ast.AST:
+    def _visit_set(self, node: ast.Set) -> ast.AST:
         if not all(map(is_constant, node.elts)):
             raise UnfitError(f"line {node.lineno}: a set")
         return ast.Tuple(elts=node.elts, ctx=ast.Load())
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+    def _visit_compare(self, node: ast.Compare) -> ast.AST:
         # A set of constants is asked for membership alone, as a tuple of them is as well.
         for place, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
             if isinstance(right, ast.Set) and not isinstance(operator, (ast.In, ast.NotIn)):
@@ -290,7 +307,7 @@ class _Function(ast.NodeTransformer):
         node.left = self.visit(node.left)
         return node
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+    def _visit_binop(self, node: ast.BinOp) -> ast.AST:
         left, right = self.visit(node.left), self.visit(node.right)
         match node.op:
             case ast.Mod() | ast.Pow() as operator if not _is_number(node.right) or isinstance(operator, ast.Mod):
@@ -302,12 +319,12 @@ class _Function(ast.NodeTransformer):
                 raise UnfitError(f"line {node.lineno}: {type(node.op).__name__}")
         return ast.BinOp(left=left, op=node.op, right=right)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+    def _visit_augassign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.op, (ast.Mod, ast.Pow, ast.LShift, ast.MatMult)):
             raise UnfitError(f"line {node.lineno}: {type(node.op).__name__} in place")
-        return super().generic_visit(node)
+        return self._with_visited(node)
 
-    def visit_Try(self, node: ast.Try) -> ast.AST:
+    def _visit_try(self, node: ast.Try) -> ast.AST:
         if node.finalbody:
             raise UnfitError(f"line {node.lineno}: finally")
         handlers = [self._handler(one) for one in node.handlers]
@@ -329,7 +346,7 @@ class _Function(ast.NodeTransformer):
             body=body or [ast.Pass()],
         )
 
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+    def _visit_raise(self, node: ast.Raise) -> ast.AST:
         if node.cause is not None:
             raise UnfitError(f"line {node.lineno}: raise from")
         match node.exc:
@@ -345,7 +362,7 @@ class _Function(ast.NodeTransformer):
             raise UnfitError(f"line {kind.lineno}: raises what it can't name")
         return ast.Name(name, ast.Load())
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:
+    def _visit_name(self, node: ast.Name) -> ast.AST:
         if node.id.startswith("__") or (node.id == self._self and isinstance(node.ctx, ast.Load)):
             raise UnfitError(f"line {node.lineno}: {node.id} as a value")
         if node.id in self._variables:
@@ -370,7 +387,7 @@ class _Function(ast.NodeTransformer):
         name = self._class.meaning(node)
         return name in MODULES or name == "Action"
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+    def _visit_attribute(self, node: ast.Attribute) -> ast.AST:
         if self._is_self(node.value):
             if node.attr in self._class.methods or node.attr.startswith("__"):
                 raise UnfitError(f"line {node.lineno}: a method as a value")
@@ -384,7 +401,7 @@ class _Function(ast.NodeTransformer):
     def _is_self(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == self._self
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
+    def _visit_call(self, node: ast.Call) -> ast.AST:
         match node.func:
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[], keywords=[]), attr="__init__"):
                 return self._base_made(node)
@@ -501,7 +518,7 @@ class _Function(ast.NodeTransformer):
 
 
 _BINDING = frozenset({
-    ast.ClassDef, ast.ExceptHandler, ast.FunctionDef, ast.Global, ast.Import, ast.ImportFrom, ast.Lambda, ast.Name,
+    ast.ClassDef, ast.ExceptHandler, ast.FunctionDef, ast.Global, ast.Import, ast.ImportFrom, ast.Lambda,
 })  # fmt: skip
 
 
@@ -515,12 +532,14 @@ def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterat
     waiting.extend(node.body if isinstance(node, ast.FunctionDef) else [node.body])
     while waiting:
         one = waiting.pop()
+        if type(one) is ast.Name:
+            if type(one.ctx) is not ast.Load:
+                yield one.id
+            continue
         if type(one) not in _BINDING:  # most nodes: a lookup takes less time than the patterns
             waiting += children(one)
             continue
         match one:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                yield name
             case ast.ExceptHandler(name=str(name)):
                 yield name
             case ast.FunctionDef(name=name):

@@ -1,14 +1,16 @@
-"""Nodes of syntax trees without contexts and operators, found faster than by `ast.walk`."""
+"""Nodes of syntax trees without contexts, operators and imported names, found faster than by `ast.walk`."""
 
 import ast
 
 _PLAIN = frozenset({
-    "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "level", "module", "name", "op", "ops", "simple",
-    "type_comment",
+    "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "name", "names", "op",
+    "ops", "rest", "simple", "type_comment",
 })  # fmt: skip
-"""Fields that hold a name, a number, a context or an operator."""
-_FIELDS = {
-    kind: () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _PLAIN)
+"""Fields that hold names, a number, a context or an operator."""
+FIELDS = {
+    kind: ()
+    if kind in (ast.Constant, ast.MatchSingleton)
+    else tuple(name for name in kind._fields if name not in _PLAIN)
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
@@ -18,11 +20,11 @@ _FIELDS = {
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes that are directly within a node."""
     found: list[ast.AST] = []
-    for name in _FIELDS[type(node)]:
+    for name in FIELDS[type(node)]:
         value = getattr(node, name, None)
-        if isinstance(value, list):
-            found += [one for one in value if isinstance(one, ast.AST)]
-        elif isinstance(value, ast.AST):
+        if type(value) is list:
+            found += [one for one in value if one is not None] if None in value else value
+        elif value is not None:
             found.append(value)
     return found
 

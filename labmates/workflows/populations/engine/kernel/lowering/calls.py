@@ -257,18 +257,20 @@ def plain_arguments(function: ast.FunctionDef) -> list[str]:
     return [one.arg for one in arguments.args]
 
 
+_SCOPES = frozenset({ast.FunctionDef, ast.GeneratorExp, ast.Lambda, ast.ListComp})
+
+
 def _assigned(function: ast.FunctionDef) -> list[str]:
     """The variables that a function assigns: not those of comprehensions and functions within it."""
     waiting: list[ast.AST] = [*function.body]
     names: dict[str, None] = {}
     while waiting:
         node = waiting.pop()
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                names[name] = None
-            case ast.Name() | ast.Constant() | ast.FunctionDef() | ast.ListComp() | ast.GeneratorExp() | ast.Lambda():
-                continue
-        waiting += children(node)
+        if type(node) is ast.Name:
+            if type(node.ctx) is ast.Store:
+                names[node.id] = None
+        elif type(node) not in _SCOPES:
+            waiting += children(node)
     return [*names]
 
 

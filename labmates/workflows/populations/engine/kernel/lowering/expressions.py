@@ -10,7 +10,7 @@ import numpy as np
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.program import Assembly, Register, UnloweredError
-from labmates.workflows.populations.engine.kernel.syntax import walk
+from labmates.workflows.populations.engine.kernel.syntax import FIELDS, children
 
 OPERATORS: dict[type[ast.AST], int] = {
     ast.Add: ops.ADD, ast.Sub: ops.SUBTRACT, ast.Mult: ops.MULTIPLY, ast.Div: ops.DIVIDE,
@@ -19,6 +19,8 @@ OPERATORS: dict[type[ast.AST], int] = {
     ast.GtE: ops.GREATER_EQUAL, ast.Eq: ops.EQUAL, ast.NotEq: ops.NOT_EQUAL, ast.Not: ops.NOT,
     ast.USub: ops.NEGATIVE, ast.UAdd: ops.POSITIVE, ast.Invert: ops.INVERT,
 }  # fmt: skip
+HANDLERS = {kind: f"_add_{kind.__name__.lower()}" for kind in FIELDS}
+"""The names of the methods for each kind of nodes."""
 _VALUES: dict[str, tuple[int, int | float]] = {
     "C": (ops.ACTION, 1), "D": (ops.ACTION, 0), "math_inf": (ops.FLOAT, float("inf")),
     "numpy_inf": (ops.FLOAT, float("inf")), "math_pi": (ops.FLOAT, float(np.pi)), "math_e": (ops.FLOAT, float(np.e)),
@@ -40,7 +42,7 @@ class Expressions(Assembly):
             Where it may be put, as the last thing that is done.
         """
         handler: Callable[[Any, Register | None], Register] | None
-        handler = getattr(self, f"_add_{type(node).__name__.lower()}", None)
+        handler = getattr(self, HANDLERS[type(node)], None)
         if handler is None:
             raise UnloweredError(type(node).__name__)
         register: Register = handler(node, into)
@@ -264,7 +266,17 @@ def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
 
 def has_effects(node: ast.expr) -> bool:
     """Whether a value may change something: it calls a function of the strategy, draws, or assigns."""
-    return any(map(_is_effect, walk(node)))
+    waiting: list[ast.AST] = [node]
+    for one in waiting:
+        kind = type(one)
+        if kind in _MAY_CHANGE and _is_effect(one):
+            return True
+        if kind is not ast.Name and kind is not ast.Constant:
+            waiting += children(one)
+    return False
+
+
+_MAY_CHANGE = frozenset({ast.Attribute, ast.Call, ast.NamedExpr})
 
 
 def _is_effect(node: ast.AST) -> bool:

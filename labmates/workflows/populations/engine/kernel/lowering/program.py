@@ -7,7 +7,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from labmates.workflows.populations.engine.kernel import instructions as ops
 MOST_REGISTERS = 400
 MOST_INSTRUCTIONS = 4000
 DESCRIPTION = "v_game_description"
+_UNUSED = [(0,) * (4 - length) for length in range(5)]
+"""Operands that an instruction of some length does not have."""
 
 
 class UnloweredError(Exception):
@@ -89,7 +90,7 @@ class Assembly:
     def __init__(self, node: ast.ClassDef) -> None:
         self._code: list[list[int]] = []
         self._attributes: dict[str, Register] = {}
-        self._constants: dict[tuple[int, Any], Register] = {}
+        self._constants: dict[tuple[int, int], Register] = {}
         self._texts = {"": 0}
         self._locals = 0
         self._most_locals = 2
@@ -121,8 +122,10 @@ class Assembly:
 
     def _constant_of(self, kind: int, value: int | float) -> Register:
         # 0.0 and -0.0 are equal, and so are 1 and 1.0: the word tells them apart.
-        key = kind, _Word(value)
-        return self._constants.setdefault(key, Register("constant", len(self._constants)))
+        key = kind, _word(value)
+        if key not in self._constants:
+            self._constants[key] = Register("constant", len(self._constants))
+        return self._constants[key]
 
     def _value(self, value: object) -> tuple[int, int | float]:
         match value:
@@ -184,26 +187,20 @@ class Assembly:
         count = len(values) + self._most_locals
         if count > MOST_REGISTERS or len(self._code) > MOST_INSTRUCTIONS:
             raise UnloweredError("too large")
-        code = np.zeros((len(self._code), 4), np.int16)
-        for place, row in enumerate(self._code):
-            code[place, : len(row)] = [
-                2 * (starts[one.part] + one) if isinstance(one, Register) else one for one in row
-            ]
-        words = [word for kind, value in values for word in (kind, _word(value))]
+        words = [
+            2 * (starts[one.part] + one) if type(one) is Register else one
+            for row in self._code
+            for one in (*row, *_UNUSED[len(row)])
+        ]
+        code = np.array(words, np.int16).reshape(-1, 4)
+        registers = [word for kind, value in values for word in (kind, _word(value))]
         made = {row[0] for row in self._code}
         makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE}) or any(
             row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
         )
         stored = {row[1] for row in self._code if row[0] == ops.STORE} - {self._attributes.get(DESCRIPTION)}
         keeps_lists = makes_lists and bool(stored)
-        return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
-
-
-class _Word(int):
-    """The word that holds a value."""
-
-    def __new__(cls, value: int | float) -> _Word:
-        return super().__new__(cls, _word(value))
+        return Program(code, deciding, np.array(registers, np.int64), 2 * count, keeps_lists)
 
 
 def _word(value: int | float) -> int:

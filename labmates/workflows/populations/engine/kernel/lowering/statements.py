@@ -12,7 +12,7 @@ from typing import Any
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.calls import Calls, plain_arguments
-from labmates.workflows.populations.engine.kernel.lowering.expressions import OPERATORS, has_effects
+from labmates.workflows.populations.engine.kernel.lowering.expressions import HANDLERS, OPERATORS, has_effects
 from labmates.workflows.populations.engine.kernel.lowering.program import (
     DESCRIPTION,
     Program,
@@ -75,11 +75,12 @@ class _Lowering(Calls):
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
-            handler: Callable[[Any], None] | None = getattr(self, f"_add_{type(statement).__name__.lower()}", None)
+            handler: Callable[[Any], None] | None = getattr(self, HANDLERS[type(statement)], None)
             if handler is None:
                 raise UnloweredError(type(statement).__name__)
-            with self._temporary():
-                handler(statement)
+            before = self._locals
+            handler(statement)
+            self._locals = before
 
     def _add_pass(self, _node: ast.Pass) -> None:
         pass
