@@ -51,7 +51,11 @@ def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
         Turns a field's path (``"team_size"``) into what the user knows it as (``"--team-size"``).
     """
     lines = []
-    for fault in error.errors():
+    faults = error.errors()
+    broken = {fault["loc"][:1] for fault in faults if fault["type"] != "too_short"}
+    for fault in faults:
+        if fault["type"] == "too_short" and fault["loc"] in broken:
+            continue  # only since an invalid entry does not count
         where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
         message = fault["msg"].removeprefix("Value error, ")
         # Some messages quote the value, or a part of it; a whole record says nothing.

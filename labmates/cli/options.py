@@ -34,7 +34,10 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
 
     def named(name: str) -> str:
         field = model.model_fields.get(name.split(".")[0])
-        return flag_of_one(name) if field is not None and _is_many(field) else flag(name)
+        if field is None:
+            return flag(name)
+        shown = [option for option in _more_flags(field) if option.startswith("--")]  # the help begins with these
+        return shown[0] if shown else flag_of_one(name) if _is_many(field) else flag(name)
 
     return named
 

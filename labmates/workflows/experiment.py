@@ -96,6 +96,10 @@ class Condition(BaseModel, ABC):
     def models(self) -> list[str]:
         """The models that take part, each once, in order."""
 
+    def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """The parameters among those `given` that have no effect beside the others, with the reason."""
+        return {name: "has no effect with these parameters" for name in given if name not in self.model_fields_set}
+
     def check(self) -> None:
         """Check what a type can't say (for instance that the task is known).
 
@@ -429,8 +433,8 @@ def make_condition(
                 unknown = names(str(fault["loc"][0]))
                 raise unknown_name(f"parameter of {kind}", unknown, map(names, model.model_fields)) from error
         raise UsageError(explain(error, names)) from error
-    if unused := [name for name in values if name not in condition.model_fields_set]:
-        raise UsageError(f"{names(unused[0])}: has no effect with these parameters; leave it out")
+    for name, why in condition.without_effect(values).items():
+        raise UsageError(f"{names(name)}: {why}; leave it out")
     return with_bill(condition, catalog)
 
 

@@ -34,3 +34,12 @@ def test_organisations_are_listed_drawn_and_checked(labmates: Labmates) -> None:
     refused = labmates("organisations", "check", "solo", "--baseline", "openai:gpt")
     assert refused.code == 2
     assert "'openai:gpt' is not a scripted model" in refused.err
+
+
+def test_the_check_refuses_an_instrument_that_the_task_does_not_have(labmates: Labmates, tmp_path: Path) -> None:
+    labmates("organisations", "new", "ours", "--folder", str(tmp_path / "ours"))
+    file = tmp_path / "ours" / "ours.yaml"
+    file.write_text(file.read_text().replace("title:", "evidence: 9, title:"))
+    checked = labmates("organisations", "check", str(file))
+    assert checked.code == 2
+    assert "has evidence: 9, but the task anomaly has 3 instruments; give a number from 1 to 3" in checked.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -269,8 +270,28 @@ class ScienceCondition(Condition):
         """Capabilities that the servers of the models need."""
         return ("tools",)
 
-    def _check_instruments(self, number: int) -> None:
-        """Check that the task has the instruments that the organisation gives to seats."""
+    def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """See `labmates.workflows.experiment.Condition`."""
+        if self.arm not in ALONE_ARMS:
+            return super().without_effect(given)
+        lost = [name for name in given if name in TEAM_FIELDS]
+        organisation = given.get("organisation", ALONE)
+        if getattr(organisation, "name", organisation) != ALONE:
+            lost.append("organisation")
+        return dict.fromkeys(lost, f"has no effect in the arm {self.arm}, which is one agent alone")
+
+    def check_instruments(self) -> None:
+        """Check that the task has the instruments that the organisation gives to seats.
+
+        Raises
+        ------
+        UsageError
+            If it has fewer.
+        """
+        from labmates.tasks.evidence import instruments_of
+        from labmates.tasks.registry import get_task
+
+        number = len(instruments_of(get_task(self.task)).about)
         for name, (_, seat) in self.organisation.seats.items():
             if seat.evidence is not None and seat.evidence > number:
                 raise UsageError(
@@ -282,13 +303,12 @@ class ScienceCondition(Condition):
         """Check that the task and the models are known."""
         from labmates.agents.tools import OWN_TOOLS, own_tool
         from labmates.models.names import parse_model
-        from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
         from labmates.workflows.science.seats.adapters import check_seats
 
-        task = get_task(self.task)
+        get_task(self.task)
         if self.evidence != SHARED:
-            self._check_instruments(len(instruments_of(task).about))
+            self.check_instruments()
         elif self.arm != "team":
             raise UsageError(f"--arm {self.arm}: an arm needs divided evidence; add --evidence split:S (try split:1)")
         if self.arm == "mute" and (self.organisation.graph or not self.organisation.has_colleagues):

@@ -47,6 +47,8 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
     if people:
         condition = condition.model_copy(update={"model_for": {**people, **condition.model_for}})
     condition.check()
+    if any(seat.evidence is not None for _, seat in condition.organisation.seats.values()):
+        condition.check_instruments()
     first, recorder = await _run(condition, seed)
     second, again = await _run(condition, seed)
     spent = recorder.spent()

@@ -314,10 +314,12 @@ async def test_what_only_teams_have_is_refused_with_the_reason(tmp_path: Path, n
         await arun("science", store=f"sqlite:///{tmp_path}/runs.db", **values)
 
 
-def test_what_an_arm_of_one_agent_would_leave_out_is_refused() -> None:
+@pytest.mark.parametrize(("name", "value"), [("team_size", 3), ("organisation", "hybrid")])
+def test_what_an_arm_of_one_agent_would_leave_out_is_refused(name: str, value: object) -> None:
     values = {"task": "ecology", "model": "scripted:silent", "evidence": "split:1", "arm": "oracle"}
-    with pytest.raises(UsageError, match="team_size: has no effect with these parameters; leave it out"):
-        make_condition("science", {**values, "team_size": 3})
+    with pytest.raises(UsageError, match=f"{name}: has no effect in the arm oracle, which is one agent alone; leave"):
+        make_condition("science", {**values, name: value})
+    assert make_condition("science", {**values, "organisation": "solo"}).model_dump()["arm"] == "oracle"
     assert make_condition("science", values).model_dump()["arm"] == "oracle"
 
 
