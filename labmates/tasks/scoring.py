@@ -34,6 +34,11 @@ def relative_error(stated: float, true: float) -> float:
     return abs(stated - true) / abs(true) if true else float("inf")
 
 
+def within(full: float, zero: float, *, relative: bool = False) -> Callable[[float, float], float]:
+    """The credit of a stated for a true number: `fading` of their distance, absolute or `relative` to the true one."""
+    return lambda stated, true: fading(relative_error(stated, true) if relative else abs(stated - true), full, zero)
+
+
 def matches(
     stated: Sequence[StatedT], true: Sequence[TrueT], similarity: Callable[[StatedT, TrueT], float]
 ) -> list[tuple[int, int, float]]:

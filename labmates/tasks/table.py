@@ -26,7 +26,7 @@ from pydantic import (
 from labmates.bounded_yaml import read_source
 from labmates.errors import UsageError
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
-from labmates.tasks.scoring import NOT_STATED, fading, plain_name, relative_error, score_names, score_number
+from labmates.tasks.scoring import NOT_STATED, plain_name, score_names, score_number, within
 from labmates.tasks.words import says_all, says_name
 
 if TYPE_CHECKING:
@@ -227,14 +227,8 @@ def _credit(name: str, stated: Any, true: Any, answer: Answer) -> Credit:
     if isinstance(true, list):
         return score_names(name, stated, true, weight=answer.weight)
     if isinstance(true, float):
-        full, zero = answer.tolerance, ZERO * answer.tolerance
-        return score_number(
-            name,
-            stated,
-            true,
-            weight=answer.weight,
-            credit=lambda one, other: fading(relative_error(one, other), full, zero),
-        )
+        credit = within(answer.tolerance, ZERO * answer.tolerance, relative=True)
+        return score_number(name, stated, true, weight=answer.weight, credit=credit)
     if stated is None:
         return Credit(name, 0.0, answer.weight, NOT_STATED)
     is_right = stated is true if isinstance(true, bool) else plain_name(stated) == plain_name(true)

@@ -33,13 +33,12 @@ from labmates.tasks.choices import Listed
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
     NOT_STATED,
-    fading,
     plain_name,
-    relative_error,
     score_count,
     score_list,
     score_names,
     score_number,
+    within,
 )
 from labmates.tasks.words import says_all, says_count, says_name, says_number, says_together
 
@@ -165,21 +164,16 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         Numbers weigh little: most of them can be guessed, and they follow from the events.
         """
         stated = (findings.n_point, findings.n_contextual, findings.n_collective)
+        near, near_count = within(SHARE_FULL, SHARE_ZERO, relative=True), within(0.0, COUNT_ZERO, relative=True)
         counts = (
-            score_number(f"n_{kind}", number, _count(truth, kind), weight=0.2, credit=_count_credit)
+            score_number(f"n_{kind}", number, _count(truth, kind), weight=0.2, credit=near_count)
             for kind, number in zip(KINDS, stated, strict=True)
         )
         return (
             score_count("n_sensors", findings.n_sensors, len(truth.sensors), weight=0.1),
             score_list("events", findings.events, truth.events, weight=6, similarity=_event_similarity),
             *counts,
-            score_number(
-                "anomalous_share",
-                findings.anomalous_share,
-                truth.anomalous_share,
-                weight=0.3,
-                credit=lambda stated, true: fading(relative_error(stated, true), SHARE_FULL, SHARE_ZERO),
-            ),
+            score_number("anomalous_share", findings.anomalous_share, truth.anomalous_share, weight=0.3, credit=near),
             _score_worst(findings.most_affected_sensor, truth.most_affected_sensors),
             score_names("drifting_sensors", findings.drifting_sensors, truth.drifting_sensors, weight=1),
         )
@@ -221,10 +215,6 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
 
 def _count(truth: AnomalyTruth, kind: Kind) -> int:
     return sum(event.kind == kind for event in truth.events)
-
-
-def _count_credit(stated: float, true: float) -> float:
-    return fading(relative_error(stated, true), 0.0, COUNT_ZERO)
 
 
 def _event_similarity(stated: Event, true: Event) -> float:

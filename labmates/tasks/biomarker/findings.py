@@ -20,6 +20,7 @@ from labmates.tasks.scoring import (
     score_list,
     score_names,
     score_number,
+    within,
 )
 
 EFFECT_FULL, EFFECT_ZERO = 0.6, 1.5
@@ -138,7 +139,7 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
             findings.average_treatment_effect,
             truth.average_treatment_effect,
             weight=1.25,
-            credit=lambda stated, true: fading(abs(stated - true), EFFECT_FULL, EFFECT_ZERO),
+            credit=within(EFFECT_FULL, EFFECT_ZERO),
         ),
         *_score_markers("prognostic", findings.prognostic_markers, truth.prognostic_markers),
         *_score_markers("predictive", findings.predictive_markers, truth.predictive_markers),
@@ -147,7 +148,7 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
             findings.benefit_share,
             truth.benefit_share,
             weight=0.5,
-            credit=lambda stated, true: fading(abs(stated - true), BENEFIT_FULL, BENEFIT_ZERO),
+            credit=within(BENEFIT_FULL, BENEFIT_ZERO),
         ),
         score_count("n_subtypes", findings.n_subtypes, len(truth.subtypes), weight=0.5),
         *_score_subtypes(findings.subtypes, truth.subtypes),

@@ -17,7 +17,16 @@ from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_grou
 from labmates.tasks.geospatial.instruments import GeospatialInstruments
 from labmates.tasks.geospatial.soil import BLOCK, FOLDS, NO_DATA, Soil, draw_sites, draw_soil, sample_table
 from labmates.tasks.noise import random_for
-from labmates.tasks.scoring import NOT_STATED, fading, guarded_f1, plain_name, relative_error, score_list, score_number
+from labmates.tasks.scoring import (
+    NOT_STATED,
+    fading,
+    guarded_f1,
+    plain_name,
+    relative_error,
+    score_list,
+    score_number,
+    within,
+)
 from labmates.tasks.words import says_all, says_name, says_number, says_together
 
 BRIEF = f"""Soil was sampled along the lines of a survey, and more closely where somebody hoped for more, and assayed \
@@ -178,13 +187,8 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         """
 
         def number(field: str, weight: float, full: float, zero: float, *, relative: bool = False) -> Credit:
-            return score_number(
-                field,
-                getattr(findings, field),
-                getattr(truth, field),
-                weight=weight,
-                credit=lambda a, b: fading(relative_error(a, b) if relative else abs(a - b), full, zero),
-            )
+            credit = within(full, zero, relative=relative)
+            return score_number(field, getattr(findings, field), getattr(truth, field), weight=weight, credit=credit)
 
         return (
             number("n_sites", 0.2, SITES_FULL, SITES_ZERO, relative=True),
