@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import array
 import atexit
-import contextlib
 import gc
 import importlib
 import json
@@ -24,9 +23,11 @@ import sys
 import threading
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
 import labmates
 from labmates.sandboxes.bubblewrap import bubblewrap_works
+from tests.support.kernel_server import serve
 from tests.support.prepared_kernels import use_prepared_kernels
 
 LIBRARIES = [
@@ -106,28 +107,10 @@ def main(address: str) -> None:
         importlib.import_module(module)
     bubblewrap_works()  # tried once, for all commands
     gc.freeze()
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(address)
-        door.listen()
-        if os.fork():
-            return
-        os.setsid()
-        for stream in (1, 2):
-            os.dup2(0, stream)
-        door.settimeout(1.0)
-        while Path(address).exists():
-            with contextlib.suppress(TimeoutError):
-                line, _ = door.accept()
-                if os.fork() == 0:
-                    door.close()
-                    _take_over(line)
-                line.close()
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                    pass
+    serve(address, socket.SOCK_STREAM, _take_over)
 
 
-def _take_over(line: socket.socket) -> None:
+def _take_over(line: socket.socket) -> NoReturn:
     """Do what the caller wants, and end the process."""
     files = array.array("i")
     size, [(_, _, data), *_], _, _ = line.recvmsg(4, socket.CMSG_LEN(3 * files.itemsize))

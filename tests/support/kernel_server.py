@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +27,12 @@ def main(runner: str, address: str) -> None:
     gc.disable()  # as the runner does
     nursery = _imported_runner(runner)
     gc.freeze()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+    serve(address, socket.SOCK_SEQPACKET, lambda line: _serve(line, nursery))
+
+
+def serve(address: str, kind: socket.SocketKind, take_over: Callable[[socket.socket], NoReturn]) -> None:
+    """Go on in a process of its own, and fork one for each connection until the socket is removed."""
+    with socket.socket(socket.AF_UNIX, kind) as door:
         door.bind(address)
         door.listen(64)
         if os.fork():
@@ -34,14 +40,15 @@ def main(runner: str, address: str) -> None:
         os.setsid()
         for stream in (1, 2):
             os.dup2(0, stream)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for kernels
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that take over
         door.settimeout(1.0)
         while Path(address).exists():
             with contextlib.suppress(TimeoutError):
                 line, _ = door.accept()
                 if os.fork() == 0:
                     door.close()
-                    _serve(line, nursery)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    take_over(line)
                 line.close()
 
 
@@ -60,7 +67,6 @@ def _imported_runner(folder: str) -> Any:
 def _serve(line: socket.socket, nursery: Any) -> NoReturn:
     """Fork one runner, and tell how it has ended when that is asked."""
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         order, [output], *_ = socket.recv_fds(line, _PACKET_BYTES, 1)
         pid = os.fork()
         if pid == 0:

@@ -15,14 +15,16 @@ import socket
 import sys
 import time
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from .files import list_files, open_file
 from .filter import refuse_calls
+from .forking import drop_streams, fork, reap
 from .kernel import make_app
 from .output import MESSAGE_CHARS, encodable
-from .processes import die_with_parent, find_strays, limit_resources, oom_kills, set_dumpable
+from .processes import find_strays, limit_resources, oom_kills, set_dumpable
 
 _PACKET_BYTES = 60_000
 _SWEEPS = 200
@@ -81,9 +83,7 @@ class Nursery:
         if settings["alone"]:
             refuse_calls()
         # The kernel reads descriptors 1 and 2 itself and copies what arrives there to the originals, too.
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(nowhere, descriptor)
+        drop_streams()
         if settings["fonts"]:
             shutil.copytree(settings["fonts"], os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
         self._out = Path("out").absolute()
@@ -168,26 +168,21 @@ class Nursery:
         try:
             gc.freeze()
             self._complaints, complain = os.pipe()
-            self._kernel = os.fork()
+            channels = dict(zip(self._settings["ports"], listeners, strict=bool(listeners)))
+            self._kernel = fork(partial(self._become_kernel, key, channels, complain))
         except BaseException:
             self._tell_exit(1, traceback.format_exc()[-MESSAGE_CHARS:])
             return
         finally:
-            if self._kernel:
-                for listener in listeners:
-                    os.close(listener)
-        if self._kernel == 0:
-            self._become_kernel(key, dict(zip(self._settings["ports"], listeners, strict=bool(listeners))), complain)
+            for listener in listeners:
+                os.close(listener)
         os.close(complain)
 
-    def _become_kernel(self, key: str, listeners: dict[str, int], complain: int) -> NoReturn:
+    def _become_kernel(self, key: str, listeners: dict[str, int], complain: int) -> None:
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._control.close()
             set_dumpable(True)
-            die_with_parent()
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text("900")  # rather this process than the one that can tell
             app = make_app({**self._settings, "key": key, "number": self._number, "listeners": listeners})
@@ -199,18 +194,15 @@ class Nursery:
         except BaseException:
             with contextlib.suppress(OSError):
                 os.write(complain, traceback.format_exc()[-MESSAGE_CHARS:].encode())
-        finally:
-            os._exit(1)
 
     def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                if ended[0] == self._kernel:
-                    text = ""
-                    os.set_blocking(self._complaints, False)
-                    with contextlib.suppress(BlockingIOError):  # a child of the kernel holds the other end
-                        text = os.read(self._complaints, 2 * MESSAGE_CHARS).decode(errors="replace")
-                    self._tell_exit(os.waitstatus_to_exitcode(ended[1]), text)
+        for pid, status in reap():
+            if pid == self._kernel:
+                text = ""
+                os.set_blocking(self._complaints, False)
+                with contextlib.suppress(BlockingIOError):  # a child of the kernel holds the other end
+                    text = os.read(self._complaints, 2 * MESSAGE_CHARS).decode(errors="replace")
+                self._tell_exit(os.waitstatus_to_exitcode(status), text)
 
     def _tell_exit(self, code: int, text: str) -> None:
         self._kernel = 0

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import resource
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +43,6 @@ def oom_kills() -> int:
 def set_dumpable(dumpable: bool) -> None:
     """Let other processes of this user look into this one, or not."""
     ctypes.CDLL(None).prctl(4, int(dumpable))  # PR_SET_DUMPABLE
-
-
-def die_with_parent() -> None:
-    """Kill this process as soon as its parent ends, for any reason."""
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def limit_resources(settings: dict[str, Any]) -> None:

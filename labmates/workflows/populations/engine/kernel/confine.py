@@ -7,7 +7,6 @@ taken off.
 
 from __future__ import annotations
 
-import ctypes
 import platform
 import resource
 import sys
@@ -26,7 +25,6 @@ from labmates.sandboxes.runner.filter import (
     step,
 )
 
-_DIE_WITH_PARENT = 1
 _EXECUTABLE = 4
 
 # Number of each system call that is allowed, on each machine: (audit architecture, numbers, those with a protection).
@@ -91,11 +89,6 @@ def limit(memory: int) -> None:
         (resource.RLIMIT_FSIZE, 0),
     ):
         resource.setrlimit(kind, (most, most))
-
-
-def die_with_parent() -> None:
-    """Let this process be killed when the one that started it ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(_DIE_WITH_PARENT, 9, 0, 0, 0)
 
 
 @cache

@@ -6,7 +6,6 @@ and what else the role needs. The child answers on its socket itself. The proces
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
 import json
@@ -14,11 +13,14 @@ import os
 import signal
 import socket
 import sys
-from typing import Any, NoReturn
+from collections import deque
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from labmates.workflows.populations.engine.kernel.confine import UnconfinedError, die_with_parent, filter_program
+from labmates.sandboxes.runner import forking
+from labmates.workflows.populations.engine.kernel.confine import UnconfinedError, filter_program
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
 
 _KERNEL = "labmates.workflows.populations.engine.kernel"
@@ -61,35 +63,20 @@ def main() -> None:
         packet, descriptors, _, _ = socket.recv_fds(requests, _PACKET_BYTES, _MOST_DESCRIPTORS)
         if not packet:
             return
-        _reap()
-        if os.fork() == 0:
-            request = json.loads(packet)
-            _become(roles[request["role"]], request["settings"], descriptors)
+        deque(forking.reap(), maxlen=0)
+        request = json.loads(packet)
+        forking.fork(partial(_become, roles[request["role"]], request["settings"], descriptors))
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _reap() -> None:
-    """Collect children that have ended: this process's accounts then hold their processor time."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> NoReturn:
+def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> None:
+    forking.drop_streams()
+    connection = socket.socket(fileno=descriptors[0])
     try:
-        die_with_parent()
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(nowhere, standard)
-        os.close(nowhere)
-        connection = socket.socket(fileno=descriptors[0])
-        try:
-            role.serve(connection, settings, *descriptors[1:])
-        except (ClosedError, UnconfinedError) as error:
-            send(connection, {"ready": False, "confined": isinstance(error, ClosedError), "error": str(error)})
-    finally:
-        os._exit(1)
+        role.serve(connection, settings, *descriptors[1:])
+    except (ClosedError, UnconfinedError) as error:
+        send(connection, {"ready": False, "confined": isinstance(error, ClosedError), "error": str(error)})
 
 
 def _warm_up() -> None:
