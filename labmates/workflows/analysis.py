@@ -26,7 +26,7 @@ from labmates.stats.tables import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labmates.workflows.experiment import Condition
+    from labmates.workflows.condition import Condition
 
 Choice = Literal["runs", "study", "study_argument", "kind", "task"]
 """An argument RUN..., the option or the argument for a study, and the options for an experiment and a task."""

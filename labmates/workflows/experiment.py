@@ -6,24 +6,21 @@ exports, the columns of the viewer and the parts of a report.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError, explain, unknown_name
-from labmates.models.names import parse_model
 from labmates.records.run import STOPPED, RunRecord
 from labmates.registry import Registry, lazy
 from labmates.stats.domains import ANY, Domain
+from labmates.workflows.condition import Condition as Condition
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from labmates.budgets.prices import PriceList
     from labmates.judges.base import Report
     from labmates.models.catalog import Catalog
-    from labmates.models.check import Ability
     from labmates.pages.links import Links
     from labmates.pages.reader import RunReader
     from labmates.pages.section import Section
@@ -41,73 +37,6 @@ if TYPE_CHECKING:
     from labmates.stats.contrasts import Design
     from labmates.workflows.analysis import Runs
     from labmates.workflows.services import Services
-
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
-
-
-class Condition(BaseModel, ABC):
-    """Every parameter of one cell of an experiment. Two equal conditions have the same key."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
-
-    kind: ClassVar[str]
-    material: ClassVar[frozenset[str]] = frozenset()
-    """Fields on which depends what the agents work on; what was done of it can't be gone on with by other values."""
-
-    @property
-    def key(self) -> str:
-        """A stable name of this condition: a hash of its canonical JSON, 16 hexadecimal digits."""
-        return self.key_of(self.model_dump(mode="json"))
-
-    @classmethod
-    def key_of(cls, values: Mapping[str, Any]) -> str:
-        """The key of the condition that has these JSON values."""
-        text = _CANONICAL.encode({"kind": cls.kind, **values})
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Words that tag a trace of the condition; the first two are part of its name."""
-        return ()
-
-    @property
-    def pool(self) -> int | None:
-        """The credits of one run, in micro-dollars, or None if the kind has no budget."""
-        return None
-
-    @property
-    def approvals(self) -> tuple[str, ...]:
-        """The steps of its runs that need a person's approval."""
-        return ()
-
-    def twin(self) -> Condition | None:
-        """The condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
-        return None
-
-    def needs(self) -> tuple[Ability, ...]:
-        """Capabilities that the servers of the models need."""
-        return ()
-
-    def longest_reply(self, model: str) -> int:
-        """The highest output limit of a model's calls, in tokens."""
-        return parse_model(model).settings.max_output_tokens or int(getattr(self, "max_output_tokens", 0))
-
-    @abstractmethod
-    def models(self) -> list[str]:
-        """The models that take part, each once, in order."""
-
-    def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """The parameters among those `given` that have no effect beside the others, with the reason."""
-        return {name: "has no effect with these parameters" for name in given if name not in self.model_fields_set}
-
-    def check(self) -> None:
-        """Check what a type can't say (for instance that the task is known).
-
-        Raises
-        ------
-        UsageError
-            If something is wrong.
-        """
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""The condition of a run: every parameter of one cell of an experiment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from labmates.models.names import parse_model
+
+if TYPE_CHECKING:
+    from labmates.models.check import Ability
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
+
+
+class Condition(BaseModel, ABC):
+    """Every parameter of one cell of an experiment. Two equal conditions have the same key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    kind: ClassVar[str]
+    material: ClassVar[frozenset[str]] = frozenset()
+    """Fields on which depends what the agents work on; what was done of it can't be gone on with by other values."""
+
+    @property
+    def key(self) -> str:
+        """A stable name of this condition: a hash of its canonical JSON, 16 hexadecimal digits."""
+        return self.key_of(self.model_dump(mode="json"))
+
+    @classmethod
+    def key_of(cls, values: Mapping[str, Any]) -> str:
+        """The key of the condition that has these JSON values."""
+        text = _CANONICAL.encode({"kind": cls.kind, **values})
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Words that tag a trace of the condition; the first two are part of its name."""
+        return ()
+
+    @property
+    def pool(self) -> int | None:
+        """The credits of one run, in micro-dollars, or None if the kind has no budget."""
+        return None
+
+    @property
+    def approvals(self) -> tuple[str, ...]:
+        """The steps of its runs that need a person's approval."""
+        return ()
+
+    def twin(self) -> Condition | None:
+        """The condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
+        return None
+
+    def needs(self) -> tuple[Ability, ...]:
+        """Capabilities that the servers of the models need."""
+        return ()
+
+    def longest_reply(self, model: str) -> int:
+        """The highest output limit of a model's calls, in tokens."""
+        return parse_model(model).settings.max_output_tokens or int(getattr(self, "max_output_tokens", 0))
+
+    @abstractmethod
+    def models(self) -> list[str]:
+        """The models that take part, each once, in order."""
+
+    def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """The parameters among those `given` that have no effect beside the others, with the reason."""
+        return {name: "has no effect with these parameters" for name in given if name not in self.model_fields_set}
+
+    def check(self) -> None:
+        """Check what a type can't say (for instance that the task is known).
+
+        Raises
+        ------
+        UsageError
+            If something is wrong.
+        """
