@@ -114,9 +114,15 @@ class Seat(Part):
     )
     command: tuple[str, ...] = Field(
         (),
-        description="A program as the agent: [PROGRAM, ARGUMENTS], run in bubblewrap; {order} stands for its order, "
-        "which else comes on standard input.",
+        description="A program as the agent: [PROGRAM, ARGUMENTS], run in bubblewrap, or in Docker where that is "
+        "missing; {order} stands for its order, which else comes on standard input.",
         exclude_if=lambda command: not command,
+    )
+    image: str = Field(
+        "",
+        description="The Docker image in which its program runs; by default bubblewrap runs it, or where that is "
+        "missing, the image of the sandbox.",
+        exclude_if=lambda image: not image,
     )
     environment: dict[str, str] = Field(
         {},
@@ -163,8 +169,9 @@ class Seat(Part):
             raise ValueError(f"python: '{self.python}' is not module:function or file.py:function")
         if self.command and not self.command[0].strip():
             raise ValueError("command: its first word is empty; name a program")
-        if self.environment and not self.command:
-            raise ValueError("environment: only a seat with a command has one")
+        for name in ("environment", "image"):
+            if getattr(self, name) and not self.command:
+                raise ValueError(f"{name}: only a seat with a command has one")
         for name, value in self.environment.items():
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
                 raise ValueError(f"environment: {name!r} can't be a variable (try NAME: value)")

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 _USER = "10001:10001"
-_HOME, _TMP, _DATA, _RUN = Path("/home/agent"), Path("/tmp"), Path("/data"), Path("/run/labmates")  # noqa: S108
+HOME = Path("/home/agent")
+"""The folder of the user in a container."""
+_TMP, _DATA, _RUN = Path("/tmp"), Path("/data"), Path("/run/labmates")  # noqa: S108
 _FONTS = "/opt/labmates/fonts"
 _HOSTS, _KNOWN_HOSTS = Path("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n"
 _LOG_LINES = 20
@@ -174,37 +176,43 @@ class ContainerLauncher:
     def _options(self, folders: Folders) -> dict[str, Any]:
         from docker.types import LogConfig, Mount
 
-        limits = self._limits
-        scratch = f"rw,nosuid,nodev,size={limits.scratch},mode=1777"
         return {
+            **confinement(self._limits),
             "command": [str(_RUN / "settings.json")],
-            "environment": kernel_environment(_HOME, _TMP),
+            "environment": kernel_environment(HOME, _TMP),
             "labels": container_labels("session"),
             "mounts": [
                 Mount(str(inside), str(outside), type="bind", read_only=True)
                 for outside, inside in ((folders.run, _RUN), (folders.data, _DATA), (folders.run / _HOSTS.name, _HOSTS))
             ],
-            "tmpfs": {str(_HOME): scratch, str(_TMP): scratch},
-            "user": _USER,
-            "working_dir": str(_HOME),
-            "hostname": "sandbox",
-            "network_mode": "none",
             # The engine then sets up not even an empty network, which takes half of a start, and writes no hosts file.
             "network_disabled": True,
-            "ipc_mode": "private",
-            "read_only": True,
-            "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges"],
             "cgroup_parent": self._group,
-            "mem_limit": limits.memory,
-            "memswap_limit": limits.memory,
-            "shm_size": limits.shared_memory,
-            "nano_cpus": int(limits.processors * 1e9),
-            "pids_limit": limits.processes,
-            "init": True,  # collects orphans
             "log_config": LogConfig(type="local", config=_LOG),
             "runtime": self._runtime,
         }
+
+
+def confinement(limits: Limits) -> dict[str, Any]:
+    """The options of a container without rights and network, in which only private folders can be written to."""
+    scratch = f"rw,nosuid,nodev,size={limits.scratch},mode=1777"
+    return {
+        "tmpfs": {str(HOME): scratch, str(_TMP): scratch},
+        "user": _USER,
+        "working_dir": str(HOME),
+        "hostname": "sandbox",
+        "network_mode": "none",
+        "ipc_mode": "private",
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "mem_limit": limits.memory,
+        "memswap_limit": limits.memory,
+        "shm_size": limits.shared_memory,
+        "nano_cpus": int(limits.processors * 1e9),
+        "pids_limit": limits.processes,
+        "init": True,  # collects orphans
+    }
 
 
 def _ending(container: Container) -> str | None:

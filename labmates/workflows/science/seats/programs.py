@@ -1,4 +1,4 @@
-"""Commands as agents: a program in bubblewrap, from which only the server of its seat can be reached."""
+"""Commands as agents: a program in bubblewrap or Docker, from which only the server of its seat can be reached."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from labmates.agents.organisation_parts import Seat
-from labmates.errors import UsageError
+from labmates.errors import MissingExtraError, UsageError
+from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.bubblewrap import bubblewrap_works, enclosed_program, process_limit
+from labmates.sandboxes.container_programs import Ended, check_image, run_in_container
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.memory import exceeds
@@ -40,15 +42,26 @@ def check_command(name: str, seat: Seat) -> None:
     Raises
     ------
     UsageError
-        If its program is missing, or bubblewrap does not work on this machine.
+        If its program is missing, neither bubblewrap nor Docker works on this machine, or its image is missing.
     """
-    if _program(seat.command[0]) is None:
-        raise UsageError(f"the seat {name}: there is no program '{seat.command[0]}'; install it, or give its path")
-    if why := bubblewrap_works():
+    if not (why := _uses_docker(seat)):
+        if _program(seat.command[0]) is None:
+            raise UsageError(f"the seat {name}: there is no program '{seat.command[0]}'; install it, or give its path")
+        return
+    try:
+        check_image(seat.image)
+    except (UsageError, MissingExtraError) as error:
+        if seat.image:
+            raise UsageError(f"the seat {name}: image: {error}") from None
         raise UsageError(
-            f"the seat {name}: its command runs in bubblewrap, also where Docker runs the lab's code, and bubblewrap "
-            f"does not work here: {why} (on Debian: apt-get install bubblewrap)"
-        )
+            f"the seat {name}: its command runs in bubblewrap, which does not work here: {why} (on Debian: apt-get "
+            f"install bubblewrap), or in Docker: {error}"
+        ) from None
+
+
+def _uses_docker(seat: Seat) -> str | None:
+    """Why the command of a seat runs in Docker; None if it runs in bubblewrap."""
+    return "it names an image" if seat.image else bubblewrap_works()
 
 
 async def run_command(session: SeatSession, seat: Seat) -> str:
@@ -62,27 +75,65 @@ async def run_command(session: SeatSession, seat: Seat) -> str:
     with own_folder() as folder:
         socket = folder / "seat.sock"
         async with served(session, path=socket):
-            files = {**_files(seat.command), socket: _INSIDE / "seat.sock"}
+            files = {socket: _INSIDE / "seat.sock", Path(call_filter.__file__): _INSIDE / "filter.py"}
             files |= {_OURS / name: _INSIDE / name for name in ("relay.py", "mcp_stdio.py")}
             # A program finds its files in its own folder.
-            arguments = [part.replace(ORDER, session.order) for part in _inside(seat.command)]
-            files[Path(call_filter.__file__)] = _INSIDE / "filter.py"
-            relay = [
-                *(str(this_interpreter().executable), *FLAGS),
-                str(_INSIDE / "relay.py"),
-                str(PORT),
-                str(_INSIDE / "seat.sock"),
-                str(process_limit() or 0),
-            ]
-            whole, environment = enclosed_program([*relay, *arguments], files, folder)
+            arguments = [part.replace(ORDER, session.order) for part in seat.command]
             given = "" if any(ORDER in part for part in seat.command) else session.order
-            return await _ended(whole, {**environment, **seat.environment, **_environment(session)}, given)
+            start = _in_docker if _uses_docker(seat) else _in_bubblewrap
+            return await start(session, seat, arguments, files, given, folder)
 
 
-def _environment(session: SeatSession) -> dict[str, str]:
+async def _in_bubblewrap(
+    session: SeatSession, seat: Seat, command: list[str], files: dict[Path, Path], given: str, folder: Path
+) -> str:
+    relay = [str(this_interpreter().executable), *FLAGS, *_relay(process_limit() or 0)]
+    whole, environment = enclosed_program([*relay, *_inside(command)], {**_files(seat.command), **files}, folder)
+    variables = {**environment, **seat.environment, **_environment(session, _python())}
+    return await _ended(whole, variables, given)
+
+
+async def _in_docker(
+    session: SeatSession, seat: Seat, command: list[str], files: dict[Path, Path], given: str, folder: Path
+) -> str:
+    (folder / "input").write_text(given)
+    (folder / "input").chmod(0o644)
+    own = _program(command[0]) == this_interpreter().executable
+    words = ["python3", *_relay(0), *(["python3", *command[1:]] if own else command)]
+    variables = {**seat.environment, **_environment(session, ["python3"])}
+    try:
+        ended = await run_in_container(
+            seat.image, words, {**_named(seat.command), **files}, variables, folder / "input"
+        )
+    except (SandboxError, UsageError) as error:
+        raise SeatError(f"the agent's program could not be started: {error}") from error
+    return _printed(ended)
+
+
+def _relay(processes: int) -> list[str]:
+    return [str(_INSIDE / "relay.py"), str(PORT), str(_INSIDE / "seat.sock"), str(processes)]
+
+
+def _printed(ended: Ended) -> str:
+    """The standard output of a program that ended well.
+
+    Raises
+    ------
+    SeatError
+        If it did not.
+    """
+    if ended.is_too_large:
+        raise SeatError("the agent's program took more memory than a sandbox has, and was ended")
+    if code := ended.status:
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+        raise SeatError(f"the agent's program {how}. {ended.complaint[-_COMPLAINT_CHARS:].strip()}".rstrip())
+    return ended.printed[:MOST_BYTES]
+
+
+def _environment(session: SeatSession, python: Sequence[str]) -> dict[str, str]:
     """Environment variables that describe a program's seat; the host's are not inherited."""
     url = f"http://127.0.0.1:{PORT}"
-    stdio = [*_python(), str(_INSIDE / "mcp_stdio.py")]
+    stdio = [*python, str(_INSIDE / "mcp_stdio.py")]
     return {
         "LABMATES_URL": url,
         "LABMATES_KEY": session.key,
@@ -122,12 +173,7 @@ async def _ended(command: Sequence[str], environment: dict[str, str], given: str
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    if is_too_large.is_set():
-        raise SeatError("the agent's program took more memory than a sandbox has, and was ended")
-    if code:
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-        raise SeatError(f"the agent's program {how}. {complaint[-_COMPLAINT_CHARS:].strip()}".rstrip())
-    return printed
+    return _printed(Ended(code, printed, complaint, is_too_large.is_set()))
 
 
 @asynccontextmanager
@@ -195,10 +241,15 @@ def _files(command: Sequence[str]) -> dict[Path, Path]:
     """Files that a command names: its program with its folder, and others outside the system folders."""
     program = _program(command[0])
     assert program is not None
-    named = [Path(part) for part in command[1:] if Path(part).is_absolute() and Path(part).exists()]
     seen = [Path("/usr"), *this_interpreter().roots]
     return {
         path: path
-        for path in (program, *named)
+        for path in (program, *_named(command))
         if not any(path.is_relative_to(root) for root in seen) and not path.is_relative_to("/proc")
     }
+
+
+def _named(command: Sequence[str]) -> dict[Path, Path]:
+    """Files that the arguments of a command name."""
+    named = [Path(part) for part in command[1:] if Path(part).is_absolute() and Path(part).exists()]
+    return {path: path for path in named}

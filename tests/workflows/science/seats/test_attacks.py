@@ -15,6 +15,7 @@ from labmates.agents.organisation_files import find_organisation
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, ChargeEvent, WarningEvent
 from labmates.records.run import RunRecord
+from labmates.sandboxes.image.names import image_tag
 from tests.support.puppet import dutiful
 from tests.workflows.science.test_science_lab import Lab
 
@@ -27,12 +28,13 @@ ATTACKS = {
     "kernel": "",
     "fork": "",
     "steal": "a key that is not the seat's; it was refused",
-    "hang": "no reply within 2 s, and was ended",
+    "hang": "no reply within 5 s, and was ended",
     "die": "ended with exit status 7",
     "print": "ended with exit status 1. xxx",
     "eat": "took more memory than a sandbox has",
     "flood": "more than 16 tools at once; the rest were refused",
 }
+IN_DOCKER, DOCKER = "docker", pytest.mark.needs("docker")
 EARNED: dict[str, list[int]] = {}
 """The charges of each seat where nobody attacks."""
 
@@ -58,13 +60,19 @@ def spent_by(lab: Lab, run: RunRecord, agent: str) -> list[int]:
     return sorted(event.amount for event in charges if event.agent == agent and event.amount)
 
 
-@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize(
+    "image", [pytest.param("", marks=pytest.mark.needs("bubblewrap")), pytest.param(IN_DOCKER, marks=DOCKER)]
+)
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_an_attack_of_a_seat_is_contained_told_and_paid_by_itself(
-    attack: str, lab: Lab, monkeypatch: pytest.MonkeyPatch
+    attack: str, image: str, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    guest = {"command": [sys.executable, str(AGENT), "http", attack], "seconds": 2 if attack == "hang" else 300}
+    guest = {
+        "command": [sys.executable, str(AGENT), "http", attack],
+        "seconds": 5 if attack == "hang" else 300,
+        "image": image_tag() if image else "",
+    }
     prices = {"tool_call": "0.001"}
     if not EARNED:
         plain = await lab.play(dutiful, organisation=beside_a_guest(), prices=prices, repair_turns=0)

@@ -16,6 +16,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ChargeEvent, FindingsEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
+from labmates.sandboxes.image.names import image_tag
 from labmates.studies.replay import replay
 from labmates.workflows.science.seats.adapters import PythonSeat
 from tests.support.a2a_agent import a2a_agent
@@ -74,6 +75,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "stdio": {"command": [sys.executable, str(AGENT), "stdio"]},
     "messages": {"command": [sys.executable, str(AGENT), "messages"]},
     "responses": {"command": [sys.executable, str(AGENT), "responses"]},
+    "docker": {"command": [sys.executable, str(AGENT), "http"], "image": image_tag()},
     "python": {"python": f"{__file__}:loop"},
     "graph": {"python": f"{__file__}:graph"},
 }
@@ -95,6 +97,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
 
 
 @pytest.mark.needs("bubblewrap")
+@pytest.mark.needs("docker")
 @pytest.mark.parametrize("way", [*WAYS, "a2a"])
 async def test_one_mind_finds_and_costs_the_same_in_process_and_as(
     way: str, lab: Lab, expected: tuple[Any, ...]

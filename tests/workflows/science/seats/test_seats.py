@@ -137,14 +137,35 @@ def test_an_agent_that_cannot_start_is_refused_before_the_run(seat: dict[str, An
         condition.check()
 
 
-def test_a_command_without_bubblewrap_is_refused_with_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     bubblewrap._probe.cache_clear()
-    try:
-        with pytest.raises(UsageError, match=r"the seat ana: .*no program 'bwrap' .*apt-get install bubblewrap"):
-            check_command("ana", Seat(title="t", part="p", command=(sys.executable,)))
-    finally:
-        bubblewrap._probe.cache_clear()
+    yield
+    bubblewrap._probe.cache_clear()
+
+
+@pytest.mark.usefixtures("no_bubblewrap")
+def test_a_command_without_bubblewrap_and_docker_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    missing = r"the seat ana: .*no program 'bwrap' .*apt-get install bubblewrap\), or in Docker: .*docker.sock"
+    with pytest.raises(UsageError, match=missing):
+        check_command("ana", Seat(title="t", part="p", command=(sys.executable,)))
+
+
+@pytest.mark.needs("docker")
+@pytest.mark.usefixtures("no_bubblewrap")
+async def test_without_bubblewrap_a_command_runs_in_the_image_of_the_sandbox(lab: Lab) -> None:
+    seat = {"command": ["python3", "-c", "import sys; print(sys.executable, input())"]}
+    run = await lab.play(dutiful, organisation=seated(**seat))
+    *_, paper = [e for e in lab.events(run) if isinstance(e, ArtifactEvent) and e.name == "final_paper"]
+    assert Bodies(lab.store.bodies(run.id))[paper.content].startswith("/opt/venv/bin/python3 ")
+
+
+@pytest.mark.needs("docker")
+def test_a_missing_image_of_a_command_is_an_error() -> None:
+    with pytest.raises(UsageError, match="the seat ana: image: the image no-such:1 is missing; build or pull"):
+        check_command("ana", Seat(title="t", part="p", command=("agent",), image="no-such:1"))
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
@@ -178,9 +199,10 @@ def test_a_variable_with_an_invalid_name_is_an_error(name: str) -> None:
         Seat(title="t", part="p", command=("true",), environment={name: "x"})
 
 
-def test_only_a_program_has_an_environment() -> None:
+@pytest.mark.parametrize("field", [{"environment": {"DEPTH": "3"}}, {"image": "agents:1"}])
+def test_only_a_program_has_an_environment_and_an_image(field: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="only a seat with a command"):
-        Seat(title="t", part="p", environment={"DEPTH": "3"})
+        Seat.model_validate({"title": "t", "part": "p", **field})
 
 
 @pytest.mark.needs("bubblewrap")
