@@ -85,6 +85,20 @@ def test_a_match_of_a_tournament_has_a_page_with_its_payoffs(site: Site, recorde
     assert "no match &#39;&lt;b&gt;&#39; has been played" in refused.text
 
 
+def test_a_match_of_a_dilemma_has_a_page_with_its_payoffs(site: Site, recorded: Recorded) -> None:
+    run = recorded.ids["repetition"]
+    assert f'href="/runs/{run}/match?number=2"' in site.get(f"/runs/{run}").text
+    page = site.get(f"/runs/{run}/match?number=2")
+    assert page.status == 200
+    for part in ('class="match" open', "Payoffs added up", "Seat 2"):
+        assert part in page.text, part
+    assert f'/runs/{run}/match?number=2"' not in page.text, "the page does not lead to itself"
+    assert site.get(f"/runs/{run}/match?number=1").text != page.text
+    refused = site.get(f"/runs/{run}/match?number=99")
+    assert refused.status == 400
+    assert "no match &#39;99&#39; has been played" in refused.text
+
+
 def _links(text: str) -> list[str]:
     found = [part.partition('"')[0].partition("#")[0] for part in text.split('href="')[1:]]
     return [link.replace("&amp;", "&") for link in found if link.startswith("/runs/")]

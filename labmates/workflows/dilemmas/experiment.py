@@ -59,5 +59,6 @@ DILEMMA = Experiment(
     analyses=("ratings", "contrasts", "dilemmas"),
     estimate=estimate,
     page=lazy("labmates.workflows.dilemmas.page:sections"),
+    match=lazy("labmates.workflows.dilemmas.page:match_sections"),
     design=lazy("labmates.workflows.dilemmas.design:design"),
 )
