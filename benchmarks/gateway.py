@@ -22,7 +22,8 @@ import httpx2
 from labmates.budgets.prices import Price
 from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.gateway.seats import Seats
-from labmates.gateway.server import Gateway, make_server
+from labmates.gateway.server import make_server
+from labmates.gateway.state import Gateway
 from labmates.gateway.upstream import Upstream
 from labmates.loopback import open_socket
 from labmates.models.entries import Access

@@ -61,7 +61,8 @@ def gateway(
     from labmates.budgets.prices import read_prices
     from labmates.gateway.recording import GatewayCondition, RunOfGateway
     from labmates.gateway.seats import Seats
-    from labmates.gateway.server import Gateway, make_server
+    from labmates.gateway.server import make_server
+    from labmates.gateway.state import Gateway
     from labmates.gateway.upstream import read_upstreams
     from labmates.loopback import address_of, open_socket
     from labmates.records.store import Store

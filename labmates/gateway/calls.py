@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,6 +16,7 @@ from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
 from labmates.budgets.usage import Usage
 from labmates.gateway.exchanges import Exchange
 from labmates.gateway.seats import Seat
+from labmates.gateway.state import Gateway
 from labmates.gateway.upstream import Upstream
 from labmates.models.protocols.base import (
     IMAGE_TOKENS,
@@ -26,9 +27,6 @@ from labmates.models.protocols.base import (
     read_body,
     referred_images,
 )
-
-if TYPE_CHECKING:
-    from labmates.gateway.server import Gateway
 
 MOST_BYTES = 32_000_000
 """Longest request."""

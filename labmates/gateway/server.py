@@ -2,83 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx2
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
-from labmates.budgets.money import format_dollars
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import Call
-from labmates.gateway.exchanges import Record
 from labmates.gateway.passing import pass_on
-from labmates.gateway.seats import Seats
-from labmates.gateway.upstream import Upstream
-from labmates.models.hub import ModelHub
-from labmates.models.options import ModelOptions
+from labmates.gateway.state import Gateway
 from labmates.models.protocols import PROTOCOLS
-from labmates.models.protocols.base import Json, Protocol, RefusedRequestError, shown_key
+from labmates.models.protocols.base import Protocol, RefusedRequestError, shown_key
 from labmates.models.protocols.responses import RESPONSES
-from labmates.models.redact import Redactor
 
 _STOP_SECONDS = 3
-
-
-class Gateway:
-    """State of the gateway's routes.
-
-    Parameters
-    ----------
-    seats
-        Pay.
-    upstreams
-        The models.
-    record
-        Keeps the exchanges that have ended.
-    timeout
-        Seconds without a byte from a provider after which a call is given up.
-    max_output_tokens
-        Reply limit of requests without one.
-    """
-
-    def __init__(
-        self,
-        seats: Seats,
-        upstreams: Sequence[Upstream],
-        *,
-        record: Record,
-        timeout: float = 600.0,
-        max_output_tokens: int = 4096,
-    ) -> None:
-        self.seats = seats
-        self.models = {name: upstream for upstream in upstreams for name in upstream.names}
-        self.max_output_tokens = max_output_tokens
-        self.record = record
-        self.without_responses: set[str] = set()  # upstreams whose server has chat completions alone
-        self.redact = Redactor([upstream.key for upstream in upstreams])
-        entries = {upstream.full_name: upstream.access for upstream in upstreams}
-        self.hub = ModelHub(ModelOptions(entries=entries, call_timeout=timeout, max_retries=0))
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=128)
-        self.client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(timeout, connect=10.0), limits=limits, headers={"accept-encoding": "identity"}
-        )
-
-    def budget(self) -> Json:
-        """The state of the pool, for ``GET /budget``."""
-        ledger = self.seats.ledger
-        amounts = {"total": ledger.total, "spent": ledger.spent, "remaining": ledger.remaining}
-        held = ledger.remaining - ledger.available
-        seats = {
-            seat.name: {"spent": format_dollars(seat.spent), "remaining": format_dollars(max(0, seat.share.left))}
-            for seat in self.seats.by_name.values()
-        }
-        shown = {name: format_dollars(amount) for name, amount in {**amounts, "held": held}.items()}
-        return {**shown, "seats": seats}
 
 
 def make_app(gateway: Gateway) -> Router:

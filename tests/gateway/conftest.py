@@ -15,7 +15,8 @@ import openai
 from labmates.budgets.prices import Price
 from labmates.gateway.exchanges import Exchange, Record
 from labmates.gateway.seats import Seats
-from labmates.gateway.server import Gateway, make_server
+from labmates.gateway.server import make_server
+from labmates.gateway.state import Gateway
 from labmates.gateway.upstream import Upstream
 from labmates.loopback import open_socket
 

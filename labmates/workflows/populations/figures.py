@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, add_legend_beside, look, new_figure, write_numbers
+from labmates.stats.figures import COLOURS, GREY, LEGEND_ROW, add_legend_beside, look, new_figure
 from labmates.workflows.populations.diversity import Map, ellipse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from labmates.workflows.populations.fingerprints import Fingerprint
     from labmates.workflows.populations.outcomes import Points
 
 _MOST_DRAWN = 6
-_MOST_NUMBERED = 60
-"""Rows of a heat map with numbers in its cells."""
 _REST = "all others"
 
 
@@ -186,19 +183,4 @@ def response_figure(
     lowest, highest = points[:, 1].min() - 0.35, points[:, 1].max() + 0.35
     axes.set(xlim=(-1.6, 1.6), ylim=(lowest, highest), aspect="equal")
     axes.set_axis_off()
-    return figure
-
-
-def fingerprint_figure(fingerprints: Sequence[Fingerprint], title: str) -> Figure:
-    """Draw cooperation rates as a heat map: a row for each strategy, a column for what others did last."""
-    figure, [axes] = new_figure(6.0, 1.5 + 0.22 * len(fingerprints))
-    rates = np.array([[one.first, *one.after] for one in fingerprints])
-    image = axes.imshow(rates, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-    axes.set_yticks(range(len(fingerprints)), [one.name for one in fingerprints], fontsize=7)
-    axes.set_xticks(range(rates.shape[1]), ["first\nround", *map(str, range(rates.shape[1] - 1))])
-    if len(fingerprints) <= _MOST_NUMBERED:
-        write_numbers(axes, rates)
-    axes.set_xlabel("number of others who cooperated in the last round")
-    axes.set_title(title, loc="left", fontsize=10)
-    figure.colorbar(image, ax=axes, label="cooperation rate")
     return figure

@@ -16,6 +16,7 @@ from labmates.workflows.populations.analyses import DiversityParams
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from labmates.workflows.populations.engine.automaton import Automaton
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from labmates.workflows.populations.engine.workers import Workers
 
 _MOST_DRAWN = 60
+_MOST_NUMBERED = 60
+"""Rows of a heat map with numbers in its cells."""
 
 
 class FingerprintParams(DiversityParams):
@@ -127,8 +130,6 @@ def fingerprint(runs: Runs, params: FingerprintParams) -> Result:
     Each strategy meets every history of the others. An automaton makes all of its moves in games of this length; a
     strategy that counts rounds has none.
     """
-    from labmates.workflows.populations.figures import fingerprint_figure
-
     with params.workers(runs) as workers:
         population = params.load(workers)
         members = [index for indices in population.genes.values() for index in indices]
@@ -138,7 +139,7 @@ def fingerprint(runs: Runs, params: FingerprintParams) -> Result:
     fingerprints = [_fingerprint(name, one, references, params) for name, one in zip(names, found, strict=True)]
     title = f"Fingerprints in {params.game}"
     alt = "Cooperation rates of strategies, in the first round and by how many others cooperated in the last one."
-    drawing = Drawing("fingerprints", title, alt, partial(fingerprint_figure, fingerprints[:_MOST_DRAWN], title))
+    drawing = Drawing("fingerprints", title, alt, partial(_figure, fingerprints[:_MOST_DRAWN], title))
     return Result([_table(fingerprints, params)], [drawing])
 
 
@@ -175,6 +176,25 @@ def _agreement(rates: NDArray[np.float64], others: NDArray[np.float64], players:
         means.append(float(alike[start : start + size].mean()))
         start, size = start + size, size * players
     return sum(means) / len(means)
+
+
+def _figure(fingerprints: Sequence[Fingerprint], title: str) -> Figure:
+    """Draw cooperation rates as a heat map: a row for each strategy, a column for what others did last."""
+    import numpy as np
+
+    from labmates.stats.figures import new_figure, write_numbers
+
+    figure, [axes] = new_figure(6.0, 1.5 + 0.22 * len(fingerprints))
+    rates = np.array([[one.first, *one.after] for one in fingerprints])
+    image = axes.imshow(rates, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    axes.set_yticks(range(len(fingerprints)), [one.name for one in fingerprints], fontsize=7)
+    axes.set_xticks(range(rates.shape[1]), ["first\nround", *map(str, range(rates.shape[1] - 1))])
+    if len(fingerprints) <= _MOST_NUMBERED:
+        write_numbers(axes, rates)
+    axes.set_xlabel("number of others who cooperated in the last round")
+    axes.set_title(title, loc="left", fontsize=10)
+    figure.colorbar(image, ax=axes, label="cooperation rate")
+    return figure
 
 
 def _table(fingerprints: Sequence[Fingerprint], params: FingerprintParams) -> Table:
