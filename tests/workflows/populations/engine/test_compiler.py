@@ -50,6 +50,7 @@ UNFIT = {
     "an array of texts": "np.array([history]).astype(str)\nreturn C",
     "an array that is written": "np.add(1, 2, np.zeros(1))\nreturn C",
     "a sum of objects": "history.my_actions.sum(0, 'O')\nreturn C",
+    "a history by places": "PlayerHistory([], [], [])\nreturn C",
     "a name of the interpreter": "return C if __name__ else D",
 }
 FIT = {
@@ -63,6 +64,11 @@ FIT = {
     "keys": "return C if max([1, 2], key=lambda x: -x) == 1 else D",
     "a generator that is consumed": "return C if all(n > 0 for n in history.opponent_cooperators) else D",
     "chance": "return C if random.random() < 0.5 else D",
+    "a shorter history": "h = PlayerHistory(my_actions=history.my_actions[1:], my_payoffs=history.my_payoffs[1:],\n"
+    "                  opponent_cooperators=history.opponent_cooperators[1:])\n"
+    "return C if h.round_number % 2 or sum(h.opponent_cooperators) > 3 else D",
+    "what may have a list": "x = history.opponent_cooperators\n"
+    "return C if sum(x.tolist() if hasattr(x, 'tolist') else x) % 2 else D",
     "words": "self.mode = 'kind' if history.round_number < 3 else 'hard'\nreturn C if self.mode in {'kind'} else D",
     "an error of its own": "raise ValueError('no')",
     "no answer": "return history.round_number",
@@ -129,6 +135,8 @@ def test_the_mean_is_numpys_own_to_the_bit(kind: str) -> None:
     [
         ("class A(dict):", "base of its own"),
         ("class A:\n    __slots__ = ()", "line 2: a class holds more than functions and constants"),
+        ("class A:\n    def f(self, /, x): x.n = 1", "line 2: a method of its own kind"),
+        ("class A:\n    @classmethod\n    def f(cls): pass", "line 3: a method of its own kind"),
     ],
 )
 def test_a_class_that_may_be_more_than_a_strategy_does_not_fit(head: str, reason: str) -> None:
@@ -136,6 +144,20 @@ def test_a_class_that_may_be_more_than_a_strategy_does_not_fit(head: str, reason
     assert isinstance(node, ast.ClassDef)
     with pytest.raises(UnfitError, match=reason):
         compile_class(node, {})
+
+
+def test_static_methods_do_what_they_do_in_a_process_of_their_own() -> None:
+    methods = "\n    @staticmethod\n    def most(x, y=2):\n        return x if x > y else y\n"
+    body = "return C if self.most(history.round_number) + self.most(1, y=0) == 4 else D"
+    alone = f"(lambda: 0)\n{body}"
+    text = HEAD + "".join(strategy(one, name=f"Strategy_SELFISH_{n}") + methods for n, one in enumerate((body, alone)))
+    assert [source.compiled for source in read_source(text, "test.py")] == [True, False]
+    for native in (True, False):
+        with Workers(processes=1, native=native) as workers:
+            workers.load("test.py", text)
+            [result] = workers.play([Batch(make_repeated("public-goods", 3, 6), np.array([[0, 1, 1]]), seed=0)])
+        assert not result.errors
+        assert result.actions[0].T.tolist() == [[False] * 3 + [True] + [False] * 2] * 3
 
 
 def test_compiled_strategies_do_what_they_do_in_a_process_of_their_own() -> None:

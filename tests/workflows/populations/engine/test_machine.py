@@ -66,6 +66,9 @@ BODIES = {
     "powers of negative numbers": "x = -0.5 - history.round_number\nreturn C if x ** 3 + x ** 2 + x ** -1 < 7 else D",
     "infinity": "x = float('inf')\nfor n in history.my_payoffs: x = min(x, n)\n"
     "return C if x > 1 or x == float('-inf') else D",
+    "arrays that have lists": "x = history.opponent_cooperators[-2:]\n"
+    "y = [int(n) for n in x.tolist()] if hasattr(x, 'tolist') else list(x)\nn = sum(y) + 2 * hasattr(y, 'tolist')\n"
+    "return C if n % 3 and not hasattr(n, 'tolist') and hasattr(sum(x), 'tolist') == (len(x) > 0) else D",
     "no stock": "return C if hasattr(self.game_description, 'capacity') else D",
 }
 LEFT = {

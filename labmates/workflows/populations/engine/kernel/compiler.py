@@ -58,6 +58,9 @@ _PLAIN = frozenset({
 """Nodes that need no check of their own; what they hold is checked."""
 _CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "sorted", "len", "dict", "next"})
 _HIGHER = frozenset({"map", "filter"})
+_HISTORY = {"my_actions", "my_payoffs", "opponent_cooperators"}
+_NOBODY = "__player"
+"""What a static method is given in place of a player: no variable can be called so."""
 _CONSTANT_TYPES = (bool, int, float, str, type(None))
 
 
@@ -169,7 +172,13 @@ class _Class:
 
     def _method(self, node: ast.FunctionDef) -> ast.FunctionDef:
         special = node.name in ("__init__", "__call__")
+        match node.decorator_list:
+            case [ast.Name("staticmethod")] if not special:
+                node.args.args.insert(0, ast.arg(_NOBODY))
+                node.decorator_list = []
         if (node.name.startswith("__") and not special) or node.decorator_list or not node.args.args:
+            raise UnfitError(f"line {node.lineno}: a method of its own kind")
+        if node.args.posonlyargs:  # the player would be one of them, and the next argument have attributes
             raise UnfitError(f"line {node.lineno}: a method of its own kind")
         function = _Function(self, None, node).rewritten(node)
         function.name = node.name if special else PREFIX + node.name
@@ -429,6 +438,8 @@ class _Function:
             return self._looked_up(name, node)
         if name == "isinstance":
             return self._is_instance(node)
+        if name == "PlayerHistory":
+            return self._history_made(node)
         if name.startswith("random.") and name.removeprefix("random.") in DRAWS:
             self._class.draws = True
             chance = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), "chance", ast.Load())
@@ -502,12 +513,19 @@ class _Function:
         match node.args:
             case [target, ast.Constant(value=str(name)), *default] if not node.keywords and len(default) <= 1:
                 own = self._is_self(target)
-                if not (own or name in _DATA) or (own and (name in self._class.methods or name.startswith("__"))):
+                known = own or name in _DATA or (function == "hasattr" and name in _METHODS)
+                if not known or (own and (name in self._class.methods or name.startswith("__"))):
                     raise UnfitError(f"line {node.lineno}: {function} of {name}")
                 thing = ast.Name(PREFIX + self._self, ast.Load()) if own else self.visit(target)
                 key = ast.Constant(PREFIX + name if own else name)
                 return ast.Call(ast.Name(function, ast.Load()), [thing, key, *map(self.visit, default)], [])
         raise UnfitError(f"line {node.lineno}: {function}")
+
+    def _history_made(self, node: ast.Call) -> ast.Call:
+        if node.args or {one.arg for one in node.keywords} != _HISTORY:
+            raise UnfitError(f"line {node.lineno}: a history of another form")
+        keywords = [ast.keyword(arg=one.arg, value=self.visit(one.value)) for one in node.keywords]
+        return ast.Call(ast.Name("PlayerHistory", ast.Load()), [], keywords)
 
     def _base_made(self, node: ast.Call) -> ast.Call:
         match node.args, node.keywords:

@@ -26,6 +26,7 @@ _INSTANCES = {
     "numpy_float64": (ops.NUMPY_FLOAT,), "numpy_floating": (ops.NUMPY_FLOAT,),
     "numpy_ndarray": (ops.BOOLS, ops.INTS, ops.FLOATS),
 }  # fmt: skip
+_LISTABLE = sum(1 << kind for kind in (ops.NUMPY_BOOL, ops.NUMPY_INT, ops.NUMPY_FLOAT, ops.BOOLS, ops.INTS, ops.FLOATS))
 
 
 class Calls(Expressions):
@@ -107,6 +108,8 @@ class Calls(Expressions):
                 return self._made(into, ops.CALL, array, _KINDS[kind]) if kind in _KINDS else self._unfit(name)
             case "getattr", [thing, ast.Constant(value=str(attribute)), *default], []:
                 return self._looked_up(thing, attribute, default)
+            case "hasattr", [thing, ast.Constant(value="tolist")], []:
+                return self._made(into, ops.IS_KIND, self._expression(thing), _LISTABLE)
             case "hasattr", [thing, ast.Constant(value=str(attribute))], []:
                 return self._is_there(thing, attribute)
             case "isinstance", [value, ast.Tuple(elts=types)], []:
