@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from labmates.cli.common import RegistryGroup, choosing, json_option, store_option
+from labmates.cli.common import SuggestingGroup, choosing, json_option, store_option
 from labmates.cli.console import err
 from labmates.cli.figures import figure_options
 from labmates.cli.options import flag, options_of, with_arguments_first
@@ -22,7 +22,7 @@ from labmates.workflows.analysis import ANALYSES, Analysis, Export, Result
 from labmates.workflows.verb import VERBS
 
 
-class Analyses(RegistryGroup):
+class Analyses(SuggestingGroup):
     """A group of analyses: all whose names begin with a prefix, and the verbs of experiments beside them."""
 
     def __init__(self, prefix: str = "", **attributes: Any) -> None:

@@ -20,11 +20,13 @@ from labmates.workflows.experiment import EXPERIMENTS
 if TYPE_CHECKING:
     from labmates.workflows.analysis import Choice
 
+_LONGEST_SUMMARY = 300
+"""Characters; click alone cuts summaries to what fits a line."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class RegistryGroup(click.Group):
-    """A group whose commands come from a registry; the error for an unknown name suggests the nearest one."""
+class SuggestingGroup(click.Group):
+    """A group that lists whole summaries; the error for an unknown name suggests the nearest one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -34,6 +36,13 @@ class RegistryGroup(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command '{name}'.{did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, each with its first sentence uncut."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, command.get_short_help_str(limit=_LONGEST_SUMMARY)) for name, command in commands if command]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class SectionedCommand(click.Command):

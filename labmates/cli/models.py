@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import json_option
+from labmates.cli.common import SuggestingGroup, json_option
 from labmates.cli.console import clean, complain, out, print_json
 from labmates.cli.options import model_options, options_of
 from labmates.models.options import ModelOptions
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FAMILIES = ("scripted:axelrod/", "scripted:colleague/")
 
 
-@click.group(invoke_without_command=True, epilog="Example: labmates models show scripted:diligent")
+@click.group(cls=SuggestingGroup, invoke_without_command=True, epilog="Example: labmates models show scripted:diligent")
 @json_option("per model")
 @click.pass_context
 def models(ctx: click.Context, as_json: bool) -> int:

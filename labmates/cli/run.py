@@ -9,13 +9,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from labmates.cli.common import RegistryGroup, SectionedCommand, json_option, store_option, verbose_option
+from labmates.cli.common import SectionedCommand, SuggestingGroup, json_option, store_option, verbose_option
 from labmates.cli.lab import CommandLab, condition_sections
 from labmates.cli.options import condition_given
 from labmates.workflows.experiment import EXPERIMENTS
 
 
-class Kinds(RegistryGroup):
+class Kinds(SuggestingGroup):
     """The kinds of experiments, each with the options of its condition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import json_option, store_option
+from labmates.cli.common import SuggestingGroup, json_option, store_option
 from labmates.cli.console import err, out, print_json
 from labmates.cli.store import delete as delete_runs
 from labmates.cli.store import deletion_options
@@ -22,6 +22,7 @@ _NUMBERS = ("seed", "seconds", "bill")
 
 
 @click.group(
+    cls=SuggestingGroup,
     invoke_without_command=True,
     epilog="Examples: labmates runs --status failed; labmates runs --search '\"random forest\" -leak'",
 )

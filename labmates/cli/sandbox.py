@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import json_option
+from labmates.cli.common import SuggestingGroup, json_option
 from labmates.cli.console import clean as printable
 from labmates.cli.console import err, out, print_json
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
-@click.group(epilog="Example: labmates sandbox doctor")
+@click.group(cls=SuggestingGroup, epilog="Example: labmates sandbox doctor")
 def sandbox() -> None:
     """Build, check and clean the sandboxes for agents' code."""
 

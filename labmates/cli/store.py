@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import F, json_option, run_choice, store_option
+from labmates.cli.common import F, SuggestingGroup, json_option, run_choice, store_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
 from labmates.errors import UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labmates.studies.audit import Fault
 
 
-@click.group(epilog="Example: labmates store upgrade")
+@click.group(cls=SuggestingGroup, epilog="Example: labmates store upgrade")
 def store() -> None:
     """Check, copy, merge, archive, prune, repair and upgrade databases of runs."""
 

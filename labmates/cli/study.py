@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import json_option, store_option, verbose_option
+from labmates.cli.common import SuggestingGroup, json_option, store_option, verbose_option
 from labmates.cli.console import complain, err, out, print_json
 from labmates.cli.tables import print_grid
 from labmates.errors import LabmatesError, UsageError
@@ -27,7 +27,7 @@ _study = click.argument("study", metavar="STUDY")
 _batch = click.option("--batch", is_flag=True, help="Use batch APIs for model calls, as connection.batch: true does.")
 
 
-@click.group(epilog="Example: labmates study run science-small")
+@click.group(cls=SuggestingGroup, epilog="Example: labmates study run science-small")
 def study() -> None:
     """Plan and execute many runs, described in one file.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from labmates.cli.common import RegistryGroup, SectionedCommand, choosing, json_option, store_option, verbose_option
+from labmates.cli.common import SectionedCommand, SuggestingGroup, choosing, json_option, store_option, verbose_option
 from labmates.cli.figures import figure_options
 from labmates.cli.lab import CommandLab, condition_sections, model_options_with_defaults
 from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
@@ -43,7 +43,7 @@ class ManyWords(SectionedCommand):
         return super().parse_args(ctx, words)
 
 
-class Group(SectionedCommand, RegistryGroup):
+class Group(SectionedCommand, SuggestingGroup):
     """A group whose commands are made when they are asked for."""
 
     def __init__(self, declared: Mapping[str, Command], **attributes: Any) -> None:
