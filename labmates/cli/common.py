@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from pydantic import BaseModel
 
 from labmates.errors import UsageError, did_you_mean
-from labmates.workflows.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from labmates.workflows.analysis import Choice
 
 _LONGEST_SUMMARY = 300
@@ -213,6 +213,8 @@ def _content() -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{FILE} can't be read: {error}") from error
+    from labmates.workflows.experiment import EXPERIMENTS  # only now: without a file, help needs no experiment
+
     _check_names("", content, _TABLES)
     _check_names("run.", content["run"] if isinstance(content.get("run"), dict) else {}, EXPERIMENTS.names())
     return content

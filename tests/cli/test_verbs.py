@@ -134,7 +134,7 @@ def test_help_has_options_in_sections_and_required_ones_first(labmates: Labmates
     assert own.index("--simulations") < own.index("Condition:") < own.index("--group-size") < own.index("Models:")
 
 
-@pytest.mark.parametrize("group", ["analyze", "judges", "models", "runs", "sandbox", "store", "study"])
+@pytest.mark.parametrize("group", ["analyze", "study"])
 def test_lists_of_commands_cut_no_summary_and_name_the_nearest(labmates: Labmates, group: str) -> None:
     listed = labmates(group, "--help").out.partition("Commands:")[2]
     assert listed
