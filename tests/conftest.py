@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from labmates.registry import Registry
+from tests.support.postgres import drop_databases
 from tests.support.prepared_kernels import use_prepared_kernels
 
 if TYPE_CHECKING:
@@ -103,6 +104,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if part in required:
                 pytest.fail(f"LABMATES_REQUIRE names '{part}', but this machine has none{advice}", pytrace=False)
             pytest.skip(f"this machine has no {part}{advice}")
+
+
+def pytest_sessionfinish() -> None:
+    """Drop the databases that the tests of this process took turns in."""
+    drop_databases()
 
 
 @pytest.fixture(autouse=True)

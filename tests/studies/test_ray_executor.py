@@ -92,7 +92,7 @@ async def test_a_study_ends_with_each_run_there_once(ray: Any, store: Store) -> 
     spec = entered(store)
     assert await work_on_ray(store.url, spec, workers=WORKERS) == 12
     assert_all_ended_once(store, spec)
-    assert await work_on_ray(store.url, spec, workers=WORKERS) == 0
+    assert await work_on_ray(store.url, spec, workers=1) == 0
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -113,7 +113,7 @@ async def test_a_killed_worker_loses_nothing_and_prints_nothing(ray: Any, store:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_brake_ends_runs_at_their_next_step(ray: Any, store: Store) -> None:
     spec, stop_signal = entered(store, replicates=200), StopSignal()
-    working = asyncio.create_task(work_on_ray(store.url, spec, workers=WORKERS, stop_signal=stop_signal))
+    working = asyncio.create_task(work_on_ray(store.url, spec, workers=1, stop_signal=stop_signal))
     await until(store, "running")
     stop_signal.pull()
     ended = await working

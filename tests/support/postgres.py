@@ -18,6 +18,15 @@ import pytest
 
 _SSL_REQUEST = 80877103
 ROLE, PASSWORD = "labmates_test", "test"
+_DROP_TABLES = """
+do $$ declare name text; begin
+  for name in select quote_ident(tablename) from pg_tables where schemaname = 'public' loop
+    execute 'drop table if exists ' || name || ' cascade';
+  end loop;
+end $$
+"""
+_idle: list[str] = []
+"""Names of the databases of this process that no test uses: empty ones."""
 
 
 @cache
@@ -33,11 +42,11 @@ def server() -> str:
     return f"postgresql://{ROLE}:{PASSWORD}@127.0.0.1"
 
 
-def administrate(*statements: str) -> list[Any]:
-    """Carry out statements outside of any test's database; return the rows of the last."""
+def administrate(*statements: str, database: str = "postgres") -> list[Any]:
+    """Carry out statements, by default outside of any test's database; return the rows of the last."""
     import psycopg
 
-    with psycopg.connect(f"{server()}/postgres", autocommit=True) as connection:
+    with psycopg.connect(f"{server()}/{database}", autocommit=True) as connection:
         rows: list[Any] = []
         for statement in statements:
             found = connection.execute(statement.encode())
@@ -47,15 +56,41 @@ def administrate(*statements: str) -> list[Any]:
 
 @contextmanager
 def database() -> Iterator[str]:
-    """Make a database for one test and give its URL."""
-    name = f"labmates_{secrets.token_hex(6)}"
-    administrate(f"create database {name}")
+    """Lend an empty database to one test and give its URL.
+
+    Creating and dropping one costs the server more than most tests do, so the tests of a process take turns. Each finds
+    another name: what an earlier test has left running can't reach it.
+    """
+    if _idle:
+        name = _idle.pop()
+    else:
+        name = _name()
+        administrate(f"create database {name}")
     try:
         yield f"{server()}/{name}"
     finally:
-        # Not `with (force)`, which wants to end the server's own vacuum too, and may not.
-        ours = f"datname = '{name}' and usename = current_user"
-        administrate(f"select pg_terminate_backend(pid) from pg_stat_activity where {ours}", f"drop database {name}")
+        renamed = _name()
+        _disconnect(name, f"alter database {name} rename to {renamed}")
+        administrate(_DROP_TABLES, database=renamed)
+        _idle.append(renamed)
+
+
+def drop_databases() -> None:
+    """Drop the databases of this process that no test uses."""
+    while _idle:
+        name = _idle.pop()
+        _disconnect(name, f"drop database {name}")
+
+
+def _name() -> str:
+    return f"labmates_{secrets.token_hex(6)}"
+
+
+def _disconnect(name: str, then: str) -> None:
+    """End all sessions in a database."""
+    # Not `drop … with (force)`, which wants to end the server's own vacuum too, and may not.
+    ours = f"datname = '{name}' and usename = current_user"
+    administrate(f"select pg_terminate_backend(pid) from pg_stat_activity where {ours}", then)
 
 
 @contextmanager
