@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labmates.errors import UsageError
@@ -147,11 +147,15 @@ def test_a_population_that_has_not_come_to_rest_is_marked() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(metagames(), st.sampled_from([1e-6, 1e-3, 1e3, 1e6]), st.sampled_from([-5.0, 0.0, 100.0]))
+@example(np.array([[-2.0, -2.0, 2.0], [-2.0, 3.0, -1.0], [-2.0, 1.0, 1.0]]), 1e-6, -5.0)
 def test_whether_a_population_rests_does_not_depend_on_what_payoffs_are_counted_in(
     payoffs: Array, unit: float, more: float
 ) -> None:
-    plain = replicator_dynamics(payoffs)
-    scaled = replicator_dynamics((payoffs + more) * unit, rate=0.1 / unit)
+    # Equal shares can be an unstable equilibrium, which rounding alone would leave.
+    start = np.sqrt(np.arange(2, len(payoffs) + 2))
+    start /= start.sum()
+    plain = replicator_dynamics(payoffs, start=list(start))
+    scaled = replicator_dynamics((payoffs + more) * unit, rate=0.1 / unit, start=list(start))
     assert scaled.gain == pytest.approx(plain.gain, abs=1e-6)
     assert scaled.converged == plain.converged or plain.gain == pytest.approx(AT_REST, abs=1e-6)
 
