@@ -111,6 +111,22 @@ def pytest_sessionfinish() -> None:
     drop_databases()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def sqlite_waits_for_no_disk() -> Iterator[None]:
+    """Let SQLite leave the time of writing to the system: only a machine that fails could lose anything by that."""
+    from labmates.records import database
+
+    set_up = database._set_up_sqlite
+
+    def set_up_without_waiting(connection: Any, record: Any) -> None:
+        set_up(connection, record)
+        connection.execute("PRAGMA synchronous=OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_set_up_sqlite", set_up_without_waiting)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
