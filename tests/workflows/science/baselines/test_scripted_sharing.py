@@ -60,3 +60,15 @@ async def test_a_team_that_shares_reaches_one_agent_with_everything(tmp_path: Pa
     assert scores["mute"] == pytest.approx(scores["restricted"], abs=0.05)
     assert scores["oracle"] > 0.7
     assert scores["team"] == pytest.approx(scores["oracle"], abs=0.05)
+
+
+def test_the_open_records_of_a_trial_are_recognised_as_one() -> None:
+    """A seat that took them for readings of sensors would mislead the others about the number of patients."""
+    for seed in (1, 2):
+        parts = divide(get_task("biomarker"), seed, "medium", 0.75)
+        names: dict[str, Any] = {}
+        exec(compile(source(RESTORING), RESTORING, "exec"), names)
+        plain = names["restored"](parts[1].frame, [])
+        names = {"df": plain, "mentions": {}}
+        exec(compile(source("prepare"), "prepare", "exec"), names)
+        assert names["layout"] == "trial"

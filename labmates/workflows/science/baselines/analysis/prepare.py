@@ -38,7 +38,7 @@ def two_sided(c):
     return len(share) == 2 and share.sum() > 0.9 and share.min() > 0.25
 
 
-arms = [c for c in words if len(floats) > 7 and re.search("arm|treat|alloc", str(c).lower()) and two_sided(c)]
+arms = [c for c in words if len(floats) > 1 and re.search("arm|treat|alloc", str(c).lower()) and two_sided(c)]
 ARM = arms[0] if arms else None
 axes = [[c for c in num if re.match(p, str(c).lower())] for p in ("east|utm_?e|x(_|$)", "north|utm_?n|y(_|$)")]
 XY = [a[0] for a in axes] if all(axes) and len(num) > 6 and len(d) > 300 else None
