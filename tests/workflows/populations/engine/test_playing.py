@@ -213,6 +213,10 @@ def test_an_unknown_reference_strategy_is_said(name: str, said: str) -> None:
         ),
         ("return C if len({object(): 1, self: 2}) and nowhere else D", "NameError"),
         ("while self.game_description.n_rounds == 5: pass\nreturn C", "took too long (round 0; 4 players, 5 rounds)"),
+        (
+            "clock = random._os.sys.modules['time']\nreturn C if clock.perf_counter_ns() // 100 % 2 else D",
+            "not do the same",
+        ),
     ],
 )
 def test_checks_find_what_goes_wrong_in_some_sizes_alone(workers: Workers, body: str, said: str) -> None:
