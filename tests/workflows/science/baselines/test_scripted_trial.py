@@ -151,7 +151,8 @@ def test_dirt_does_not_hide_what_is_there(change: Callable[[pd.DataFrame], pd.Da
     [
         (trial(), "trial"),
         (trial().drop(columns="subject"), "trial"),
-        (trial().drop(columns=[f"AB{j}" for j in range(4, 11)]), "trial"),
+        (trial().drop(columns=[f"AB{j}" for j in range(4, 11)]), "table"),
+        (trial(enrolled="2026-01-05").drop(columns=[f"AB{j}" for j in range(4, 11)]), "trial"),
         (trial()[["subject", "arm"]], "table"),
         (trial().drop(columns="arm"), "table"),
         (trial(arm="all treated"), "table"),

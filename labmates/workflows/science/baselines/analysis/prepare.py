@@ -38,7 +38,9 @@ def two_sided(c):
     return len(share) == 2 and share.sum() > 0.9 and share.min() > 0.25
 
 
-arms = [c for c in words if len(floats) > 1 and re.search("arm|treat|alloc", str(c).lower()) and two_sided(c)]
+# A trial measures much, or has dates of enrolment: the open part of a divided one may hold few measures.
+measured = len(floats) > (1 if dates else 7)
+arms = [c for c in words if measured and re.search("arm|treat|alloc", str(c).lower()) and two_sided(c)]
 ARM = arms[0] if arms else None
 axes = [[c for c in num if re.match(p, str(c).lower())] for p in ("east|utm_?e|x(_|$)", "north|utm_?n|y(_|$)")]
 XY = [a[0] for a in axes] if all(axes) and len(num) > 6 and len(d) > 300 else None
