@@ -170,7 +170,7 @@ def _role_files(data: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
 
 
 def _with_roles(path: Traversable, source: Source) -> dict[str, Any]:
-    """The content of an organisation's file, with the text of each role's file in the place of its name."""
+    """The content of an organisation's file, with each role's file name replaced by the text of that file."""
     data = deepcopy(source.data)
     for place, role in _role_files(data).items():
         file = _neighbour(path, role)

@@ -242,7 +242,7 @@ class Game(BaseModel, ABC):
         return {name: _figure(getattr(self, name)) for name in type(self).model_fields}
 
     def wording(self) -> dict[str, str]:
-        """Further words that stand in the rules, by the name of their placeholder."""
+        """Texts for further placeholders in the rules, by placeholder."""
         return {}
 
     def payoff_fact(self, payoff: float, so_far: float) -> str:

@@ -164,7 +164,7 @@ def size(database: Database) -> int:
 
 
 def _checked(database: Database, connection: sa.Connection, choice: Choice) -> int:
-    """The number of runs are chosen.
+    """The number of chosen runs.
 
     Raises
     ------

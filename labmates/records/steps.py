@@ -221,8 +221,8 @@ class Writer:
     """Writes steps of runs in the order in which they come; for one event loop.
 
     While a transaction goes on, what comes meanwhile is collected for the next one. What was handed over is written,
-    also when whoever waits for it is cancelled. When a step of an attempt could not be written, no later one is: the
-    attempt would go on with a gap behind it, which nobody could read.
+    also when whoever waits for it is cancelled. After a step that could not be written, no later step of that attempt
+    is written: a record with a gap is unreadable.
     """
 
     def __init__(self, database: Database) -> None:

@@ -85,7 +85,7 @@ def _fingerprint(client: DockerClient) -> str:
     try:
         stat = Path(runtime["path"]).stat()
         program = [stat.st_mtime_ns, stat.st_size]
-    except OSError:  # the engine finds it, on a path of its own
+    except OSError:  # a bare name, which the engine looks up in its own PATH
         program = []
     parts = [client.version()["Version"], os.uname().release, runtime, program, image_tag()]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

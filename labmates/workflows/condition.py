@@ -25,7 +25,7 @@ class Condition(BaseModel, ABC):
 
     kind: ClassVar[str]
     material: ClassVar[frozenset[str]] = frozenset()
-    """Fields on which depends what the agents work on; what was done of it can't be gone on with by other values."""
+    """Fields that define what the agents work on. A run can't be continued with other values of them."""
 
     @property
     def key(self) -> str:

@@ -65,7 +65,7 @@ def _uses_docker(seat: Seat) -> str | None:
 
 
 async def run_command(session: SeatSession, seat: Seat) -> str:
-    """Run the command of a seat as the agent of a session and return what it printed on standard output.
+    """Run a seat's command as the agent of a session and return its standard output.
 
     Raises
     ------

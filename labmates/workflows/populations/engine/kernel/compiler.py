@@ -177,9 +177,9 @@ class _Class:
                 node.args.args.insert(0, ast.arg(_NOBODY))
                 node.decorator_list = []
         if (node.name.startswith("__") and not special) or node.decorator_list or not node.args.args:
-            raise UnfitError(f"line {node.lineno}: a method of its own kind")
+            raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
         if node.args.posonlyargs:  # the player would be one of them, and the next argument have attributes
-            raise UnfitError(f"line {node.lineno}: a method of its own kind")
+            raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
         function = _Function(self, None, node).rewritten(node)
         function.name = node.name if special else PREFIX + node.name
         return function
@@ -280,7 +280,7 @@ class _Function:
 
     def _visit_functiondef(self, node: ast.FunctionDef) -> ast.AST:
         if node.decorator_list or node.name in self._class.methods:
-            raise UnfitError(f"line {node.lineno}: a function of its own kind")
+            raise UnfitError(f"line {node.lineno}: a function of this kind can't be compiled")
         return _Function(self._class, self, node).rewritten(node)
 
     def _visit_nonlocal(self, node: ast.Nonlocal) -> ast.AST:
