@@ -82,8 +82,8 @@ def store_option(function: F) -> F:
         "--store",
         metavar="STORE",
         callback=choose,
-        help="Store of the runs: a URL, or the path of an SQLite file. Default: LABMATES_STORE, else store in "
-        "labmates.toml, else labmates.db.",
+        help="Store of the runs: a URL or the path of an SQLite file. [default: LABMATES_STORE, else store in "
+        "labmates.toml, else labmates.db]",
     )(function)
 
 
@@ -136,7 +136,7 @@ _CHOICES: Final[Mapping[Choice, Callable[[Any], Any]]] = {
     "runs": click.argument("run_ids", nargs=-1, metavar="[RUN]..."),
     "study_argument": click.argument("study", required=False),
     "study": click.option("--study", metavar="NAME", help="Runs of this study."),
-    "kind": click.option("--kind", metavar="KIND", help="Runs of this kind of experiment."),
+    "kind": click.option("--kind", metavar="KIND", help="Runs of this experiment."),
     "task": click.option("--task", metavar="TASK", help="Runs of this task."),
 }
 

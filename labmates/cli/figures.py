@@ -37,14 +37,14 @@ def figure_options(function: F) -> F:
     for option in (
         click.option("--format", type=click.Choice(_FORMATS), default="png", show_default=True, help="Figure format."),
         click.option(
-            "--plots", type=folder, callback=check_folder, metavar="DIR", help="Draw all figures into this folder."
+            "--plots", type=folder, callback=check_folder, metavar="DIR", help="Write all figures to this folder."
         ),
         click.option(
             "--plot",
             type=file,
             callback=check,
             metavar="FILE",
-            help="Draw the first figure to a file: png, svg, pdf or pgf (LaTeX).",
+            help="Write the first figure to a file: png, svg, pdf or pgf (LaTeX).",
         ),
     ):
         function = option(function)

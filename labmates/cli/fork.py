@@ -22,8 +22,8 @@ from labmates.studies.settings import RunSettings
     metavar="EVENT",
     type=int,
     required=True,
-    help="Number of the first event to redo (see: labmates show RUN --events). A step that "
-    "contains it is redone as a whole.",
+    help="Number of the first event to redo (see: labmates show RUN --events); the step that contains it is redone "
+    "as a whole.",
 )
 @click.option(
     "--set",
@@ -31,8 +31,8 @@ from labmates.studies.settings import RunSettings
     metavar="FIELD=VALUE",
     multiple=True,
     required=True,
-    help="A parameter of the condition and its new value; FIELD.KEY=VALUE for one entry of several, for instance "
-    "model.writing=scripted:hasty. Can be repeated.",
+    help="A parameter of the condition and its new value, or FIELD.KEY=VALUE for one entry, for example "
+    "model.writing=scripted:hasty; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the new run as one JSON object and nothing else.")
 @store_option
@@ -40,8 +40,8 @@ from labmates.studies.settings import RunSettings
 def fork(run_id: str, at: int, changes: tuple[str, ...], as_json: bool, store: str | None, **values: Any) -> int:
     """Branch RUN at an event: a new run with its first events and a changed condition.
 
-    Kept events are replayed from the record and not paid again; models do everything after them. The new run names RUN
-    and the event as its origin. A change is refused if it would have altered the events being kept.
+    Kept events are replayed from the record at no cost; models produce all later events. The new run names RUN and the
+    event as its origin. A change is refused if it would have altered the kept events.
     """
     from labmates.records.store import Store
     from labmates.studies.fork import fork as make

@@ -31,13 +31,13 @@ USUAL_PORT = 8643
     "upstreams",
     multiple=True,
     metavar="MODEL",
-    help="A model that seats may ask, with ?base_url=URL for a server of your own. [required]",
+    help="A model that seats may use, with ?base_url=URL for your own server. [required]",
 )
-@click.option("--prices", metavar="LIST", help="Prices of calls. [default: those of the providers]")
+@click.option("--prices", metavar="LIST", help="Prices of calls. [default: the providers']")
 @click.option("--max-output-tokens", type=click.IntRange(1), default=4096, show_default=True, help="Limit of a reply.")
-@click.option("--port", type=click.IntRange(0, 65535), help=f"[default: {USUAL_PORT}, or a free one if that is taken]")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"Port. [default: {USUAL_PORT}, or a free one if taken]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
-@click.option("--resume", metavar="RUN", help="Continue the run of a stopped gateway; its recorded spending counts.")
+@click.option("--resume", metavar="RUN", help="Resume the run of a stopped gateway; its recorded spending counts.")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print the address and the keys as one JSON object.")
 @verbose_option
@@ -53,10 +53,10 @@ def gateway(
     store: str | None,
     as_json: bool,
 ) -> int:
-    """Share one budget among programs that speak the protocol of OpenAI or Anthropic, until Ctrl-C.
+    """Share one budget among programs that use the OpenAI or Anthropic API, until Ctrl-C.
 
-    Each seat has its own key; the providers' keys stay here. GET /budget reports the spending. Exchanges are recorded
-    as a run of the store.
+    Each seat gets its own key; the providers' keys never leave the gateway. GET /budget reports the spending. All
+    exchanges are recorded as one run in the store.
     """
     from labmates.budgets.prices import read_prices
     from labmates.gateway.recording import GatewayCondition, RunOfGateway

@@ -48,18 +48,17 @@ class Judge(click.Command):
     "judges",
     multiple=True,
     metavar="NAME",
-    help="A model as provider:name, which judges by rubrics, a registered judge, or a judge of your own as "
-    "path/to/file.py:Class; can be repeated. "
-    "[default: heuristic, verified]",
+    help="A model as provider:name (judges by rubrics), a registered judge, or your own judge as "
+    "path/to/file.py:Class; repeatable. [default: heuristic, verified]",
 )
 @click.option(
     "--extractor",
     metavar="MODEL",
-    help="Model that extracts findings from a report without a findings block, for the judge 'verified'. "
-    "[default: the first judge that is a model]",
+    help="Model that extracts findings from a report without a findings block, for the judge 'verified'. [default: "
+    "the first judge model]",
 )
 @click.option("--again", is_flag=True, help="Score again with judges that have already scored a run.")
-@click.option("--prices", metavar="PRICES", help="Price of judging; by default by each run's price list.")
+@click.option("--prices", metavar="PRICES", help="Price of judging. [default: each run's price list]")
 @json_option("per run")
 @store_option
 @verbose_option
@@ -78,8 +77,8 @@ def judge(
 ) -> int:
     """Judge ended runs, without executing them again.
 
-    Name runs, or select all of a study, kind or task. New scores are added to existing ones; a judge that has scored a
-    run is not asked again. --base-url names the server of openai: judges.
+    Name runs, or select all of a study, experiment or task. New scores are added to existing ones; a judge scores a run
+    once, unless --again is given. --base-url is the server of openai: judges.
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import ALWAYS, make_panel

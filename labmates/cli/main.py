@@ -30,7 +30,7 @@ OWN = {
     "judge": ("labmates.cli.judge:judge", "Judge ended runs, or calibrate a judge."),
     "analyze": ("labmates.cli.analyses:analyze", "Analyse the runs in a store."),
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
-    "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that ask models over HTTP."),
+    "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that call models over HTTP."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
     "store": ("labmates.cli.store:store", "Check, copy, merge, archive, prune, repair and upgrade databases of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean the sandboxes for agents' code."),

@@ -73,7 +73,7 @@ def _list(as_json: bool) -> int:
 @click.argument("name")
 @click.argument("model")
 def add(name: str, model: str) -> int:
-    """Add the model MODEL to the models file, by the name NAME."""
+    """Add MODEL to the models file under NAME."""
     from labmates.models.entries import FILE_NAME, add_entry, models_file, named_entries, read_reference
     from labmates.models.names import parse_model
 
@@ -168,7 +168,7 @@ show.params += options_of(ModelOptions)
 @click.argument("name")
 @json_option("per check")
 def check(name: str, as_json: bool, **values: Any) -> int:
-    """Test the abilities of a model's server: answers, tools, JSON, usage, cached tokens, limits.
+    """Test what a model's server supports: answers, tools, JSON, usage, cached tokens, limits.
 
     Limits are the model's context and the rate limits that the server reports. The test makes seven short calls, two
     of about 3,000 tokens. The exit code is 1 if the model does not answer.

@@ -32,9 +32,9 @@ MOST_SHOWN = 5
 def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -> int:
     """Re-run an ended run from its recording, and check that the events and metrics match.
 
-    No model is called: each call gets the recorded reply, calls of judges too. The agents' code runs again, and the
-    judges score again, except those that failed or have another version than the installed one. Labels are skipped.
-    The exit code is 0 if everything matches, else 1.
+    No model is called: agents and judges get the recorded replies. The agents' code runs again, and judges score again,
+    except judges that failed or whose version differs from the installed one. Labels are skipped. The exit code is 0 if
+    everything matches, else 1.
     """
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute

@@ -14,18 +14,22 @@ from labmates.errors import UsageError
 @click.command(epilog="Example: labmates report science-small --out report.html")
 @click.argument("study", metavar="[STUDY]", required=False)
 @click.option(
-    "--out", "path", type=click.Path(path_type=Path), required=True, help="The page to write, .html; replaced if there."
+    "--out",
+    "path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="HTML file to write; an existing one is replaced.",
 )
-@click.option("--kind", metavar="KIND", help="Report on all runs of this kind of experiment, of any study.")
+@click.option("--kind", metavar="KIND", help="Report on all runs of this experiment, of any study.")
 @click.option("--all", "every", is_flag=True, help="Report on all runs of the store.")
-@click.option("--pdf", is_flag=True, help="Also print the page to a .pdf beside it, by Chromium or Chrome.")
+@click.option("--pdf", is_flag=True, help="Also print the page to a .pdf beside it; needs Chromium or Chrome.")
 @store_option
 def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bool, store: str | None) -> None:
     """Write a study's results as one self-contained HTML page.
 
-    It shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands that
-    repeat the study, which may still be running. STUDY is a name or a YAML file; by default the only study of the
-    store.
+    The page shows the design, outcomes, results with intervals, figures, agreement of judges, cost, and the commands
+    that repeat the study. The study may still be running. STUDY is a name or a YAML file; by default the only study in
+    the store.
     """
     from labmates.cli.study import stored_study
     from labmates.records.store import Store

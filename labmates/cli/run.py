@@ -43,9 +43,9 @@ def _command(kind: str) -> click.Command:
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Seed of the first run; the next has one more.",
+        help="Seed of the first run; each further run adds one.",
     )
-    @click.option("--resume", metavar="ID", help="Resume a run that has not ended, with its own condition.")
+    @click.option("--resume", metavar="ID", help="Resume this unfinished run with its own condition.")
     @json_option("per run")
     def callback(replicates: int, seed: int, resume: str | None, **values: Any) -> int:
         if resume is not None:

@@ -28,7 +28,7 @@ _NUMBERS = ("seed", "seconds", "bill")
 )
 @store_option
 @click.option("--study", metavar="NAME", default="", help="Runs of this study.")
-@click.option("--kind", metavar="KIND", default="", help="Runs of this kind of experiment.")
+@click.option("--kind", metavar="KIND", default="", help="Runs of this experiment.")
 @click.option("--status", metavar="STATUS", default="", help="Runs with this status.")
 @click.option("--model", metavar="TEXT", default="", help="Runs with a model whose name contains this text.")
 @click.option("--text", metavar="TEXT", default="", help="Runs whose id, condition or error contains this text.")
@@ -39,13 +39,15 @@ _NUMBERS = ("seed", "seconds", "bill")
     help='Runs with a message, code, output or artifact that matches: words, "a phrase", begin*, -without, OR.',
 )
 @click.option("--flag", metavar="FLAG", default="", help="Runs with a note that has this flag (see labmates view).")
-@click.option("--sort", metavar="COLUMN", default="started", show_default=True, help="Largest or newest first.")
+@click.option(
+    "--sort", metavar="COLUMN", default="started", show_default=True, help="Column to sort by, largest or newest first."
+)
 @click.option("--limit", type=click.IntRange(1), metavar="N", default=20, show_default=True, help="Rows to print.")
 @json_option("per run")
 def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any) -> None:
     """List runs, the newest first, or delete some.
 
-    Where a verb takes RUN, 'last' is the run that began last.
+    Commands that take RUN also accept 'last', the run that started last.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return
@@ -75,9 +77,9 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
 @runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
 @deletion_options
 def delete(**values: Any) -> None:
-    """Delete runs with all their data: the named ones, or all that match the filters.
+    """Delete runs with all their data, by id or by filter.
 
-    --study alone deletes the study and its plan too. Runs in progress are refused.
+    With --study as the only filter, the study and its plan are deleted too. Runs in progress can't be deleted.
     """
     delete_runs(**values)
 

@@ -31,14 +31,14 @@ def sandbox() -> None:
 @click.option(
     "--base",
     metavar="IMAGE",
-    help="Base image: one with Python 3.11 or newer, or 'debian', to make one from Debian's packages, "
-    "which needs the program mmdebstrap but no registry. By default the base of the last build, else python:3.12-slim.",
+    help="Base image with Python 3.11 or newer, or 'debian' to make one from Debian packages (needs mmdebstrap, but "
+    "no registry). Default: the base of the last build, else python:3.12-slim.",
 )
-@click.option("--force", is_flag=True, help="Build everything again, even if it is there.")
+@click.option("--force", is_flag=True, help="Rebuild everything.")
 def build(base: str | None, force: bool) -> int:
-    """Build the image of the Docker sandbox, unless it is there.
+    """Build the image of the Docker sandbox, unless it exists.
 
-    The first build takes some minutes, and downloads Python and its packages. After an update of labmates, a build
+    The first build downloads Python and its packages and takes a few minutes. After an update of labmates, a build
     usually takes seconds.
     """
     from labmates.sandboxes.engine import connect
@@ -58,9 +58,9 @@ def build(base: str | None, force: bool) -> int:
 @sandbox.command(epilog="Example: labmates sandbox doctor")
 @json_option()
 def doctor(as_json: bool) -> int:
-    """Check which sandboxes work here, and print remedies for those that do not.
+    """Check which sandboxes work on this machine, and how to fix the others.
 
-    The exit code is 0 if at least one works that isolates code from this machine, else 1.
+    The exit code is 0 if at least one isolating sandbox works, else 1.
     """
     from labmates.sandboxes.doctor import examine, taken_by_auto, working
 
@@ -83,11 +83,11 @@ def doctor(as_json: bool) -> int:
 
 
 @sandbox.command(epilog="Example: labmates sandbox clean")
-@click.option("--images", is_flag=True, help="Remove all images of labmates, and the packages downloaded for them.")
+@click.option("--images", is_flag=True, help="Remove all labmates images and the packages downloaded for them.")
 @click.option("--all", "everything", is_flag=True, help="Also remove the containers of running runs.")
 @json_option()
 def clean(images: bool, everything: bool, as_json: bool) -> int:
-    """Remove what killed runs left behind, and images of other versions of labmates."""
+    """Remove leftovers of killed runs, and images of other versions of labmates."""
     from labmates.errors import UsageError
     from labmates.sandboxes.engine import connect
     from labmates.sandboxes.leftovers import clean as remove

@@ -89,13 +89,13 @@ SHORT_CHARS = 400
 @click.option("--report", is_flag=True, help="Print only the report.")
 @click.option("--artifact", metavar="NAME", help="Print only the newest version of one artifact.")
 @click.option("--events", "as_events", is_flag=True, help="List the events, one a line, with their numbers.")
-@click.option("--full", is_flag=True, help="Print every text in full.")
-@click.option("--prompts", is_flag=True, help="Also print the messages that models read, each once.")
+@click.option("--full", is_flag=True, help="Print all texts in full.")
+@click.option("--prompts", is_flag=True, help="Also print the messages sent to models, each once.")
 @click.option(
     "--save",
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write artifacts, code, figures and the files that code made to a new folder.",
+    help="Write artifacts, code, figures and files created by code to a new folder.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the run as one JSON object; with --events, each event as one."

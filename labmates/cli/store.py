@@ -39,10 +39,10 @@ def store() -> None:
 )
 @json_option()
 def check(store: str | None, study: str | None, deep: bool, as_json: bool) -> int:
-    """Verify the digests of runs, and check for duplicate runs, steps charged twice and wrong sums.
+    """Verify the digests of runs, and look for duplicate runs, double charges and wrong sums.
 
-    It only reads, also while runs are running, and calls no model. The exit code is 1 if there are faults. Otherwise
-    it prints the digest of all ended runs, the one that a report names.
+    The check only reads the store, works while runs are in progress, and calls no model. It prints the digest of all
+    ended runs, as in a report. The exit code is 1 if it finds faults.
     """
     from labmates.records.digests import digest_of_all
     from labmates.records.store import Store
@@ -110,7 +110,7 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
 @store.command(epilog="Example: labmates store upgrade --store labmates.db")
 @store_option
 def upgrade(store: str | None) -> None:
-    """Upgrade a store of an older labmates to this version. Make a copy first: an upgrade can't be undone."""
+    """Upgrade a store from an older labmates to this version. Make a copy first: an upgrade can't be undone."""
     from rich.progress import Progress
 
     from labmates.records.upgrade import upgrade_store
@@ -128,7 +128,7 @@ def upgrade(store: str | None) -> None:
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @click.option("--study", metavar="NAME", help="Copy only the runs of this study.")
-@click.option("--run", "runs", metavar="RUN", multiple=True, help="Copy only this run; can be repeated.")
+@click.option("--run", "runs", metavar="RUN", multiple=True, help="Copy only this run; repeatable.")
 @json_option()
 def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_json: bool) -> None:
     """Copy a store, one study or some runs into a new or empty store.
@@ -145,13 +145,13 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
 
 @store.command(epilog="Example: labmates store merge laptop.db cluster.db --into all.db")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--into", metavar="TARGET", required=True, help="Store to write to; made if missing.")
+@click.option("--into", metavar="TARGET", required=True, help="Store to write to; created if missing.")
 @json_option()
 def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
     """Merge stores, for instance of several machines that worked on one study.
 
-    Of a run in several stores, the version with the most progress is kept. Plans of a study are merged. A store is
-    refused, and nothing changed, if one of its runs conflicts with the target's.
+    If a run is in several stores, the version with the most progress is kept. Plans of a study are merged. A store with
+    a run that conflicts with the target's is refused, and nothing changes.
     """
     from labmates.studies.merging import merge as merge_all
 
@@ -165,9 +165,9 @@ def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
 @store_option
 @json_option()
 def archive(target: Path, store: str | None, as_json: bool) -> None:
-    """Write a store as one read-only SQLite file, also while workers write to it.
+    """Archive a store as one read-only SQLite file, even while workers write to it.
 
-    The file can be read from any medium, by labmates and any other program. To continue from it, copy it.
+    labmates and any SQLite program can read the file from any medium. To add runs, copy it to a new store first.
     """
     from labmates.records.copying import archive_store
     from labmates.records.database import store_url
@@ -193,12 +193,12 @@ def deletion_options(function: F) -> F:
 
 @store.command(epilog="Example: labmates store prune --study pilot --dry-run")
 @deletion_options
-@click.option("--leftovers", is_flag=True, help="Delete data that belong to no run, and checkpoints of ended runs.")
+@click.option("--leftovers", is_flag=True, help="Delete data without a run, and checkpoints of ended runs.")
 @click.option("--replies", is_flag=True, help="Delete the cached replies of models.")
 def prune(**values: Any) -> None:
-    """Delete runs as 'labmates runs delete' does, and data that no run needs.
+    """Delete runs, like 'labmates runs delete', and data without a run.
 
-    'labmates store vacuum' returns the space to the file system.
+    To return the space to the file system, use 'labmates store vacuum'.
     """
     delete(**values)
 
@@ -256,8 +256,8 @@ def delete(
 def repair(source: Path, target: Path, as_json: bool) -> int:
     """Write the readable part of a damaged SQLite store to a new file.
 
-    The damaged file stays unchanged. Runs with damaged events keep their steps before the damage and can be resumed.
-    The exit code is 1 if runs are lost.
+    The damaged file stays unchanged. Runs with damaged events keep the steps before the damage and can be resumed. The
+    exit code is 1 if any run is lost.
     """
     from labmates.studies.repair import repair as mend
 
@@ -285,7 +285,7 @@ def repair(source: Path, target: Path, as_json: bool) -> int:
 @store_option
 @json_option()
 def vacuum(store: str | None, as_json: bool) -> None:
-    """Return the space of deleted runs to the file system. Workers wait meanwhile."""
+    """Return the space of deleted runs to the file system. Workers wait until it is done."""
     from labmates.records.database import Database
     from labmates.records.pruning import vacuum as shrink
 

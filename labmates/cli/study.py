@@ -91,7 +91,7 @@ def plan(study: str, store: str | None, batch: bool, as_json: bool) -> None:
 @_study
 @store_option
 @verbose_option
-@click.option("--workers", type=click.IntRange(1, 256), help="Worker processes; by default as the study says.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Worker processes; by default as in the study.")
 @click.option(
     "--executor",
     type=click.Choice(["local", "ray"]),
@@ -143,7 +143,7 @@ def run(
 @store_option
 @json_option()
 def status(study: str | None, store: str | None, as_json: bool) -> None:
-    """Show a study's progress, also while it runs; by default that of the only study in the store."""
+    """Show a study's progress, also while it runs; by default for the only study in the store."""
     from labmates.records.database import Database
 
     # Not the whole store, which takes as long again to import.
@@ -156,12 +156,12 @@ def status(study: str | None, store: str | None, as_json: bool) -> None:
 @store_option
 @click.option("--rows", "what", type=click.Choice(ROWS), default="runs", show_default=True, help="Content of a row.")
 @click.option("--all", "every", is_flag=True, help="All runs of the store, of any study.")
-@click.option("--kind", metavar="KIND", help="Only runs of this kind of experiment.")
+@click.option("--kind", metavar="KIND", help="Only runs of this experiment.")
 @click.option("--model", metavar="MODEL", help="Only runs with this model.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Format; by default from the file's ending.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="File format; by default from the suffix.")
 @click.option("--out", "path", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option(
-    "--raw", is_flag=True, help="In CSV, don't put a ' before text that a spreadsheet would run as a formula."
+    "--raw", is_flag=True, help="In CSV, leave text that a spreadsheet would run as a formula without a leading '."
 )
 def export(
     study: str | None,

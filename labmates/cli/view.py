@@ -18,7 +18,7 @@ from labmates.errors import UsageError
 )
 @click.argument("what", nargs=-1, metavar="[STORE] [RUN]...")
 @store_option
-@click.option("--sample", is_flag=True, help="Browse the small store that comes with labmates instead.")
+@click.option("--sample", is_flag=True, help="Browse the small sample store that comes with labmates.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port. [default: 8642, or a free one if taken; 0: any]")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address of this machine to listen on.")
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
@@ -26,12 +26,12 @@ from labmates.errors import UsageError
     "--export",
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the pages of all runs, or of the named ones, as files instead.",
+    help="Write the pages of all runs, or of the named ones, to files and exit.",
 )
 @click.option("--study", metavar="NAME", help="With --export: runs of this study.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="With --export: the newest N runs at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="With --export: at most the newest N runs.")
 @click.option(
-    "--events/--no-events", default=True, show_default=True, help="With --export: a page for each event, or none."
+    "--events/--no-events", default=True, show_default=True, help="With --export: whether to write a page per event."
 )
 @verbose_option
 def view(
@@ -46,9 +46,9 @@ def view(
     limit: int | None,
     events: bool,
 ) -> int:
-    """Browse studies and runs: a local page for this machine.
+    """Browse studies and runs in a local web page.
 
-    STORE is a URL, or the path of an SQLite file; it is only read. With RUN, the page of that run opens.
+    STORE is a URL or the path of an SQLite file, and is only read. With RUN, the browser opens that run's page.
     """
     from labmates.loopback import open_socket
     from labmates.pages.links import Links

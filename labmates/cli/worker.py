@@ -22,7 +22,7 @@ _WATCH_SECONDS = 1.0
 @click.argument("store", metavar="[STORE]", required=False)
 @verbose_option
 @click.option("--study", metavar="NAME", help="The study to work on; by default the only one in the store.")
-@click.option("--no-wait", is_flag=True, help="Exit when no run waits, even while other workers hold runs.")
+@click.option("--no-wait", is_flag=True, help="Exit when no run is waiting, even if other workers still execute some.")
 @click.option(
     "--runs", "max_concurrent_runs", metavar="N", help="Maximum number of concurrent runs. [default: the study's]"
 )
@@ -33,10 +33,11 @@ _WATCH_SECONDS = 1.0
 def worker(
     store: str | None, study: str | None, no_wait: bool, base_url: str | None, parent: int | None, **options: Any
 ) -> int:
-    """Execute the runs of a study in a store until all have ended.
+    """Execute runs of a study, from any machine that reaches its store.
 
-    STORE is the store's URL (default: LABMATES_STORE, which keeps a password out of the list of processes). 'labmates
-    study run' enters the study. Any number of workers can join from any machine; one worker executes each run.
+    STORE is the store's URL. The default, LABMATES_STORE, keeps a password out of the process list. Start the study
+    with 'labmates study run'; any number of workers can join, each run is executed by one worker, and workers exit when
+    all runs have ended.
     """
     from pydantic import ValidationError
 

@@ -141,7 +141,7 @@ class BatchQueue:
     window
         Seconds without a new call after which a batch is submitted.
     poll
-        Seconds between two checks of a batch.
+        Seconds between checks of a batch.
     timeout
         Time limit of a request about a batch, in seconds.
     most_failures

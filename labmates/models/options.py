@@ -21,28 +21,27 @@ class ModelOptions(BaseModel):
 
     base_url: str | None = Field(
         None,
-        description="Address of the openai: models that name none themselves (MODEL?base_url=URL), for instance "
-        "http://127.0.0.1:8000/v1.",
+        description="Address of openai: models without ?base_url=URL, for example http://127.0.0.1:8000/v1.",
     )
-    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable that holds the key for these models.")
+    api_key_env: str = Field("OPENAI_API_KEY", description="Environment variable with the API key for these models.")
     call_timeout: float = Field(
         120.0, gt=0, le=3600, description="Time limit of one attempt of a model call, in seconds."
     )
     max_retries: int = Field(
-        4, ge=0, le=20, description="Further attempts after a failed one (429, 5xx, cut or slow connection)."
+        4, ge=0, le=20, description="Retries after a failed attempt (429, 5xx, dropped or slow connection)."
     )
     max_concurrent_calls: int = Field(32, ge=1, le=4096, description="Model calls in flight at once, per endpoint.")
     stream: bool = Field(False, description="Ask the server to stream its replies.")
     batch: bool = Field(
         False,
-        description="Make the calls through the providers' batch APIs (openai: and anthropic: models), for half the "
-        f"price: calls that are due together are answered together, within {BATCH_HOURS} hours.",
+        description="Use the providers' batch APIs (openai: and anthropic: models): half the price, "
+        f"replies within {BATCH_HOURS} hours.",
         json_schema_extra={"negatable": True},
     )
     batch_window: float = Field(
         5.0, gt=0, le=600, description="Submit a batch after this many seconds without a new call."
     )
-    batch_poll: float = Field(30.0, gt=0, le=3600, description="Seconds between two checks of a batch.")
+    batch_poll: float = Field(30.0, gt=0, le=3600, description="Seconds between checks of a batch.")
     entries: dict[str, Access] = Field(
         {},
         description="Connections of single models, by name; from the models file or written with the model.",

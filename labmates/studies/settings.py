@@ -27,30 +27,30 @@ class RunSettings(BaseModel):
         None,
         ge=1,
         le=1024,
-        description="Maximum number of open sandboxes; by default as many as fit into the machine's memory.",
+        description="Maximum number of open sandboxes; by default limited by the machine's memory.",
     )
     judges: tuple[str, ...] = Field(
         (),
-        description="A further judge: a model as provider:name, promises:provider:name for promises, or a registered "
-        "judge; can be repeated. Rules "
-        "(heuristic) and findings compared with the truth (verified) always score.",
+        description="Additional judge: a model (provider:name), promises:provider:name for promises, or a registered "
+        "judge; repeatable. The judges heuristic (rules) and verified (findings compared with the truth) always "
+        "score.",
     )
     extractor: str | None = Field(
         None,
         description="Model that extracts findings from a report without a findings block; by default the first judge "
-        "that is a model.",
+        "model.",
     )
     cache: bool = Field(
         False,
-        description="Take the reply that a model gave to the very same request at an earlier time from the store, and "
-        "keep new ones there. The run is charged for it as for any other, but it costs nothing.",
+        description="Reuse stored replies to identical requests, and store new ones. A reused reply is charged to "
+        "the run's budget, but costs nothing.",
     )
     processes: int | None = Field(
-        None, ge=1, le=256, description="Worker processes for players' code; by default one for each processor."
+        None, ge=1, le=256, description="Worker processes for players' code; by default one per processor."
     )
     executor: Literal["local", "ray"] = Field(
         "local",
-        description="Where worker processes play: on this machine, or on a Ray cluster.",
+        description="Where workers run: on this machine, or on a Ray cluster.",
         exclude_if=lambda value: value == "local",  # older runs keep their settings
     )
     ray_address: str | None = Field(
@@ -59,23 +59,22 @@ class RunSettings(BaseModel):
         exclude_if=lambda value: value is None,
     )
     max_concurrent_runs: int = Field(
-        8, ge=1, le=1024, description=f"Maximum number of concurrent runs; with batches {BATCHED_RUNS} by default."
+        8, ge=1, le=1024, description=f"Maximum number of concurrent runs; {BATCHED_RUNS} by default with --batch."
     )
     approve_all: bool = Field(
         False,
-        description="Answer yes wherever the organisation asks a person for approval; recorded as automatic.",
+        description="Approve automatically wherever the organisation asks a person; the record says so.",
         exclude_if=lambda value: not value,
     )
     approve_in_viewer: bool = Field(
         False,
-        description="Ask for approval on the page of the run in labmates view instead of the terminal.",
+        description="Ask for approval on the run's page in labmates view, not in the terminal.",
         exclude_if=lambda value: not value,
     )
     approval_timeout: float | None = Field(
         None,
         gt=0,
-        description="Seconds after which a question of approval without an answer counts as refused; by default it "
-        "waits without limit.",
+        description="Seconds until an unanswered request for approval counts as refused; by default no limit.",
         exclude_if=lambda value: value is None,
     )
     salt: str | None = Field(

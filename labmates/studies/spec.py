@@ -62,7 +62,7 @@ class Concurrency(_Part):
         None,
         ge=1,
         le=1024,
-        description="Maximum number of open sandboxes; by default as many as fit into the machine's memory.",
+        description="Maximum number of open sandboxes; by default limited by the machine's memory.",
     )
     processes: int = Field(1, ge=1, le=256, description="Worker processes that the command starts on this machine.")
 

@@ -6,12 +6,12 @@ from labmates.workflows.analysis import Analysis, Params, Result, Runs, TooFewRu
 
 
 def agreement(runs: Runs, _params: Params) -> Result:
-    """Compare the scores that several judges gave to the same runs.
+    """Compare the scores of several judges on the same runs.
 
-    Without runs or options, all runs of the store count. For each metric and task, and for each pair of judges:
-    Pearson's r of all runs and about the means of models, kappa with quadratic weights (five levels), Lin's
-    concordance, Krippendorff's alpha (ordinal), and the mean difference, with 95 % intervals for new models (three
-    models or more).
+    By default, all runs of the store count. For each metric and task and each pair of judges, the table shows Pearson's
+    r (over all runs, and about the models' means), kappa with quadratic weights (five levels), Lin's concordance,
+    Krippendorff's alpha (ordinal) and the mean difference. With three models or more, 95 % intervals for new models are
+    added.
     """
     from dataclasses import asdict
 

@@ -22,14 +22,14 @@ class ContrastsParams(Params):
 
 
 def contrasts(runs: Runs, params: ContrastsParams) -> Result:
-    """Test which mechanisms, structures, wordings, ablations and models differ.
+    """Test for differences between mechanisms, structures, wordings, ablations and models.
 
-    Without runs or options, all social dilemmas of the store count, or its tournaments if it has no dilemmas; --kind
-    tournament compares tournaments. Two levels
-    of a factor are compared where all else is equal: in dilemmas game, models, seatings and the other factors, in
-    tournaments teams, payoffs and the other factors. Models are compared within each run, too; in dilemmas in the same
-    seat against the same co-players. Outcomes are cooperation and payoff. Intervals are over runs, and p is adjusted
-    (Holm) for all pairs of a factor. Models of which more than 20 % of the decisions failed are left out.
+    By default, all social dilemmas in the store count, or its tournaments if it has no dilemmas; --kind tournament
+    selects tournaments. Two levels of a factor are compared between otherwise equal runs: in dilemmas with equal game,
+    models, seatings and other factors, in tournaments with equal teams, payoffs and other factors. Models are also
+    compared within each run, in dilemmas in the same seat against the same co-players. Outcomes are cooperation and
+    payoff. Intervals are over runs, and p-values are adjusted for all pairs of a factor (Holm). Models with more than
+    20 % failed decisions are excluded.
     """
     from labmates.stats.contrasts import contrasts as contrasts_of
     from labmates.stats.contrasts import contrasts_drawing, contrasts_table, verdict

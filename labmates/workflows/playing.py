@@ -41,9 +41,7 @@ class PlayCondition(Condition, ABC):
     """Parameters of players' calls; base of the conditions of experiments with players."""
 
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="Sampling temperature; without one, the server's own default."
-    )
+    temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature. Default: the server's.")
     repair_turns: int = Field(
         3, ge=0, le=10, description="Maximum number of repair turns after an invalid reply of a player."
     )
@@ -59,8 +57,8 @@ class DecisionCondition(PlayCondition, ABC):
     structured: bool = Field(
         False,
         exclude_if=lambda value: not value,  # conditions from before it was there keep their keys
-        description="Have the server hold each decision to its JSON schema (response_format); players then can't "
-        "reason first (reasoning none).",
+        description="Let the server enforce the JSON schema of each decision (response_format). Players then can't "
+        "reason first: needs --reasoning none.",
     )
 
     def needs(self) -> tuple[Ability, ...]:

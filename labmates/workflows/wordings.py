@@ -38,7 +38,7 @@ class WordedCondition(DecisionCondition, ABC):
     wording: Wording = Field(
         "ours",
         exclude_if=lambda value: value == "ours",  # conditions from before it was there keep their keys
-        description="The prompts: the project's own, or one with the content of the paper's, item by item.",
+        description="Prompts: the project's own, or a version that follows the paper's item by item.",
     )
 
 
@@ -48,7 +48,7 @@ class AblatedCondition(WordedCondition, ABC):
     ablation: Ablation = Field(
         "none",
         exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
-        description="Change in the prompts, to measure its effect: neutral (no words that suggest agreement, trust or "
+        description="Change to the prompts, to measure its effect: neutral (no words that suggest agreement, trust or "
         "teams), length-matched (equally long rules of all mechanisms or structures), no-aim (no aim is given), "
         "real-words (actions are named by their meaning).",
     )

@@ -56,16 +56,17 @@ class RatingsParams(Params):
 
     payoffs: Path | None = Field(
         None,
-        description="Rate a file of recorded payoffs instead of runs: models, and cells with the payoffs of matches.",
+        description="Rate a JSON file of recorded payoffs instead of runs: models, and cells with the payoffs of "
+        "matches.",
     )
     published: DirectoryPath | None = Field(
         None,
-        description="Rate the published data of CoopEval beside the published ratings: a checkout of its repository, "
-        "or the folder of a run.",
+        description="Rate the published data of CoopEval and compare with the published ratings: a checkout of its "
+        "repository, or the folder of a run.",
     )
     use: Literal["expected", "sampled"] = Field(
         "expected",
-        description="Payoffs of runs: expected, from the players' distributions, or sampled, from the drawn actions.",
+        description="Payoffs of runs: expected (from the players' distributions) or sampled (from the drawn actions).",
     )
     beside: DirectoryPath | None = Field(
         None, description="With --summary, also print the summary of CoopEval's published data."
@@ -74,11 +75,11 @@ class RatingsParams(Params):
     rate: float = Field(0.1, gt=0, le=100, description="Rate of the replicator dynamics, per unit of payoff.")
     start: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
         default_factory=dict,
-        description="A model's share of the first population, MODEL=SHARE; can be repeated. The others share the rest "
+        description="Initial share of a model in the population, MODEL=SHARE; repeatable. The others share the rest "
         "equally.",
     )
     summary: bool = Field(
-        False, description="Means over runs with 95 % intervals instead of ratings of each run; also with --json."
+        False, description="Print means over runs with 95 % intervals instead of ratings per run; also with --json."
     )
     keep_failed: bool = Field(False, description="Also rate models with too many failed decisions; they are marked.")
 
@@ -86,12 +87,12 @@ class RatingsParams(Params):
 def ratings(runs: Runs, params: RatingsParams) -> Result:
     """Rate models by their payoffs against each other in social dilemmas.
 
-    For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness after replicator
-    dynamics and the population that they end in, and the deviation rating with its rank. Lists are in the order of the
-    models. Under reputation, where co-players change, there are means alone.
+    For each cell (a run of a game under a mechanism), the table shows the mean payoff over all seatings, the fitness
+    and the population at the end of the replicator dynamics, and the deviation rating with its rank. Lists are in the
+    order of the models. Under reputation, where co-players change, only means are available.
 
-    A model of which more than 20 % of the decisions failed has not played: it is left out, and the others are rated
-    among themselves. What its failed choices could have been bounds its mean and its rank.
+    A model with more than 20 % failed decisions is excluded, and the others are rated among themselves. The bounds of
+    its mean and rank come from all possible values of its failed choices.
     """
     from labmates.workflows.dilemmas.ratings import cells_table, summaries_table
 
@@ -197,17 +198,17 @@ RATINGS = Analysis(
 class ChoicesParams(Params):
     """The parameters of the analysis of choices."""
 
-    tables: tuple[TableName, ...] = Field((), description=f"This table alone ({', '.join(TABLES)}); can be repeated.")
+    tables: tuple[TableName, ...] = Field((), description="Print only this table; repeatable.")
 
 
 def choices(runs: Runs, params: ChoicesParams) -> Result:
     """Show models' actions in social dilemmas under cooperation mechanisms.
 
-    Action frequencies; frequencies after the co-players' last actions (repetition, reputation); votes, adoption and
-    delegation; and for proposed mediators and contracts whether full cooperation is a Nash equilibrium under them, or
-    weakly dominant, computed exactly. Shares have 95 % intervals over runs. Failed decisions count nowhere but in their
-    own table. Figures also show payoffs
-    of the metagame and evolution of the population, without models of which more than 20 % of the decisions failed.
+    Tables show action frequencies, frequencies after the co-players' last actions (repetition, reputation), votes,
+    adoption and delegation, and for each proposed mediator or contract whether it makes full cooperation a Nash
+    equilibrium or weakly dominant (computed exactly). Shares have 95 % intervals over runs. Failed decisions count only
+    in their own table. Figures also show metagame payoffs and the evolution of the population; they exclude models with
+    more than 20 % failed decisions.
     """
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas import frames

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def mechanisms(lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the mechanisms that make cooperation pay, or show or check one."""
+    """List the cooperation mechanisms, or show or check one."""
 
     def look(name: str) -> dict[str, Any]:
         [mechanism] = make_mechanisms(name)
@@ -37,12 +37,12 @@ class MechanismParams(Params):
     """A mechanism with its terms, in games."""
 
     name: str = Field(json_schema_extra={"argument": True})
-    terms: dict[str, str] = Field({}, description="Another value of a parameter; can be repeated.")
-    games: tuple[str, ...] = Field((), description="Dilemma, by name or from a YAML file; can be repeated.")
+    terms: dict[str, str] = Field({}, description="Parameter of the mechanism, NAME=VALUE; repeatable.")
+    games: tuple[str, ...] = Field((), description="Dilemma, by name or from a YAML file; repeatable.")
 
 
 def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
-    """Show a mechanism: its parameters, the players' texts, and its number of calls."""
+    """Show a mechanism: parameters, the players' texts, and number of calls."""
     parts = make_mechanisms(params.name, params.terms)
     table = _table(params.games[0] if params.games else "prisoners")
     game = table.game()
@@ -76,7 +76,7 @@ def show_mechanism(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
 
 
 def check(_lab: Lab, params: MechanismParams) -> Iterator[Result]:
-    """Check a mechanism, or several nested ones (contract+repetition). The exit code is 1 if there are problems."""
+    """Check a mechanism, or nested ones (contract+repetition). The exit code is 1 if there are problems."""
     parts = make_mechanisms(params.name, params.terms)
     games = {table.name: table.game() for table in map(_table, params.games)} or None
     yield Result((), verdict=list(untested(parts, games or {})))

@@ -82,8 +82,8 @@ class DilemmaCondition(AblatedCondition):
     )
     entrants: Annotated[tuple[Annotated[Entrant, BeforeValidator(_entrant)], ...], BeforeValidator(_entrants)] = Field(
         min_length=1,
-        description="The models, MODEL,MODEL or repeated; the same may stand there twice, also with other settings: "
-        "MODEL?temperature=0&reasoning=none (name, reasoning, and all settings of models).",
+        description="The models, MODEL,MODEL or repeated; a model may appear twice, for example with different "
+        "settings: MODEL?temperature=0&reasoning=none (name, reasoning and all settings of models).",
         json_schema_extra={"flags": ["--models"]},
     )
     mechanism: str = Field(
@@ -93,11 +93,10 @@ class DilemmaCondition(AblatedCondition):
     )
     terms: dict[str, int | float | str] = Field(
         default_factory=dict,
-        description="Another value of one of the mechanism's parameters, NAME=VALUE (see: labmates mechanisms show); "
-        "can be repeated.",
+        description="Parameter of the mechanism, NAME=VALUE (see: labmates mechanisms show); repeatable.",
     )
     seating: Literal["all", "multisets"] = Field(
-        "all", description="Every seating of the models, or, in a symmetric game, each combination once."
+        "all", description="Play every seating of the models or, in a symmetric game, each combination once."
     )
     reasoning: Reasoning = Field(
         "cot",

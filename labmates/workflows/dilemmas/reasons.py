@@ -179,16 +179,16 @@ def _text(data: object) -> str:
 class ReasonsParams(Params):
     """The parameters of labelling reasons."""
 
-    judge: str = Field(description="The model that labels, provider:name.")
-    most: int | None = Field(None, ge=1, description="Maximum number of labelled choices per run, drawn at random.")
+    judge: str = Field(description="Model that labels, provider:name.")
+    most: int | None = Field(None, ge=1, description="Maximum number of choices to label per run, drawn at random.")
 
 
 def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
-    """Have a model label the reasons that players of social dilemmas give for their choices.
+    """Have a model label the reasons that players give for their choices.
 
-    Each choice gets any of 15 kinds of reasons, or "other"; a choice whose reply gives no reasons gets none. Labels are
-    added to the runs, and labelled choices are not labelled again. See the result with: labmates
-    analyze dilemmas --table reasons
+    Each choice in a social dilemma gets any number of 15 labels, or "other"; a reply without reasons gets none. Labels
+    are added to the runs, and labelled choices are skipped. See the result with: labmates analyze dilemmas --table
+    reasons
     """
     model = str(parse_model(lab.catalog.name_of(params.judge)))
     options = lab.catalog.options()

@@ -13,10 +13,10 @@ from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs,
 def profiles(runs: Runs, params: Params) -> Result:
     """Show models' play in the behavioural games: their cooperative profiles.
 
-    The table has each game's primary metric and how cooperative play is (0 at the equilibrium, 1 at the play that is
-    best for all), by what was done and by what came of it, with 95 % intervals. Runs with players of several models do
-    not count. To play missing simulations as well, use labmates profile. A second table has the share of simulations
-    and of models near the best play, by game, beside what people do.
+    The first table shows each game's primary metric, and cooperation by actions and by resulting welfare (0 at the
+    equilibrium, 1 at the social optimum), with 95 % intervals. Runs with players of several models do not count. To
+    play missing simulations too, use labmates profile. The second table shows, by game, the share of simulations and of
+    models near the social optimum, compared with people.
     """
     from labmates.workflows.games.profile_figures import profile_figure
     from labmates.workflows.games.profiles import games_of, games_table, profiles_table
@@ -39,7 +39,7 @@ class ConvergenceParams(Params):
     models: tuple[str, ...] = Field((), description="Simulations by this model; repeatable.")
     metrics: tuple[str, ...] = Field(
         (),
-        description="A metric, for instance cooperation; repeatable. By default level, the primary one of each game.",
+        description="A metric such as cooperation; repeatable. Default: level, the primary metric of each game.",
     )
     sizes: tuple[Annotated[int, Field(ge=1, le=100_000)], ...] = Field(
         (), description="A number of simulations; repeatable."
@@ -49,11 +49,12 @@ class ConvergenceParams(Params):
 
 
 def convergence(runs: Runs, params: ConvergenceParams) -> Result:
-    """Show the error of a game's metrics by the number of simulations.
+    """Show how the error of a game's metrics falls with the number of simulations.
 
-    The mean absolute error of a mean of n simulations, by bootstrap with replacement and by the formula s·√(2/(πn)): in
-    units of the standard deviation that is 0.18 at n = 20 for any data, so it can't show that 20 are enough. The
-    reliability can: the share of the variance between means that is between models. Runs with one model each count.
+    The table shows the mean absolute error of a mean of n simulations, by bootstrap with replacement and by the formula
+    s·√(2/(πn)). In units of the standard deviation this is 0.18 at n = 20 for any data, so it can't show that 20
+    simulations are enough. The reliability can: the share of the variance between means that is due to models. Only
+    runs with one model count.
     """
     from labmates.workflows.games.convergence import METRICS, SIZES, convergence_table
     from labmates.workflows.games.convergence import convergence as curves_of

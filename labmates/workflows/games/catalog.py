@@ -35,7 +35,7 @@ class CheckParams(Params):
     """A game with its rules."""
 
     name: str = Field(json_schema_extra={"argument": True})
-    rules: dict[str, str] = Field({}, description="Another value of a rule; repeatable.")
+    rules: dict[str, str] = Field({}, description="Constant of the game, NAME=VALUE; repeatable.")
 
 
 class ShowParams(CheckParams):
@@ -45,7 +45,7 @@ class ShowParams(CheckParams):
 
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
-    """Show a game: its rules, payoffs for equal decisions, and its reference plays."""
+    """Show a game: rules, payoffs for equal decisions, and reference plays."""
     sizes = [{"group_size": size} for size in params.group_size] or [{}]
     sized = [make_game(params.name, {**params.rules, **size}) for size in sizes]
     tables = [_payoffs(sized), _references(sized)]
@@ -54,7 +54,7 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
 
 
 def check(_lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check a game, for instance your own. The exit code is 1 if there are problems."""
+    """Check a game, such as your own. The exit code is 1 if there are problems."""
     yield checked(params.name, check_game(make_game(params.name, params.rules)))
 
 

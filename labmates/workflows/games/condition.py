@@ -26,7 +26,7 @@ class GameCondition(WordedCondition):
     model: ModelRef = Field(description="The model of all players, provider:name (see: labmates models).")
     model_for: dict[str, ModelRef] = Field(
         default_factory=dict,
-        description="A different model for one group or player, A=MODEL or A3=MODEL; can be repeated.",
+        description="Model of one group or player, A=MODEL or A3=MODEL; repeatable.",
     )
     group_size: int = Field(5, ge=2, le=100, description="Players in a group.")
     groups: int = Field(2, ge=1, le=20, description="Groups, all of the same size.")
@@ -35,8 +35,7 @@ class GameCondition(WordedCondition):
     )
     rules: dict[str, int | str] = Field(
         default_factory=dict,
-        description="Another value of one of the game's constants, NAME=VALUE (see: labmates games show); can be "
-        "repeated.",
+        description="Constant of the game, NAME=VALUE (see: labmates games show); repeatable.",
     )
     framing: Literal["standard", "alternate"] = Field(
         "standard", description="Form of the rules: a numbered list, or prose."
@@ -47,7 +46,8 @@ class GameCondition(WordedCondition):
         "others (tom).",
     )
     deliberation: bool = Field(
-        False, description="Let the members of each group talk in turn before they decide, one to three sentences each."
+        False,
+        description="Let the members of each group speak in turn before they decide, one to three sentences each.",
     )
 
     @field_validator("game")

@@ -23,14 +23,14 @@ MOST_DRAWS = 4000
 ROWS = Export(
     "rows_out",
     (".csv", ".parquet"),
-    "Write the rows as analysed, after all exclusions, with their predictors: .csv or .parquet.",
+    "Write the analysed rows, after all exclusions, with their predictors: .csv or .parquet.",
     check=lazy("labmates.stats.table_files:check_table"),
 )
 DRAWS = Export(
     "draws_out",
     (".nc",),
-    "Write draws from posterior and prior, log likelihoods and replications as netCDF (.nc) for ArviZ; of several fits "
-    "a file each (extra 'analysis').",
+    "Write posterior and prior draws, log likelihoods and replications as netCDF (.nc) for ArviZ, one file per fit "
+    "(extra 'analysis').",
     check=lazy("labmates.stats.bayes.inference_data:check_netcdf"),
 )
 
@@ -40,13 +40,13 @@ class FitParams(Params):
 
     rosters: tuple[FilePath, ...] = Field(
         (),
-        description="A CSV file of further models: name, family, size (billions), thinking (yes or no), mmlu_pro, "
-        "ifeval; served (further names, with spaces between); repeatable.",
+        description="A CSV file of additional models with the columns name, family, size (billions), thinking (yes "
+        "or no), mmlu_pro, ifeval and served (other names, separated by spaces); repeatable.",
     )
     covariates: tuple[str, ...] = Field(
         (),
-        description="A predictor of your own, numbers or categories: a column of a file of --roster, or of the files "
-        "of data, with one value for each model; repeatable.",
+        description="Your own predictor, numbers or categories: a column of a --roster file or of the data files, "
+        "with one value per model; repeatable.",
     )
 
 
@@ -55,10 +55,10 @@ class CheckParams(Params):
 
     left_out: bool = Field(
         True,
-        description="Fit again without each model in turn, to compare forms; takes a fit for each model and form. "
+        description="Refit without each model in turn, to compare forms; this takes one fit per model and form. "
         "[default: on]",
     )
-    draws: int = Field(2000, ge=500, le=20_000, description="Draws of each fit.")
+    draws: int = Field(2000, ge=500, le=20_000, description="Posterior draws per fit.")
 
 
 def exports(

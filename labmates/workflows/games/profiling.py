@@ -78,24 +78,24 @@ class ProfileParams(Params):
     """The parameters of profiles, beside those of their condition."""
 
     models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
-    simulations: int = Field(SIMULATIONS, ge=1, le=10_000, description="Of each game.")
-    games: tuple[str, ...] = Field((), description="A game; repeatable. By default all six.")
+    simulations: int = Field(SIMULATIONS, ge=1, le=10_000, description="Simulations per game.")
+    games: tuple[str, ...] = Field((), description="A game; repeatable. Default: all six.")
     seed: int = Field(0, ge=0, description="Seed of the first simulation.")
     baselines: int = Field(
         3,
         ge=0,
         le=10_000,
-        description="Simulations of each game by each scripted baseline shown beside the profile; 0 for none.",
+        description="Simulations per game and scripted baseline, for comparison; 0 for none.",
     )
 
 
 def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     """Measure models' play in the behavioural games: their cooperative profiles.
 
-    Simulations that the store holds already are taken from there; missing ones are played and kept. The table gives
-    each game's primary metric with its 95 % interval; how cooperative it is (0 at the equilibrium, 1 at the play that
-    is best for all), by what was done and by what came of it; and the decisions that failed. A game in which more than
-    20 % of a model's decisions failed is excluded from its profile: the exit code is then 1, as for an invalid run.
+    Simulations in the store are reused; missing ones are played and stored. The table shows each game's primary metric
+    with its 95 % interval, cooperation by actions and by resulting welfare (0 at the equilibrium, 1 at the social
+    optimum), and the failed decisions. A game with more than 20 % failed decisions is excluded from a model's profile;
+    the exit code is then 1, as for an invalid run.
     """
     play = partial(profile, lab, games=params.games, seed=params.seed)
     profiles_taken = play(params.models, simulations=params.simulations)

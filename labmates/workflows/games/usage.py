@@ -17,11 +17,11 @@ _AMOUNTS: Final = ("calls", "input", "output", "total", "reasoning", "seconds")
 
 
 def usage(runs: Runs, params: Params) -> Result:
-    """Show the tokens that runs take, by experiment and model.
+    """Show the tokens per run, by experiment and model.
 
-    Means of a run, over the runs with one model that have ended, and the median over models (cooperative-profiles
-    paper, Table 10). Where models have both games of a profile and lab runs, a second table has the ratio: how many
-    simulations of a game one lab run is worth, and how many lab runs a profile.
+    The first table shows means per run over ended runs with one model, and the median over models (cooperative-profiles
+    paper, Table 10). For models with both profile games and lab runs, a second table shows how many simulations of a
+    game cost as much as one lab run, and how many lab runs cost as much as a profile.
     """
     del params
     records = [run for run in runs.ended() if len(run.models) == 1]

@@ -8,6 +8,6 @@ from labmates.workflows.verb import Verb
 GAMES = Verb("List the behavioural games, or show or check one.", lazy("labmates.workflows.games.catalog:COMMAND"))
 PROFILE = Verb("Measure models' play in the behavioural games.", lazy("labmates.workflows.games.profiling:PROFILE"))
 SCREEN = Verb(
-    "Predict how models would do in the lab from how they play.",
+    "Predict models' results in the lab from their play in the behavioural games.",
     lazy("labmates.workflows.games.prediction.screen:SCREEN"),
 )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def selfplay(runs: Runs, params: Params) -> Result:
-    """Show the welfare of groups by their share of selfish players; by default in all self-play of the store."""
+    """Show the welfare of groups by their share of selfish players; by default for all self-play in the store."""
     from labmates.workflows.populations.outcomes import mixed, mixtures_table
 
     del params
@@ -63,7 +63,7 @@ SELFPLAY = Analysis(
 
 
 def evolution(runs: Runs, params: Params) -> Result:
-    """Show the winning genes, by condition; by default in all evolutions of the store.
+    """Show the winning genes by condition; by default for all evolutions in the store.
 
     Figures show the first run of each condition.
     """
@@ -111,19 +111,20 @@ class StrategiesParams(Params):
     """Common parameters of analyses of strategies: the players, the rules and the sandbox."""
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
-    game: Game = Field(description="Game; by-count and by-action take your own payoffs.")
+    game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
     payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
-    models: tuple[str, ...] = Field((), description="Take this model's strategies; repeatable.")
-    attitudes: tuple[str, ...] = Field((), description="Take strategies of this attitude; repeatable.")
-    k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
+    models: tuple[str, ...] = Field((), description="Use strategies by this model; repeatable.")
+    attitudes: tuple[str, ...] = Field((), description="Use strategies with this attitude; repeatable.")
+    k: float | None = Field(None, description="Multiplier (public-goods), or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
-    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 for each player]")
+    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 per player]")
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
     )
     sandbox: Literal["auto", "unsafe-local"] = Field(
         "auto",
-        description="Sandbox of strategies' code: confined processes, or (unsafe) plain ones with all your rights.",
+        description="Sandbox of the strategies' code: confined processes (auto), or plain processes with all your "
+        "rights (unsafe-local).",
     )
 
     def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
@@ -156,12 +157,12 @@ class DiversityParams(StrategiesParams):
 
     features: Literal["histories", "counts"] = Field(
         "counts",
-        description="Features of a history: each opponent's moves in any order, or the number of cooperators in each "
-        "round.",
+        description="Features of a history: each opponent's moves, in any order (histories), or the number of "
+        "cooperators per round (counts).",
     )
     group_size: int = Field(4, ge=2, le=64, description="Players of the games.")
     rounds: int = Field(5, ge=1, le=12, description="Rounds of the games.")
-    rollouts: int = Field(50, ge=1, le=10_000, description="Games through each history.")
+    rollouts: int = Field(50, ge=1, le=10_000, description="Games per history.")
 
     def behaviours(
         self, runs: Runs, workers: Workers, indices: Sequence[int], cooperate: frozenset[int] = frozenset()
@@ -188,13 +189,13 @@ class DiversityParams(StrategiesParams):
 
 
 def diversity(runs: Runs, params: DiversityParams) -> Result:
-    """Measure the diversity of strategies.
+    """Measure the behavioural diversity of strategies.
 
-    Each strategy is met with every history that its opponents can have, which gives a vector of cooperation rates. For
-    each set (a model and an attitude; strategies that were written by different prompts, versions of them, models or
-    temperatures are different sets): the mean pairwise distance (of random vectors: 1), the effective number of
-    dimensions, and how far the model's sets of the other kind of attitude, or of the same attitude written in another
-    way, lie apart (Cohen's d). Strategies take turns that change their move twice or more while all others cooperate.
+    Each strategy is played against every possible history of its opponents, which yields a vector of cooperation rates.
+    A set has one model, attitude, prompt version and temperature. For each set, the table shows the mean pairwise
+    distance (1 for random vectors), the effective number of dimensions, and the distance (Cohen's d) from the model's
+    sets with the opposite attitude, or with the same attitude written in another way. A strategy takes turns if it
+    changes its move at least twice while all others cooperate.
     """
     import numpy as np
 
@@ -350,7 +351,7 @@ class PlayedParams(StrategiesParams):
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     continuation: float = Field(
-        1.0, gt=0, le=1, description="Probability that another round follows a round; players do not see the end."
+        1.0, gt=0, le=1, description="Probability of another round; players do not see the end."
     )
     sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     seed: int = Field(0, ge=0, description="Seed of all random numbers.")
@@ -368,7 +369,7 @@ class InvasionParams(PlayedParams):
 
 
 def invasion(runs: Runs, params: InvasionParams) -> Result:
-    """Show possible invasions between sets of strategies: one invader does better than residents among themselves."""
+    """Show which sets of strategies can invade others: a single invader earns more than residents among themselves."""
     from labmates.workflows.populations.engine import evolution
 
     game = params.played_game()
@@ -404,23 +405,21 @@ class FixationParams(PlayedParams):
     """The parameters of the analysis of fixation."""
 
     by: Literal["gene", "strategy"] = Field(
-        "gene", description="Types: all strategies of a model and attitude (gene), or each strategy by itself."
+        "gene", description="Types: all strategies of a model and attitude (gene), or each strategy separately."
     )
-    references: tuple[str, ...] = Field(
-        (), description="Add this reference strategy as a type, for instance cc-2; repeatable."
-    )
+    references: tuple[str, ...] = Field((), description="Add a reference strategy as a type, such as cc-2; repeatable.")
     population: int = Field(100, ge=2, le=100_000, description="Members of the population.")
     process: Literal["pairwise", "moran"] = Field(
-        "pairwise", description="Update: pairwise comparison by the Fermi rule, or Moran's birth and death."
+        "pairwise", description="Update rule: pairwise comparison (Fermi), or Moran birth and death."
     )
     strength: float = Field(
         1.0,
         ge=0,
         le=1000,
-        description="Selection strength, on payoffs scaled to 0 to 1: of the Fermi rule, or (at most 1) the payoff's "
-        "weight in the fitness.",
+        description="Selection strength on payoffs scaled to 0 to 1: that of the Fermi rule, or for moran the weight "
+        "of payoff in fitness (at most 1).",
     )
-    samples: int = Field(200, ge=2, le=100_000, description="Groups of each composition.")
+    samples: int = Field(200, ge=2, le=100_000, description="Groups per composition.")
 
     def types(self, workers: Workers, population: Population) -> dict[str, tuple[int, ...]]:
         """The numbers of the strategies of each type, by name.
@@ -449,10 +448,10 @@ class FixationParams(PlayedParams):
 
 
 def fixation(runs: Runs, params: FixationParams) -> Result:
-    """Show the types that selection favours in a finite population, with payoffs and fixation probabilities of pairs.
+    """Show which types selection favours in a finite population, with pairwise payoffs and fixation probabilities.
 
     Types meet in groups of every composition. Mutations are rare: each mutant takes over or dies out before the next
-    one. A type's share is that of the time in which all are of it.
+    one appears. A type's share is the share of time in which the whole population is of this type.
     """
     from labmates.workflows.populations.engine.meetings import meet
     from labmates.workflows.populations.figures import response_figure

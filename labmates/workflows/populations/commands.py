@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labmates.workflows.populations.engine.checks import Checked
     from labmates.workflows.populations.engine.workers import Workers
 
-_GAME = Field(None, description="Game, if the folder's name does not say.")
+_GAME = Field(None, description="Game, if it is not the folder's name.")
 _SHOWN_ROWS = 8
 _PATH = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
 
@@ -37,7 +37,8 @@ class SandboxParams(Params):
 
     sandbox: Literal["auto", "unsafe-local"] = Field(
         "auto",
-        description="Sandbox of strategies' code: confined processes, or (unsafe) plain ones with all your rights.",
+        description="Sandbox of the strategies' code: confined processes (auto), or plain processes with all your "
+        "rights (unsafe-local).",
     )
 
     def warn(self, lab: Lab) -> None:
@@ -59,13 +60,14 @@ class PlayParams(SandboxParams):
     game: Game = Field(description="The game.")
     payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
     rounds: int = Field(20, description="Rounds of the game.")
-    k: float | None = Field(None, description="Multiplier (public-goods) or benefit (collective-risk). [default: 2]")
+    k: float | None = Field(None, description="Multiplier (public-goods), or benefit (collective-risk). [default: 2]")
     m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
-    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 for each player]")
+    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 per player]")
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     players: tuple[str, ...] = Field(
-        description="FILE.py:CLASS or reference:NAME, by seat; several words.", json_schema_extra={"words": True}
+        description="Players in the order of seats, separated by spaces: FILE.py:CLASS or reference:NAME.",
+        json_schema_extra={"words": True},
     )
     seed: int = Field(0, ge=0, description="Seed of all random numbers.")
 
@@ -88,17 +90,17 @@ class MatchParams(SandboxParams):
     step: int | None = Field(
         None,
         ge=0,
-        description="Generation of an evolution, or number of selfish players of a self-play; by default the last one "
-        "that is recorded in full.",
+        description="Generation of an evolution, or number of selfish players in a self-play; by default the last "
+        "one recorded in full.",
     )
-    group: int | None = Field(None, ge=0, description="Number of the group, from 0; by default all groups.")
+    group: int | None = Field(None, ge=0, description="Number of the group, from 0. Default: all groups.")
 
 
 def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
-    """Replay matches of an evolution or a self-play from the run's seed, and export all moves and payoffs.
+    """Replay matches of an evolution or self-play from the run's seed, and export all moves and payoffs.
 
-    The moves are those of the run. An evolution records the agents of every tenth generation; for another one, the
-    generations in between are replayed first.
+    The moves equal those of the run. An evolution records its agents every tenth generation; for other generations,
+    those in between are replayed first.
     """
     from contextlib import closing
 
@@ -121,21 +123,21 @@ def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
 class EstimateParams(SandboxParams):
     """The parameters of estimating an evolution's duration, beside those of its condition."""
 
-    seconds: float = Field(10.0, gt=0, le=3600, description="Time to measure generations, in seconds.")
+    seconds: float = Field(10.0, gt=0, le=3600, description="Time for the measurement, in seconds.")
     seed: int = Field(0, ge=0, description="Seed of the run.")
     processes: int | None = Field(
         None, ge=1, le=256, description="Worker processes; by default one for each processor."
     )
     executor: Literal["local", "ray"] = Field(
-        "local", description="Where worker processes play: on this machine, or on a Ray cluster."
+        "local", description="Where workers run: on this machine, or on a Ray cluster."
     )
     ray_address: str | None = Field(None, description="Address of a Ray cluster; by default a local one is started.")
 
 
 def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
-    """Estimate how long an evolution takes on this machine or Ray cluster, by playing its first generations.
+    """Estimate the duration of an evolution on this machine or Ray cluster from its first generations.
 
-    The estimate is for all generations: the evolution may end earlier, when a gene reaches the threshold.
+    The estimate covers all generations; the evolution may end earlier, when a gene reaches the threshold.
     """
     from labmates.workflows.populations.duration import measure
     from labmates.workflows.populations.engine.crew import open_crew
@@ -174,9 +176,9 @@ class CheckParams(SandboxParams):
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     """Check strategies: a file, or a folder of them. The exit code is 1 if there are problems.
 
-    Their code is read, then played in games of several sizes and lengths: it must not crash, answer anything but C or
-    D, take too long or too much memory, and must do the same again unless it draws random numbers. A file that has
-    been checked before is not played again: its verdicts are in the user's cache.
+    Each strategy's code is analysed, then played in games of several sizes and lengths. It must not crash, return
+    anything but C or D, or exceed the limits of time and memory, and it must be deterministic unless it draws random
+    numbers. Verdicts are cached per user: an unchanged file is not played again.
     """
     from labmates.workflows.populations.engine.library import read_text, strategy_files
 
@@ -242,10 +244,10 @@ class ImportParams(Params):
 
 
 def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
-    """Copy strategies into a library, unchanged: a folder of our own or of the published format, or one file.
+    """Copy strategies into a library, unchanged: a folder in our or the published format, or one file.
 
-    Files are read but nothing of them is run. Beside each stands then where its strategies are from, and the problems
-    that the static checks or an earlier `labmates strategies check` found.
+    Files are read but not executed. A note beside each file names its origin and the problems found by the static
+    checks or an earlier `labmates strategies check`.
     """
     from labmates.workflows.populations.engine.library import import_strategies
     from labmates.workflows.populations.engine.workers import Workers
@@ -269,7 +271,7 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
 
 
 def references(_lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the reference strategies; a player is named, for instance, reference:cc-2."""
+    """List the reference strategies; as players they are named reference:NAME, such as reference:cc-2."""
     from labmates.workflows.populations.engine.reference import REFERENCES
 
     for name, reference in REFERENCES.items():
@@ -283,14 +285,14 @@ class WriteParams(Params):
 
     to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
     seed: int = Field(0, ge=0, description="Seed of the run.")
-    resume: str | None = Field(None, description="Resume this writing run, or add its strategies.")
+    resume: str | None = Field(None, description="Resume this writing run, or add its strategies if it has ended.")
 
 
 def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
     """Have a model write strategies, and add those that pass the checks to a library.
 
-    Each is described in words first, then implemented from the description; an implementation that fails the checks is
-    discarded and written again. All calls are kept in the store, so interrupted writing can continue.
+    The model first describes each strategy in words, then implements the description. An implementation that fails the
+    checks is discarded and written again. All calls are stored, so interrupted writing can be resumed.
     """
     kind = StrategiesCondition.kind
     if params.resume is None:
@@ -310,7 +312,7 @@ class CollectParams(Params):
 
 
 def collect(lab: Lab, params: CollectParams) -> Iterator[Result]:
-    """Add the strategies of a study's completed runs to a library; existing ones stay unchanged."""
+    """Add the strategies of a study's completed runs to a library; existing strategies stay unchanged."""
     runs = Runs(lab.store.url, study=params.study).completed(StrategiesCondition.kind)
     yield from (_added(lab, run, params.to) for run in runs)
 

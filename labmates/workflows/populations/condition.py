@@ -69,26 +69,27 @@ class PopulationCondition(Condition, ABC):
         {"game", "payoffs", "strategies", "digest", "group_size", "rounds", "rules"}
     )
 
-    game: Game = Field(description="Game; by-count and by-action take your own payoffs.")
+    game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
     payoffs: PayoffsFile = Field(
         None,
         exclude_if=lambda value: value is None,  # older conditions keep their keys
         description="YAML file with the payoffs (by-count, by-action).",
     )
     strategies: str = Field(
-        description="The library of strategies: a folder with one for each game, or a file (see: labmates strategies)."
+        description="Library of strategies: a folder with a subfolder for each game, or a file (see: labmates "
+        "strategies)."
     )
     digest: str | None = Field(
-        None, description="Expected digest of the strategies' files; by default that of the files as they are."
+        None, description="Expected digest of the strategy files; by default, whatever is there."
     )
     group_size: int = Field(4, ge=2, le=4096, description="Players in a group.")
     rounds: int = Field(20, ge=1, le=1000, description="Rounds of a game.")
     rules: dict[str, FiniteFloat] = Field(
         default_factory=dict,
-        description="Another value of one of the game's parameters, NAME=VALUE: k, m, "
-        "capacity; noise (probability that a move is executed as another one) and continuation (probability that "
-        "another round follows a round; players do not see the end) and sources (1: strategies read each other's code) "
-        "of every game.",
+        description="Parameter of the game, NAME=VALUE; repeatable: k, m, "
+        "capacity; in every game noise (probability that a move is executed as another one), continuation "
+        "(probability of another round; players do not see the end) and sources (1: strategies read each other's "
+        "code).",
     )
 
     @model_validator(mode="after")
@@ -147,11 +148,11 @@ class SelfplayCondition(PopulationCondition):
     model: str | None = Field(
         None, description="Author model of the strategies; by default the only one in the library."
     )
-    collective: str = Field("collective", description="Attitude of the benign players.")
-    selfish: str = Field("exploitative", description="The attitude of the others.")
-    samples: int = Field(200, ge=2, le=100_000, description="Groups of each mixture.")
+    collective: str = Field("collective", description="Attitude of the cooperative players.")
+    selfish: str = Field("exploitative", description="Attitude of the selfish players.")
+    samples: int = Field(200, ge=2, le=100_000, description="Groups per mixture.")
     step: int | None = Field(
-        None, ge=1, le=4096, description="Step between mixtures; by default about 64 mixtures are played."
+        None, ge=1, le=4096, description="Step between mixtures; by default chosen for about 64 mixtures."
     )
 
     @property
@@ -205,36 +206,36 @@ class EvolutionCondition(PopulationCondition):
 
     protocol: Literal["paper", "imitation", "moran"] = Field(
         "paper",
-        description="Spread of genes: the best keep theirs and all others copy in proportion to payoff (paper), "
-        "agents compare with one other and copy by the Fermi rule (imitation), or parents chosen in proportion to "
-        "fitness have a child that replaces another agent (moran).",
+        description="Spread of genes: paper (the best agents keep their genes, all others copy in proportion to "
+        "payoff), imitation (agents compare with one other agent and copy by the Fermi rule) or moran (a parent "
+        "chosen in proportion to fitness has a child that replaces another agent).",
     )
     structure: Literal["well-mixed", "ring", "lattice", "regular", "small-world", "scale-free"] = Field(
         "well-mixed",
         exclude_if=lambda value: value == "well-mixed",  # older conditions keep their keys
-        description="Structure of meeting and imitation: everybody, or neighbours on a graph, where groups form "
-        "around each agent (imitation, moran).",
+        description="Who meets and imitates whom: everybody, or neighbours on a graph, with a group around each "
+        "agent (imitation, moran).",
     )
     degree: int = Field(
         4,
         ge=2,
         le=4096,
         exclude_if=lambda value: value == 4,
-        description="Neighbours of an agent; the mean on small-world and scale-free graphs.",
+        description="Neighbours per agent; on small-world and scale-free graphs their mean.",
     )
     updates: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
         exclude_if=lambda value: value is None,
-        description="Agents that compare (imitation, by default all) or have a child (moran, by default 1) in a "
-        "generation.",
+        description="Agents per generation that compare (imitation; by default all) or have a child (moran; by "
+        "default 1).",
     )
-    model_names: tuple[str, ...] = Field((), description="Take the strategies of this model; can be repeated.")
-    attitudes: tuple[str, ...] = Field((), description="Take strategies with this attitude; can be repeated.")
+    model_names: tuple[str, ...] = Field((), description="Use strategies by this model; repeatable.")
+    attitudes: tuple[str, ...] = Field((), description="Use strategies with this attitude; repeatable.")
     population: int = Field(512, ge=4, le=1_000_000, description="Number of agents.")
-    games: int = Field(4, ge=1, le=1000, description="Games that each agent plays in a generation.")
-    elite: int = Field(64, ge=0, le=1_000_000, description="Agents that keep gene and strategy (paper).")
+    games: int = Field(4, ge=1, le=1000, description="Games per agent and generation.")
+    elite: int = Field(64, ge=0, le=1_000_000, description="Number of best agents that keep gene and strategy (paper).")
     mutation: float | None = Field(
         None,
         ge=0,
@@ -254,8 +255,8 @@ class EvolutionCondition(PopulationCondition):
         ge=0,
         le=1,
         exclude_if=lambda value: value == 0,  # older conditions keep their keys
-        description="Extra payoff that makes another model as attractive as the agent's own, on payoffs scaled to 0 "
-        "to 1 (imitation).",
+        description="Payoff advantage at which an agent is indifferent between its own and another model, on payoffs "
+        "scaled to 0 to 1 (imitation).",
     )
     mutates_to: Literal["any", "other-base"] = Field(
         "any",
@@ -270,10 +271,10 @@ class EvolutionCondition(PopulationCondition):
         None,
         ge=1,
         le=1_000_000,
-        description="Most generations; by default 200 (paper), 1000 (imitation) or 10,000 (moran).",
+        description="Maximum number of generations; by default 200 (paper), 1000 (imitation) or 10,000 (moran).",
     )
     window: int = Field(
-        100, ge=1, le=1_000_000, description="Last generations over which shares are averaged (imitation)."
+        100, ge=1, le=1_000_000, description="Number of final generations over which shares are averaged (imitation)."
     )
 
     @property
@@ -352,18 +353,21 @@ class StrategiesCondition(PlayCondition):
     information: Literal["counts", "individual", "source"] = Field(
         "counts",
         exclude_if=lambda value: value == "counts",  # older conditions keep their keys
-        description="Information about the others: the number of cooperators (counts), each one's move and payoff, as "
-        "in the paper (individual), or the number of cooperators and everybody's code (source).",
+        description="What players see of the others: the number of cooperators (counts), each player's move and "
+        "payoff, as in the paper (individual), or the number of cooperators and all code (source).",
     )
     system: str = Field(
         "",
         max_length=20_000,
         exclude_if=lambda value: not value,  # older conditions keep their keys
-        description="A system prompt before each request, such as a developer's default (collective-behaviour paper, "
+        description="System prompt before each request, such as a developer's default (collective-behaviour paper, "
         "section 7).",
     )
     implementations: int = Field(
-        5, ge=1, le=100, description="Maximum number of implementations per description, until one passes the checks."
+        5,
+        ge=1,
+        le=100,
+        description="Maximum number of attempts to implement a description, until one passes the checks.",
     )
 
     @field_validator("attitude")

@@ -32,12 +32,12 @@ class FingerprintParams(DiversityParams):
     """The parameters of the analysis of fingerprints."""
 
     features: Literal["counts"] = Field(
-        "counts", description="Features of a history: the number of cooperators in each round."
+        "counts", description="Features of a history: the number of cooperators per round."
     )
     namesakes: Literal["references", "axelrod"] = Field(
         "references",
-        description="Strategies to compare with: the reference strategies, or also the deterministic ones of the "
-        "library axelrod (with --group-size 2).",
+        description="Strategies to compare with: the reference strategies, or with --group-size 2 also the "
+        "deterministic strategies of the axelrod library.",
     )
 
     def references(self, runs: Runs, workers: Workers) -> dict[str, NDArray[np.float64]]:
@@ -125,10 +125,10 @@ class Fingerprint:
 
 
 def fingerprint(runs: Runs, params: FingerprintParams) -> Result:
-    """Show each strategy's behaviour: cooperation by the others' last moves, the nearest namesake, and an automaton.
+    """Describe each strategy: cooperation by the others' last moves, the nearest known strategy, and an automaton.
 
-    Each strategy meets every history of the others. An automaton makes all of its moves in games of this length; a
-    strategy that counts rounds has none.
+    Each strategy is played against every history of the others. The automaton reproduces all its moves in games of this
+    length; a strategy that counts rounds has no automaton.
     """
     with params.workers(runs) as workers:
         population = params.load(workers)

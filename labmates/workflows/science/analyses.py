@@ -24,10 +24,10 @@ _SHOWN_SEATINGS = 5
 
 
 def scores(runs: Runs, _params: Params) -> Result:
-    """Average the newest scores of each judge by metric and models.
+    """Average each judge's newest scores by metric and models.
 
-    A run without a paper or without findings that can be read counts, with accuracy 0 (intention to treat); the mean of
-    the other runs (per protocol) stands beside it.
+    A run without a paper or readable findings counts with accuracy 0 (intention to treat); a second column has the mean
+    of the other runs (per protocol).
     """
     from labmates.workflows.science.score_tables import scores_table
     from labmates.workflows.science.teamwork import judged_runs
@@ -55,16 +55,18 @@ class CoordinationParams(Params):
     """The parameters of the measures of coordination."""
 
     findings: bool = Field(
-        False, description="Also follow true findings: the share delivered, changed, lost. Takes a second per run."
+        False,
+        description="Also report the shares of true findings that were delivered, changed and lost; takes a second "
+        "per run.",
     )
 
 
 def coordination(runs: Runs, params: CoordinationParams) -> Result:
-    """Average the measures of coordination by organisation.
+    """Average the coordination measures by organisation.
 
-    Share of tokens and credits spent on coordination, messages and how many of them were used, redundancy, idle seats
-    and requests, each with a 95 % interval over the runs of a condition. Runs that an earlier version made are
-    measured from their events. --findings adds the fate of the true findings.
+    The measures are the shares of tokens and credits spent on coordination, messages and the share of them used,
+    redundancy, idle seats and requests, each with a 95 % interval over the runs of a condition. Runs from earlier
+    versions are measured from their events. --findings adds the fate of the true findings.
     """
     from labmates.workflows.science.score_tables import coordination_table, fates_table
 
@@ -119,22 +121,24 @@ class TeamsParams(Params):
     """The parameters of the ratings of models on the teams' seats."""
 
     metric: str | None = Field(
-        None, description="Common payoff of a run's models. Default: skill; accuracy if no run has it."
+        None,
+        description="Score of a run that is the payoff of all its models. Default: skill, or accuracy if no run has "
+        "it.",
     )
     judge: str | None = Field(None, description="Judge whose newest score counts; by default the run's own metric.")
     models: tuple[str, ...] = Field((), description="Compare only these models; repeatable.")
-    resamples: int = Field(200, ge=10, le=10_000, description="Of the bootstrap.")
-    seed: int = Field(0, ge=0, description="Of the bootstrap.")
-    plan: bool = Field(False, description="Print a study that plays every seating of the models given, and stop.")
+    resamples: int = Field(200, ge=10, le=10_000, description="Bootstrap samples.")
+    seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
+    plan: bool = Field(False, description="Print a study that plays every seating of these models, and exit.")
 
 
 def teams(runs: Runs, params: TeamsParams) -> Result:
-    """Rate models on the teams' seats by the scores of their labs.
+    """Rate models in each team's seat by the scores of their labs.
 
-    Science runs with a model for each team (--model-for TEAM=MODEL) are plays of a game whose payoff is the score of
-    the lab. For each seat, and for any: mean over all seatings, fitness after replicator dynamics and the population
-    that they end in, deviation rating and rank, with 95 % intervals. Runs of equal condition belong
-    together. Every seating must have been played; --plan prints a study for that.
+    Science runs with one model per team (--model-for TEAM=MODEL) are treated as a game whose payoff is the lab's score.
+    For each seat, and for all together, the table shows the mean over all seatings, fitness and population at the end
+    of the replicator dynamics, and deviation rating and rank, with 95 % intervals. Runs with equal conditions are
+    pooled. Every seating must have been played; --plan prints a study that does so.
     """
     from labmates.stats.domains import ANY, SHARE
     from labmates.workflows.science.experiment import SCIENCE
@@ -218,15 +222,14 @@ TEAMS = Analysis(
 
 
 def teamwork(runs: Runs, _params: Params) -> Result:
-    """Compare teams with one agent alone.
+    """Compare teams with a single agent.
 
-    Without runs or options, all runs of the store count. A run of teams is paired with the run of one agent alone
-    (labmates run science --solo) of the same seed and of equal condition: task, difficulty, model, budget, visibility,
-    prices and whatever else both have. First comes one answer over all conditions, with models and tasks as clusters,
-    then each condition by itself. For each score (skill first), and for tokens and credits: both sides, the
-    difference (teams minus solo), and its mean over pairs with a 95 % interval. Reports that can't be read count as
-    accuracy 0; the mean over pairs that can be read stands beside it. For its references to other teams' work a
-    report is scored by the artifacts that it names; those of one agent alone are its own.
+    By default, all runs of the store count. A team run is paired with the solo run (labmates run science --solo) of the
+    same seed and an otherwise equal condition: task, difficulty, model, budget, visibility, prices and so on. The first
+    table pools all conditions, with models and tasks as clusters; the others show each condition. For each score (skill
+    first), and for tokens and credits, they show both sides, the difference (teams minus solo) and its mean over pairs
+    with a 95 % interval. Unreadable reports count as accuracy 0; a second column has the mean over readable pairs.
+    References to other teams' work are scored by the artifacts that a report names; a solo report refers to its own.
     """
     from dataclasses import asdict
 
@@ -314,14 +317,13 @@ TEAMWORK = Analysis(
 
 
 def necessity(runs: Runs, _params: Params) -> Result:
-    """Estimate at which split of the evidence a team beats one agent.
+    """Estimate at which split of the evidence a team beats a single agent.
 
-    Runs with divided evidence (--evidence split:S) of the arms team, oracle (one agent with all instruments) and
-    restricted (one agent with the readings) are paired by seed; where there are runs of the arm mute (the same seats
-    kept apart), they stand beside them. The necessity index of a finding is (team −
-    restricted) / (oracle − restricted), with a 95 % interval over seeds. The first table has accuracy, index and cost
-    for each condition and split, and a verdict in words; the second one has the same for each finding. A figure shows
-    accuracy and dollars of all arms over the split.
+    Runs with split evidence (--evidence split:S) are paired by seed over the arms team, oracle (one agent with all
+    instruments), restricted (one agent with the readings) and, if available, mute (the same seats without contact). The
+    necessity index of a finding is (team − restricted) / (oracle − restricted), with a 95 % interval over seeds. The
+    first table shows accuracy, index, cost and a verdict for each condition and split, the second the same for each
+    finding. A figure shows accuracy and cost of all arms by split.
     """
     from labmates.workflows.science.necessity import ALL, ARMS, arm_figures, necessity_table, plays, verdicts
     from labmates.workflows.science.necessity import necessity as compare
@@ -359,16 +361,15 @@ NECESSITY = Analysis(
 class OrganisationsParams(Params):
     """Options of the comparison of organisations."""
 
-    score: str = Field("accuracy", description="The metric that counts as the score, for instance accuracy or quality.")
+    score: str = Field("accuracy", description="Metric that counts as the score, such as accuracy or quality.")
 
 
 def organisations(runs: Runs, params: OrganisationsParams) -> Result:
-    """Compare organisations by score, money and time.
+    """Compare organisations by score, cost and time.
 
-    Runs of equal task, difficulty, model, budget, evidence and all else are paired by seed. The first table has each
-    organisation's means with 95 % intervals, and whether it is on the Pareto front of score against money; the second
-    one the differences between all of them, with p-values adjusted for their number (Holm); the third one the measures
-    of coordination.
+    Runs with otherwise equal conditions (task, difficulty, model, budget, evidence, …) are paired by seed. The first
+    table shows each organisation's means with 95 % intervals, and whether it lies on the Pareto front of score against
+    cost. The second shows all pairwise differences with adjusted p-values (Holm), the third the coordination measures.
     """
     from labmates.workflows.science.organisation_results import (
         coordination_table,

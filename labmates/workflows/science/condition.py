@@ -51,14 +51,14 @@ class ScienceCondition(Condition):
     task: str = Field(description="The science task, by name (see: labmates tasks).")
     model: ModelRef = Field(description="The model of all agents, provider:name (see: labmates models).")
     model_for: dict[str, ModelRef] = Field(
-        default_factory=dict, description="A different model for one team or seat, NAME=MODEL; can be repeated."
+        default_factory=dict, description="Model of one team or seat, NAME=MODEL; repeatable."
     )
     difficulty: Literal["easy", "medium", "hard"] = Field("medium", description="Difficulty of the task's data.")
     budget: Dollars = Field("1.00", description="The pool that all teams share, in dollars.")  # type: ignore[assignment]
     reserve: Dollars | None = Field(
         None,
-        description="Reserve of the pool for writing the artifacts, in dollars; by default enough for all that "
-        "remain. With 0 the run ends at the first call that the pool can't pay (the paper's rule).",
+        description="Part of the pool reserved for writing the artifacts, in dollars; by default enough for all "
+        "remaining ones. With 0 the run ends at the first call that the pool can't pay (the paper's rule).",
     )
     visibility: Visibility = Field(
         "full",
@@ -72,27 +72,25 @@ class ScienceCondition(Condition):
         8,
         ge=1,
         le=100,
-        description="Maximum number of replies of one agent in one phase of work, times the turns of its team in the "
+        description="Maximum number of replies per agent and work phase, multiplied by the turns of its team in the "
         "organisation.",
     )
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
     context_tokens: int | None = Field(
         None,
         ge=1024,
-        description="Context of models that name none, in tokens; without it the shipped table's, at most 131072. "
-        "A transcript that would not fit with a whole reply is compacted before the call.",
+        description="Context window of models without one of their own, in tokens; by default from the shipped "
+        "table, at most 131072. A transcript that leaves no room for a whole reply is compacted before the call.",
     )
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="Sampling temperature; without one, the server's own default."
-    )
+    temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature. Default: the server's.")
     deliberation_rounds: int = Field(2, ge=0, le=10, description="Rounds of deliberation in each phase.")
     max_requests: int = Field(
         2, ge=0, le=10, description="Maximum number of requests for additional work or a redo, per pair of teams."
     )
     output_excerpt: Excerpt = Field(
         "ends",
-        description="Excerpt of a member's code output beyond 3,000 characters for the writing lead: beginning and "
-        "end of each long output, or the first 3,000 characters of all (the paper's rule).",
+        description="Excerpt that the writing lead sees of a member's code output beyond 3,000 characters: ends "
+        "(start and end of each long output) or first (the first 3,000 characters in all, the paper's rule).",
     )
     repair_turns: int = Field(
         3, ge=0, le=10, description="Maximum number of repair turns after an invalid reply of an agent."
@@ -108,20 +106,20 @@ class ScienceCondition(Condition):
     )
     solo: bool = Field(
         False,
-        description="The organisation solo: one agent instead of teams, with the same task, data, budget, tools and "
-        "artifacts, the baseline of a team's result (see: labmates analyze teamwork).",
+        description="One agent instead of teams, with the same task, data, budget, tools and artifacts, as the "
+        "baseline for teams (see: labmates analyze teamwork). Short for --organisation solo.",
     )
 
     evidence: Evidence = Field(
         SHARED,
-        description="Distribution of the data: all for everyone (shared), or split:S, where a share S of the "
-        "findings' credit needs the data of two or more instruments.",
+        description="Distribution of the data: shared (everyone has all of it), or split:S (a share S of the "
+        "findings' credit needs data from two or more instruments).",
     )
     arm: Arm = Field(
         "team",
-        description="With split evidence: the team, each seat with one instrument; the same seats, none of which hears "
-        "of another, their findings merged by a fixed rule (mute); or one agent alone with all "
-        "instruments (oracle) or with the readings (restricted). An agent alone has no organisation.",
+        description="With split evidence: team (one instrument per seat), mute (the same seats without contact, "
+        "their findings merged by a fixed rule), oracle (one agent with all instruments) or restricted (one agent "
+        "with the readings). A single agent has no organisation.",
     )
 
     @model_validator(mode="before")

@@ -35,9 +35,8 @@ class DemoParams(Params):
 def demo(lab: Lab, params: DemoParams) -> Iterator[Result]:
     """Run one science task with a scripted team, offline.
 
-    Four teams of scripted agents analyse a synthetic data set whose truth is known, under one budget, and write a
-    report; two judges score it. No model is called and no key is needed: the agents are the baseline
-    scripted:diligent.
+    Four teams of scripted agents analyse a synthetic data set with known truth under one budget, and write a report;
+    two judges score it. No model is called and no key is needed: the agents are the baseline scripted:diligent.
     """
     condition = lab.condition("science", {"task": params.task, "model": "scripted:diligent"})
     try:

@@ -44,7 +44,7 @@ MODEL_JUDGES: Final[Mapping[str, type[Any]]] = {"MODEL": RubricJudge, f"{PROMISE
 def judges(lab: Lab, _params: Params) -> Iterator[Result]:
     """List the judges of reports, or show, check or create one.
 
-    MODEL stands for provider:name: every model can judge.
+    Any model can judge: name it as provider:name.
     """
     yield from listing(lab, JUDGES, lambda name: _facts(get_judge(name)))
     for name, judge in MODEL_JUDGES.items():
@@ -65,9 +65,9 @@ class ShowParams(Params):
 
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
-    """Show a judge: its metrics and rules, its version, and the prompts of a judge that asks models.
+    """Show a judge: metrics, rules, version, and the prompts of a judge model.
 
-    NAME is a registered judge, or MODEL or promises:MODEL with a model's provider:name or as it stands.
+    NAME is a registered judge, provider:name, promises:provider:name, or the literal word MODEL.
     """
     judge = _judge_named(params.name)
     with JUDGES.guarded(params.name, "can't be shown"):
@@ -96,21 +96,21 @@ class CheckParams(Params):
     """The parameters of checking a judge."""
 
     judge: str = Field(json_schema_extra={"argument": True})
-    run: str | None = Field(None, description="Use the report of this ended run instead of reports of known quality.")
+    run: str | None = Field(None, description="Judge the report of this ended run instead of reports of known quality.")
     task: str = Field("ecology", description="Science task of the reports of known quality.")
     seed: int = Field(0, ge=0, description="Seed of the data of these reports.")
     difficulty: Difficulty = Field("easy", description="Difficulty of the data of these reports.")
     step_timeout: float = Field(
-        60.0, gt=0, description="Time limit for one report, in seconds; a judge beyond it is reported as hanging."
+        60.0, gt=0, description="Time limit per report, in seconds; a slower judge is reported as hanging."
     )
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check a judge against the rules, and on reports with known faults.
+    """Check a judge: the rules of the interface, and reports with known faults.
 
-    JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores the right
-    report on a data set, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing
-    report. Exit code 1 if there is an error; warnings alone give 0. Check a model with labmates judge calibrate.
+    JUDGE is a name, or path/to/file.py:Class or module:Class for a judge that is not installed. It scores a correct
+    report, reports with missing or wrong parts, empty talk, reports with prompt injections, and a missing report. The
+    exit code is 1 if there are errors, else 0. To check a judge model, use labmates judge calibrate.
     """
     if params.judge.partition(":")[0] in (*PROVIDERS, SCRIPTED, PREFIX.removesuffix(":"), PROMISES.removesuffix(":")):
         raise UsageError(f"'{params.judge}' is a model; try: labmates judge calibrate --judge {params.judge}")

@@ -29,16 +29,16 @@ class NewParams(Params):
     name: str = Field(description="Name of the new organisation.", json_schema_extra={"argument": True})
     like: str = Field("decentralised", description="Organisation to copy.")
     folder: Path | None = Field(
-        None, description="Folder to write to; by default the name.", json_schema_extra={"folder": True}
+        None, description="Folder to write to. [default: NAME]", json_schema_extra={"folder": True}
     )
 
 
 class CheckParams(NamedParams):
     """The parameters of a check."""
 
-    task: str = Field("anomaly", description="Science task to try.")
-    baseline: str = Field("scripted:diligent", description="Scripted model that plays.")
-    team_size: int | None = Field(None, ge=2, le=16, description="Seats of each team; by default the organisation's.")
+    task: str = Field("anomaly", description="Science task of the two runs.")
+    baseline: str = Field("scripted:diligent", description="Scripted model of all agents.")
+    team_size: int | None = Field(None, ge=2, le=16, description="Seats per team; by default the organisation's.")
 
 
 def listing(_lab: Lab, _params: Params) -> Iterator[Result]:
@@ -56,7 +56,7 @@ def show(_lab: Lab, params: NamedParams) -> Iterator[Result]:
 
 
 def draw(_lab: Lab, params: NamedParams) -> Iterator[Result]:
-    """Draw the graph of an organisation, in the language Mermaid."""
+    """Draw the graph of an organisation, as Mermaid text."""
     from labmates.workflows.science.lab import lab_graph
 
     yield Result((), document=lab_graph(find_organisation(params.name)).get_graph(xray=True).draw_mermaid())
@@ -70,9 +70,9 @@ def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check an organisation in two offline runs with a scripted model, which are not stored.
+    """Check an organisation in two offline runs with a scripted model; neither is stored.
 
-    Exit code 1 if a rule is broken.
+    The exit code is 1 if a rule is broken.
     """
     from labmates.workflows.science.condition import ScienceCondition
     from labmates.workflows.science.organisation_check import check_organisation

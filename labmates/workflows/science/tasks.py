@@ -61,7 +61,7 @@ class ShowParams(Params):
 
 
 def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
-    """Show a task: the brief for agents, the findings to state, a sample's first rows, and the score of guessing."""
+    """Show a task: the agents' brief, the findings to state, the first rows of a sample, and the score of a guess."""
     task = get_task(params.name)
     with TASKS.guarded(params.name, "can't be shown"):
         sample = task.generate(data_seed(params.seed), params.difficulty)
@@ -89,7 +89,7 @@ class DataParams(Params):
     """A task, and the data set of a seed."""
 
     task: str = Field(json_schema_extra={"argument": True})
-    seed: int = Field(ge=0, description="Seed of the data set. Required.")
+    seed: int = Field(ge=0, description="Seed of the data set.")
     difficulty: Difficulty = Field("medium", description="Difficulty of the data set.")
 
 
@@ -104,10 +104,10 @@ def oracle(_lab: Lab, params: DataParams) -> Iterator[Result]:
 
 
 def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
-    """Print the report of a team that never looked at the data: the task's prior.
+    """Print the report of a team that never looks at the data: the task's prior.
 
-    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed only decides on
-    the names of the columns.
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The seed determines only
+    the column names.
     """
     with using_task(params.task) as task:
         columns = [str(column) for column in task.generate(data_seed(params.seed), params.difficulty).frame.columns]
@@ -122,10 +122,10 @@ class ScoreParams(DataParams):
 
 
 def score(lab: Lab, params: ScoreParams) -> Iterator[Result]:
-    """Score the findings of a text as those of a run's paper are, with the credit of each finding.
+    """Score the findings in a text like those in a run's paper, with the credit of each finding.
 
     TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. REPORT is a file, or -
-    for standard input. Seed and difficulty are those of the data set that the report is about.
+    for standard input. Seed and difficulty select the data set of the report.
     """
     text = _read(params.report)
     with using_task(params.task) as task:
@@ -222,14 +222,14 @@ class NewParams(Params):
 class NewTaskParams(NewParams):
     """A package with a task."""
 
-    csv: Path | None = Field(None, description="Table of a task without code; needs --answers.")
-    answers: Path | None = Field(None, description="YAML file with its questions and answers.")
+    csv: Path | None = Field(None, description="CSV file with the data of a task without code; needs --answers.")
+    answers: Path | None = Field(None, description="YAML file with the questions and answers for --csv.")
 
 
 def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
     """Write a small working package with a task, for you to change.
 
-    With --csv and --answers the task needs no code: it asks the questions of the YAML file about the table.
+    With --csv and --answers the task needs no code: it asks the questions in the YAML file about the table.
     """
     folder = Path(params.folder or params.name)
     if params.csv is not None and params.answers is not None:
@@ -267,15 +267,15 @@ class CheckParams(Params):
     step_timeout: float = Field(
         60.0,
         gt=0,
-        description="Time limit for one rule on one data set, in seconds; a rule beyond it is reported as hanging.",
+        description="Time limit per rule and data set, in seconds; a slower rule is reported as hanging.",
     )
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     """Check a task against the rules: the conformance test.
 
-    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. It is tried with several
-    seeds at every difficulty, in processes of its own. Exit code 1 if there is an error; warnings alone give 0.
+    TASK is a name, or path/to/file.py:Class or module:Class for a task that is not installed. The check tries several
+    seeds at every difficulty, in separate processes. The exit code is 1 if there are errors, else 0.
     """
     trial = try_task(
         params.task,

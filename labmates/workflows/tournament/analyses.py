@@ -28,13 +28,13 @@ class CooperationParams(Params):
 
 
 def cooperation(runs: Runs, params: CooperationParams) -> Result:
-    """Compare cooperation in tournaments of the iterated prisoner's dilemma under their three structures.
+    """Compare cooperation in the three structures of prisoner's dilemma tournaments.
 
-    Without runs or a study, all tournaments of the store count; those that differ only in structure and seed belong
-    together. Rates of cooperation (of all moves, of first moves, within and between teams) have two 95 % intervals:
-    over players and replicates, as in the paper, and over tournaments, whose rounds are not independent. Then come
-    right answers by question, behaviour, and both hypotheses: more cooperation (H1) and more one-shot cooperation (H2)
-    in super-additive tournaments than in either of the others. Scores of players and teams tell who won.
+    By default, all tournaments of the store count; those that differ only in structure and seed are compared.
+    Cooperation rates (all moves, first moves, within and between teams) have two 95 % intervals: over players and
+    replicates, as in the paper, and over tournaments, because rounds of a tournament are not independent. Further
+    tables show correct answers by question, behaviour, scores of players and teams, and tests of both hypotheses: more
+    cooperation (H1) and more one-shot cooperation (H2) in super-additive tournaments than in each of the others.
     """
     from labmates.workflows.tournament.report import report
     from labmates.workflows.tournament.results import tournaments

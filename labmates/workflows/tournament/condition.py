@@ -46,24 +46,24 @@ class TournamentCondition(AblatedCondition):
     )
 
     structure: Literal["ri", "gc", "sa"] = Field(
-        description="Matches and their score: repeated interaction (ri: everybody meets everybody, for the own "
-        "score), group competition (gc: only players of different teams meet, for the team's score), or both "
-        "(sa, super-additive: everybody meets everybody, for both scores)."
+        description="Who meets, and which score counts: ri (repeated interaction: everybody meets, each player's own "
+        "score), gc (group competition: only players of different teams meet, the team's score) or sa "
+        "(super-additive: everybody meets, both scores)."
     )
     model: ModelRef = Field(description="The model of all players, provider:name (see: labmates models).")
     model_for: dict[str, ModelRef] = Field(
         default_factory=dict,
-        description="A different model for one team or player, A=MODEL or P2=MODEL; can be repeated.",
+        description="Model of one team or player, A=MODEL or P2=MODEL; repeatable.",
     )
     teams: int = Field(2, ge=1, le=26, description="Number of teams.")
     team_size: Annotated[str, BeforeValidator(_sizes)] = Field(
-        "3", description="Players of a team, at most 50: one number, or one for each team, for instance 3,2."
+        "3", description="Players per team, at most 50: one number, or one per team such as 3,2."
     )
     rounds: int = Field(20, ge=1, le=200, description="Maximum number of rounds per match.")
     rounds_per_player: int | None = Field(
         None,
         ge=1,
-        description="Rounds of each player for the whole tournament, below the maximum of its matches. By default 0.8 "
+        description="Rounds per player in the whole tournament, below the maximum of its matches; by default 0.8 "
         "times that maximum, rounded down.",
     )
     noise: float = Field(
@@ -78,16 +78,16 @@ class TournamentCondition(AblatedCondition):
         gt=0,
         le=1,
         exclude_if=lambda value: value == 1,
-        description="Probability that another round follows a round of a match, up to --rounds.",
+        description="Probability of another round in a match, up to --rounds.",
     )
-    plan_every: int = Field(5, ge=1, le=1000, description="Number of rounds after which a player plans again.")
+    plan_every: int = Field(5, ge=1, le=1000, description="Rounds between a player's plans.")
     critique_turns: int = Field(
-        1, ge=0, le=5, description="Rounds of criticism and improvement of a plan; 0 switches planning off."
+        1, ge=0, le=5, description="Rounds in which a plan is criticised and improved; 0 switches planning off."
     )
     messages: Literal["none", "each-match", "each-round"] = Field(
         "none",
         exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
-        description="Simultaneous messages between the players of a match: before its first round, or before each "
+        description="Simultaneous messages between the players of a match, before its first round or before each "
         "round.",
     )
     reputation: Literal["none", "shown"] = Field(
@@ -98,16 +98,16 @@ class TournamentCondition(AblatedCondition):
     team_choice: Literal["given", "wished"] = Field(
         "given",
         exclude_if=lambda value: value == "given",
-        description="Formation of teams: given, or by wishes: players introduce themselves to all and name the "
-        "players that they want in their team.",
+        description="Formation of teams: given, or wished (players introduce themselves to all and name the team "
+        "mates that they want).",
     )
     comprehension: Literal["asked", "skipped"] = Field(
         "asked", description="Comprehension questions to both players after each match."
     )
-    temptation: int = Field(5, ge=-1000, le=1000, description="Points of a player who defects alone.")
-    reward: int = Field(3, ge=-1000, le=1000, description="Points of both when both cooperate.")
-    punishment: int = Field(0, ge=-1000, le=1000, description="Points of both when both defect.")
-    sucker: int = Field(-1, ge=-1000, le=1000, description="Points of a player who cooperates alone.")
+    temptation: int = Field(5, ge=-1000, le=1000, description="Points for defecting against a cooperator.")
+    reward: int = Field(3, ge=-1000, le=1000, description="Points for each when both cooperate.")
+    punishment: int = Field(0, ge=-1000, le=1000, description="Points for each when both defect.")
+    sucker: int = Field(-1, ge=-1000, le=1000, description="Points for cooperating against a defector.")
 
     _formed: dict[str, list[str]] | None = PrivateAttr(None)
 

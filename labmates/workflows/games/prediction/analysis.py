@@ -28,35 +28,35 @@ class MaterialParams(FitParams):
 
     games: FilePath | None = Field(
         None,
-        description="Profiles from a CSV file instead of the store: model, game, level (a row per simulation), or "
-        "model, game, mean, error, simulations.",
+        description="Profiles from a CSV file instead of the store, with the columns model, game, level (a row per "
+        "simulation) or model, game, mean, error, simulations.",
     )
     lab: FilePath | None = Field(
         None,
-        description="Lab runs from a CSV file instead of the store: model, accuracy, quality, completeness, and what "
-        "is known of the condition (task, budget, visibility, team_size, theory_of_mind); optionally judge.",
+        description="Lab runs from a CSV file instead of the store, with the columns model, accuracy, quality, "
+        "completeness, any of task, budget, visibility, team_size and theory_of_mind, and optionally judge.",
     )
     outcomes: tuple[str, ...] = Field(
         (),
-        description="accuracy, quality, completeness, skill or provenance; repeatable. Default: those of the first "
-        "three that the runs have, as in the paper; for screen, of skill, quality and completeness.",
+        description="accuracy, quality, completeness, skill or provenance; repeatable. Default: accuracy, quality "
+        "and completeness where available, as in the paper; for screen skill, quality and completeness.",
     )
     judges: tuple[str, ...] = Field(
         (),
         description="[OUTCOME=]NAME: judge of all outcomes or of one; repeatable. Default: verified for accuracy and "
-        "skill, the only judge for others; required if several scored.",
+        "skill, the only judge for others. Required if several judges scored.",
     )
-    game: tuple[str, ...] = Field((), description="A game; repeatable. By default all.")
+    game: tuple[str, ...] = Field((), description="A game; repeatable. Default: all.")
     no_benchmarks: bool = Field(
         False,
-        description="Do not control for benchmark scores, size and thinking; models without them take part.",
+        description="Do not control for benchmark scores, size and thinking; this keeps models without them.",
     )
     unit: Literal["condition", "run"] | None = Field(
         None,
-        description="Unit of observation: a model and condition with its runs averaged (as in the paper), or a run. "
-        "Default: condition, or run if no model has two conditions.",
+        description="Unit of observation: condition (the mean of a model's runs in one condition, as in the paper) "
+        "or run. Default: condition, or run if no model has two conditions.",
     )
-    draws_seed: int = Field(0, ge=0, description="Seed of draws from posteriors.")
+    draws_seed: int = Field(0, ge=0, description="Seed of posterior draws.")
 
     def choice(self) -> Choice:
         """The part of the material that is analysed.
@@ -110,7 +110,7 @@ class PredictionParams(MaterialParams):
         {},
         description="Use profiles from another condition, such as reasoning=cot; repeatable.",
     )
-    draws: int = Field(4000, ge=500, le=100_000, description="Draws from each posterior.")
+    draws: int = Field(4000, ge=500, le=100_000, description="Posterior draws per fit.")
     check_nuts: bool = Field(False, description="Check every fit with NUTS; takes minutes (extra 'analysis').")
 
 
@@ -121,12 +121,12 @@ class PredictionCheckParams(CheckParams, MaterialParams):
 
 
 def prediction(runs: Runs, params: PredictionParams) -> Result:
-    """Test whether models' game dispositions predict the results of their teams in the lab.
+    """Test whether models' dispositions in games predict their teams' results in the lab.
 
-    The cooperative-profiles paper's model with errors of measurement, as it is published (paper), with a random
-    intercept per model (robust), and also with correlated dispositions (correlated); beside these, tests over models.
-    Profiles are those of labmates profile (usual rules, no prompt to reason), lab runs those of labmates run science;
-    models that lack one of them are left out, and listed.
+    Fits the cooperative-profiles paper's model with measurement error: as published (paper), with a random intercept
+    per model (robust), and with correlated dispositions as well (correlated). Tests over models are added. Profiles
+    come from labmates profile (standard rules, no reasoning prompt), lab runs from labmates run science; models without
+    one of the two are excluded and listed.
     """
     from labmates.workflows.games.prediction.evaluated import evaluated
     from labmates.workflows.games.prediction.report import forest_figure, predict_outcomes
@@ -174,11 +174,10 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
 
 
 def usefulness(runs: Runs, params: MaterialParams) -> Result:
-    """Test whether games predict lab outcomes better than the mean of the models does, without fitting a model.
+    """Test whether games predict lab outcomes better than the mean of all models, without fitting a model.
 
-    The test of labmates analyze prediction alone: permutations of models, and models left out in turn. Benchmark
-    scores, size and thinking are controlled for where they are known of all models. By default of skill, quality and
-    completeness.
+    This is the permutation and leave-one-model-out test of labmates analyze prediction. It controls for benchmark
+    scores, size and thinking if known for all models. Default outcomes: skill, quality and completeness.
     """
     from labmates.workflows.games.prediction.sources import COMPARED
     from labmates.workflows.games.prediction.usefulness import answers_table
@@ -207,10 +206,10 @@ def _remarks(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -> d
 
 
 def check_prediction(runs: Runs, params: PredictionCheckParams) -> Result:
-    """Check the prediction of lab outcomes from games: by observation, by model left out, and by prior.
+    """Check the prediction of lab outcomes from games: fit, models left out, and priors.
 
-    For each fit: observed outcomes beside what it predicts, with p values; forms compared by how they predict models
-    that are left out in turn; and how far each mean depends on the priors.
+    For each fit: a posterior predictive check with p values, a comparison of forms by how well they predict each model
+    left out in turn, and the sensitivity of each mean to the priors.
     """
     from labmates.workflows.games.prediction.evaluated import block, evaluated
     from labmates.workflows.games.prediction.fit import fit_prediction

@@ -190,13 +190,12 @@ class ScreenParams(MaterialParams):
     """The parameters of screening, beside those of the games' condition."""
 
     models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
-    simulations: int = Field(SIMULATIONS, ge=2, le=10_000, description="Of each game.")
+    simulations: int = Field(SIMULATIONS, ge=2, le=10_000, description="Simulations per game.")
     seed: int = Field(0, ge=0, description="Seed of the first simulation.")
-    stored: bool = Field(False, description="Use the stored profile and play nothing.")
+    stored: bool = Field(False, description="Use only the stored profile; play nothing.")
     spec: Literal["robust", "correlated"] = Field(
         "correlated",
-        description="Form of the model; the paper's own form is not offered, because its intervals for new models are "
-        "too narrow.",
+        description="Form of the model. The paper's form is not offered: its intervals for new models are too narrow.",
     )
     covariates: tuple[str, ...] = Field((), description="None.", json_schema_extra={"recorded": True})
 
@@ -204,12 +203,11 @@ class ScreenParams(MaterialParams):
 def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
     """Predict models' results in the lab from their play in the behavioural games.
 
-    The prediction is that of a study: the models of the store (or of two CSV files) that have both a profile and scored
-    lab runs. The profile of MODEL is taken from the store or the file; simulations that are missing are played now and
-    kept, as by labmates profile. A model that is part of the study is left out of it first. First is said
-    whether the games predict better than the mean of the study's models. If they do, the prediction is that with the
-    games, else that mean; the other one stands second, both with 95 % intervals. Shown too is how far outside the study
-    the model lies.
+    The prediction is fitted to the models in the store (or in two CSV files) with both a profile and scored lab runs.
+    MODEL itself is excluded from the fit. Its profile comes from the store or the file; missing simulations are played
+    and stored, as in labmates profile. The output first states whether games predict better than the mean of the fitted
+    models. If they do, the prediction from games comes first, otherwise the mean; both have 95 % intervals. The output
+    also shows how far MODEL lies outside the range of the fitted models.
     """
     if params.games is None and not params.stored:
         for reference in params.models:

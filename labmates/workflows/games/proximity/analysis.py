@@ -29,7 +29,8 @@ class SimulationsParams(FitParams):
         "proximity, 1 - cooperation.",
     )
     question: Literal["strategy", "prompt"] = Field(
-        "strategy", description="The factors behind cooperation, or the effect of the rules' wording."
+        "strategy",
+        description="Question: the factors behind cooperation (strategy) or the effect of the rules' wording (prompt).",
     )
     spec: Literal["paper", "robust", "both"] = Field("both", description="Specification to fit.")
     seed: int = Field(0, ge=0, description="Seed of draws and permutations.")
@@ -72,7 +73,7 @@ class SimulationsParams(FitParams):
 class ProximityParams(SimulationsParams):
     """The parameters of the regression of cooperation."""
 
-    draws: int = Field(4000, ge=500, le=1_000_000, description="Draws of the posterior.")
+    draws: int = Field(4000, ge=500, le=1_000_000, description="Posterior draws.")
     check_nuts: bool = Field(False, description="Check the fit with NUTS (extra 'analysis'); takes a minute or more.")
     nuts_draws: int = Field(1000, ge=100, le=100_000, description="NUTS draws in each of four chains.")
 
@@ -84,10 +85,10 @@ class ProximityCheckParams(CheckParams, SimulationsParams):
 def proximity(runs: Runs, params: ProximityParams) -> Result:
     """Estimate which factors move play toward the social optimum.
 
-    A Bayesian regression of cooperation (0 at the equilibrium, 1 at the play that is best for all) on size, thinking,
-    prompts, group size and game, over the simulations of behavioural games of the store, of a STUDY, or of a CSV file.
-    It compares two specifications: the paper's, which takes simulations of a model for independent of each
-    other, and a robust one, in which models also differ by themselves; rest conclusions on the latter.
+    Fits a Bayesian regression of cooperation (0 at the equilibrium, 1 at the social optimum) on size, thinking,
+    prompts, group size and game, to the simulations of behavioural games in the store, in a STUDY or in a CSV file. It
+    compares two specifications: the paper's, which treats a model's simulations as independent, and a robust one with
+    random differences between models. Base conclusions on the robust one.
     """
     from labmates.workflows.games.proximity.evaluated import evaluated
     from labmates.workflows.games.proximity.report import (
@@ -154,10 +155,10 @@ def _remarks(report: ProximityReport) -> dict[str, list[str]]:
 
 
 def check_proximity(runs: Runs, params: ProximityCheckParams) -> Result:
-    """Check the regression of cooperation in games: by cell, by model left out, and by prior.
+    """Check the regression of cooperation in games: fit, models left out, and priors.
 
-    For each fit: observed outcomes beside what it predicts, with p values; forms compared by how they predict models
-    that are left out in turn; and how far each mean depends on the priors.
+    For each fit: a posterior predictive check with p values, a comparison of forms by how well they predict each model
+    left out in turn, and the sensitivity of each mean to the priors.
     """
     from labmates.workflows.games.proximity.evaluated import block, evaluated, without
     from labmates.workflows.games.proximity.fit import fit

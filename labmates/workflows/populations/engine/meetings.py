@@ -98,7 +98,7 @@ def meet(
     cooperate
         The strategies that fall back to cooperation.
     samples
-        Groups of each composition.
+        Groups per composition.
     """
     names = tuple(types)
     payoffs: dict[Group, NDArray[np.float64]] = {}
