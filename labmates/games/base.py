@@ -254,7 +254,7 @@ class Game(BaseModel, ABC):
             Of this round, after sanctions, and of all rounds so far.
         """
         after = " after sanctions" if self.sanction_limit else ""
-        return f"your payoff of this round{after}: {in_figures(payoff)}; of all rounds so far: {in_figures(so_far)}"
+        return f"your payoff in this round{after}: {in_figures(payoff)}; in all rounds so far: {in_figures(so_far)}"
 
     def _filled(self, text: str) -> str:
         return Template(text).substitute(self.figures(), players=self.players, **self.wording())

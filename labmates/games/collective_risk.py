@@ -21,28 +21,28 @@ class CollectiveRisk(Game):
     name: ClassVar[str] = "collective-risk"
     title: ClassVar[str] = "Collective risk"
     summary: ClassVar[str] = (
-        "In each round each player contributes of an allowance and saves the rest. If all contributions together miss "
-        "a target, everybody loses all savings with a certain probability."
+        "In each round each player contributes part of an allowance and saves the rest. If the total contribution "
+        "misses a target, everybody loses all savings with a given probability."
     )
     formal: ClassVar[tuple[str, ...]] = (
-        "The $players players of all groups have a common target: $target units, to be contributed by all of them "
-        "together over all $rounds rounds.",
+        "The $players players of all groups have a common target: to contribute $target units in total over "
+        "all $rounds rounds.",
         "In each round each player gets $allowance units, contributes a whole number of them, from 0 to $allowance, "
         "and saves the rest.",
-        "If the target is reached by the end of round $rounds, everybody keeps all that they have saved.",
+        "If the target is reached by the end of round $rounds, every player keeps all of its savings.",
         "If it is missed, either all players lose all their savings, with a probability of $loss_probability, or "
         "nobody loses any.",
     )
     prose: ClassVar[str] = (
-        "A danger lies ahead of all $players players, of your group and of the others. It is averted if $target units "
-        "are put aside against it by everybody together within $rounds rounds. Every round you receive $allowance "
-        "units; you decide how many of them go to the common cause, and the others are your savings. After the last "
-        "round the savings are yours if enough was put aside. If not, chance decides for all players at once: with a "
-        "probability of $loss_probability everybody's savings are gone."
+        "A danger threatens all $players players, in your group and in the others. It is averted if everybody together "
+        "sets aside $target units within $rounds rounds. Every round you receive $allowance units and decide how "
+        "many of them go to the common cause; the rest are your savings. If enough was set aside by the end of the "
+        "last round, you keep your savings. If not, chance decides for all players at once: with a probability of "
+        "$loss_probability, everybody's savings are lost."
     )
     remarks: ClassVar[tuple[str, ...]] = (
-        "The target is what averts a catastrophe, as in a climate that changes. The challenge is to contribute enough "
-        "together without giving up too much alone.",
+        "Reaching the target averts a catastrophe, such as dangerous climate change. The challenge is to contribute "
+        "enough together without any player giving up too much.",
     )
     primary: ClassVar[str] = "contribution"
     span: ClassVar[str] = "in all rounds together"

@@ -17,24 +17,24 @@ class CommonPool(Game):
     name: ClassVar[str] = "common-pool"
     title: ClassVar[str] = "Common pool"
     summary: ClassVar[str] = (
-        "Each player takes from a common pool. What is left is multiplied and shared out evenly among all players of "
-        "all groups."
+        "Each player takes units from a common pool. The remaining units are multiplied and divided equally among all "
+        "players of all groups."
     )
     formal: ClassVar[tuple[str, ...]] = (
         "At the start of each round a pool that belongs to all $players players holds $pool units.",
         "Each player takes out a whole number of units, from 0 to $most_extraction.",
-        "What is left in the pool is multiplied by $multiplier and shared out evenly among all $players players."
+        "The units left in the pool are multiplied by $multiplier and divided equally among all $players players."
         "$overdrawn",
-        "Your payoff of the round is what you have taken plus your share.",
+        "Your payoff in the round is what you took plus your share.",
     )
     prose: ClassVar[str] = (
-        "There is one pool for the $players players of all groups. It is filled anew to $pool units for every round. "
+        "There is one pool for the $players players of all groups. It is refilled to $pool units before every round. "
         "You may take up to $most_extraction of them for yourself, and so may everybody else. The rest of the pool "
-        "grows to $multiplier times as much and is then divided equally among all players, whatever they took. You "
-        "keep what you took and get your share on top; the more is taken, the smaller are the shares.$overdrawn"
+        "grows to $multiplier times its size and is then divided equally among all players, whatever they took. You "
+        "keep what you took and also receive your share; the more is taken, the smaller the shares.$overdrawn"
     )
     remarks: ClassVar[tuple[str, ...]] = (
-        "To take too much exhausts the pool for everybody: the more is taken, the less is left to grow.",
+        "Taking too much exhausts the pool for everybody: the more is taken, the less is left to grow.",
     )
     primary: ClassVar[str] = "extraction"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix C"
@@ -68,7 +68,7 @@ class CommonPool(Game):
         """The rule on an overdrawn pool, if all together can take more than it holds."""
         possible = self.players * self.most_extraction > self.pool
         overdrawn = (
-            f" If more than {self.pool} units are taken, all keep what they have taken, and there is nothing to share."
+            f" If more than {self.pool} units are taken, all keep what they took, and there is nothing to share."
         )
         return {"overdrawn": overdrawn if possible else ""}
 
@@ -109,21 +109,20 @@ class CommonPoolWithSanctions(CommonPool):
     name: ClassVar[str] = "common-pool-sanctions"
     title: ClassVar[str] = "Common pool with sanctions"
     summary: ClassVar[str] = (
-        "As the common pool; then each player may spend tokens to punish members of the own group, which costs these "
-        "more than the token."
+        "The common pool, followed by a stage in which each player may spend tokens to punish members of its own "
+        "group, which costs them more than the token."
     )
     formal: ClassVar[tuple[str, ...]] = (
         *CommonPool.formal,
-        "After that each player gets to know what every member of the own group has taken, and may spend up to "
-        "$most_sanctions tokens in all to sanction members of the own group.",
-        "Each token that you spend lowers your payoff by $sanction_cost; each token that is spent on you lowers it by "
+        "After that, each player learns what every member of its group took, and may spend up to $most_sanctions "
+        "tokens in all to sanction members of its group.",
+        "Each token that you spend lowers your payoff by $sanction_cost; each token spent on you lowers it by "
         "$sanction_effect.",
     )
     prose: ClassVar[str] = (
         f"{CommonPool.prose} Once everybody has taken, you learn what each member of your own group took. You may then "
         "spend tokens against any of them, up to $most_sanctions in a round: every token costs you $sanction_cost and "
-        "the member whom it is meant for $sanction_effect. They can do the same to you. Nobody can reach players of "
-        "other groups."
+        "costs its target $sanction_effect. They can do the same to you. Players of other groups can't be sanctioned."
     )
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix D"
     people: ClassVar[tuple[People, ...]] = (

@@ -18,30 +18,30 @@ class ORing(Game):
     name: ClassVar[str] = "o-ring"
     title: ClassVar[str] = "O-ring"
     summary: ClassVar[str] = (
-        "Each player withdraws from a common resource to work with it. A group's production is the product of its "
-        "members' work, less the more is withdrawn by all. If every group produces enough, a reward is shared by all."
+        "Each player withdraws units from a common resource to work with. A group's production is the product of its "
+        "members' work and shrinks as all players withdraw more. If every group produces enough, all share a reward."
     )
     formal: ClassVar[tuple[str, ...]] = (
-        "All $players players draw on a common resource of $resource units, filled anew for each round. Each withdraws "
-        "a whole number of units, from 0 to $most_withdrawal, to work with, and pays 1 for each.",
+        "All $players players draw on a common resource of $resource units, refilled before each round. Each withdraws "
+        "a whole number of units to work with, from 0 to $most_withdrawal, and pays 1 for each.",
         "A group's work is the product of (withdrawal / $most_withdrawal) over its $group_size members: one member who "
         "withdraws nothing makes it 0.",
         "A group produces $scale × (what is left of the resource / $resource) × its work; what is left depends on the "
         "withdrawals of all $players players.",
-        "If every one of the $groups groups produces at least $threshold, a reward of $reward is shared out evenly "
+        "If every one of the $groups groups produces at least $threshold, a reward of $reward is divided equally "
         "among all $players players. If any group produces less, there is no reward.",
-        "Your payoff of the round is your share of the reward, if there is one, less your withdrawal.",
+        "Your payoff in the round is your share of the reward, if there is one, minus your withdrawal.",
     )
     prose: ClassVar[str] = (
-        "Each group of $group_size makes something in which no part may fail, and all groups take their material from "
-        "one store of $resource units, which is full again at the start of every round. You withdraw from 0 to "
-        "$most_withdrawal units and pay 1 for each of them. How well your part turns out is your withdrawal divided "
-        "by $most_withdrawal, and the parts of all members of a group are multiplied with each other; so a single "
-        "member without material brings the group's output to nothing. Yet the emptier the store, the harder the work "
-        "for everybody: the product is multiplied by $scale and by the share of the $resource units that all "
-        "$players players have left. Should each of the $groups groups come to $threshold or more, $reward is divided "
-        "equally among all $players players; should one of them not, nobody gets anything. What you withdrew is "
-        "subtracted either way."
+        "Each group of $group_size makes a product in which no part may fail, and all groups take their material from "
+        "one store of $resource units, which is refilled at the start of every round. You withdraw from 0 to "
+        "$most_withdrawal units and pay 1 for each of them. The quality of your part is your withdrawal divided by "
+        "$most_withdrawal, and the parts of all members of a group are multiplied together, so a single member "
+        "without material reduces the group's output to zero. But the emptier the store, the harder the work for "
+        "everybody: the product is multiplied by $scale and by the share of the $resource units that all $players "
+        "players have left. If each of the $groups groups reaches $threshold or more, $reward is divided equally "
+        "among all $players players; if any group does not, nobody gets anything. Your withdrawal is subtracted "
+        "either way."
     )
     remarks: ClassVar[tuple[str, ...]] = (
         "The qualities of all members multiply, as with the O-rings of the space shuttle Challenger: one that failed "

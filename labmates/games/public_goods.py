@@ -17,25 +17,25 @@ class PublicGoods(Game):
     name: ClassVar[str] = "public-goods"
     title: ClassVar[str] = "Public goods"
     summary: ClassVar[str] = (
-        "Each player splits an endowment between keeping it, a pool of the own group and a pool of all groups. What is "
-        "in a pool is multiplied and shared out evenly among those whose pool it is."
+        "Each player divides an endowment between itself, its group's pool and a global pool of all groups. The "
+        "content of each pool is multiplied and divided equally among its players."
     )
     formal: ClassVar[tuple[str, ...]] = (
-        "In each round each player has $endowment units and splits all of them into three parts, whole numbers that "
-        "add up to $endowment: keep, group and global.",
-        "What you keep is yours.",
-        "What the $group_size members of your group put into the group's pool is multiplied by $group_multiplier and "
-        "shared out evenly among these $group_size.",
-        "What the $players players of all groups put into the global pool is multiplied by $global_multiplier and "
-        "shared out evenly among all $players.",
-        "Your payoff of the round is what you keep plus both shares.",
+        "In each round each player has $endowment units and divides all of them into three parts, whole numbers "
+        "that add up to $endowment: keep, group and global.",
+        "You keep the first part.",
+        "The units that the $group_size members of your group put into the group's pool are multiplied by "
+        "$group_multiplier and divided equally among these $group_size.",
+        "The units that the $players players of all groups put into the global pool are multiplied by "
+        "$global_multiplier and divided equally among all $players.",
+        "Your payoff in the round is what you keep plus your share of both pools.",
     )
     prose: ClassVar[str] = (
-        "Every round you are given $endowment units and find a place for each of them. They may stay with you, at "
-        "their plain value. They may go to your group: its pool is worth $group_multiplier times what is in it and is "
-        "divided equally among the $group_size members, whoever filled it. Or they may go to a global pool for "
-        "everybody, which is worth $global_multiplier times its content and is divided equally among all $players "
-        "players. You receive your part of both pools whether or not you have given anything to them."
+        "Every round you receive $endowment units and decide what to do with each of them. You can keep a unit, at "
+        "its plain value. You can give it to your group: the group's pool is worth $group_multiplier times its "
+        "content and is divided equally among the $group_size members, whoever contributed. Or you can give it to a "
+        "global pool for everybody, which is worth $global_multiplier times its content and is divided equally "
+        "among all $players players. You receive your share of both pools even if you gave nothing to them."
     )
     primary: ClassVar[str] = "group"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix G"

@@ -16,24 +16,24 @@ class WeakestLink(Game):
     name: ClassVar[str] = "weakest-link"
     title: ClassVar[str] = "Weakest link"
     summary: ClassVar[str] = (
-        "Each player makes an effort. All get a multiple of the least effort of anybody, less their own."
+        "Each player makes an effort. All get a multiple of the lowest effort of any player, minus their own effort."
     )
     formal: ClassVar[tuple[str, ...]] = (
-        "Each of the $players players, in whatever group, chooses an effort: a whole number from 0 to $most_effort.",
-        "Let L be the least effort that any of the $players players has chosen.",
-        "Your payoff of the round is $multiplier × L, less your own effort.",
-        "So effort beyond L earns you nothing, and L rises if and only if all who made the least effort make more.",
+        "Each of the $players players, across all groups, chooses an effort: a whole number from 0 to $most_effort.",
+        "Let L be the lowest effort chosen by any of the $players players.",
+        "Your payoff in the round is $multiplier × L minus your own effort.",
+        "So effort beyond L earns you nothing, and L rises if and only if all who made the lowest effort make more.",
     )
     prose: ClassVar[str] = (
-        "All $players players work on something that turns out only as well as whoever tries least makes it, no matter "
-        "in which group. You choose how much effort you make, from 0 to $most_effort. Everybody then receives "
-        "$multiplier for each unit of the least effort that was made by anyone, and pays 1 for each unit of their own. "
-        "Whatever you try beyond the least that anybody tries is wasted."
+        "All $players players, across all groups, work on something that turns out only as well as the player who "
+        "tries least makes it. You choose how much effort to make, from 0 to $most_effort. Everybody then receives "
+        "$multiplier for each unit of the lowest effort made by anyone, and pays 1 for each unit of their own effort. "
+        "Any effort beyond the lowest is wasted."
     )
     remarks: ClassVar[tuple[str, ...]] = (
-        "Much effort pays only if everybody else makes as much: a single player who makes little lowers the least "
-        "effort, and those who made much lose.",
-        "The best for everybody is that all choose $most_effort, which takes trust that nobody chooses less.",
+        "High effort pays only if everybody else makes as much: a single player with a low effort lowers the "
+        "payoff of all, and those who made a high effort lose.",
+        "It is best for everybody if all choose $most_effort, which requires trust that nobody chooses less.",
     )
     primary: ClassVar[str] = "effort"
     source: ClassVar[str] = "Cooperative profiles, section 3 and appendix B"
@@ -67,7 +67,7 @@ class WeakestLink(Game):
 
     def public(self, history: Array) -> tuple[str, ...]:
         """The least effort of all."""
-        return (f"least effort of all {self.players} players: {history[-1].min()}",)
+        return (f"lowest effort of all {self.players} players: {history[-1].min()}",)
 
     def outcome(self, history: Array) -> dict[str, float]:
         """The mean of the least effort of each round."""

@@ -22,7 +22,7 @@ class CheapTalk(Insufficient):
         """Say that announcements do not bind."""
         return (
             "Before the game, all players announce at the same time which action they will take, or nothing. All read "
-            "the announcements before they choose. Nobody has to take the action that it announced."
+            "the announcements before they choose. Announcements are not binding."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
@@ -35,7 +35,7 @@ class CheapTalk(Insufficient):
         ]
         answers = yield table.ask("announce", ["Announce: which action will you take?"] * n, sheets)
         announced = [str(answer["announcement"]) for answer in answers]
-        told = [actions_text("What players have announced", announced, me) for me in range(n)]
+        told = [actions_text("Announcements", announced, me) for me in range(n)]
         return (yield from then(game, table.telling(told, [{"announced": announced}] * n)))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:

@@ -42,13 +42,13 @@ class Contract(Negotiation):
         signing, unsigned = "Under it,", ""
         if self._asks_to_sign:
             signing = (
-                "After the vote each player signs the winner or not, and all get to know who did not. Only if all sign "
-                "does it hold:"
+                "After the vote, each player signs the winning contract or not, and all learn who did not. It takes "
+                "effect only if all sign:"
             )
-            unsigned = " If not all sign, there are no payments."
+            unsigned = " If anyone does not sign, there are no payments."
         return (
-            f"{self.voting()} A contract lays down a payment for each action. {signing} on top of the game's "
-            "points, whoever takes an action receives the payment of that action, and "
+            f"{self.voting()} A contract sets a payment for each action. {signing} in addition to the game's "
+            "points, every player who takes an action receives the payment for that action, and "
             f"{parts}. A negative payment goes the other way.{unsigned}"
         )
 
@@ -65,7 +65,7 @@ class Contract(Negotiation):
 
     def ask_for(self, game: NormalForm) -> str:
         """Ask for a contract."""
-        return "Propose a contract: for each action, the payment that whoever takes it receives from the others."
+        return "Propose a contract: for each action, the payment from the others to a player who takes it."
 
     def tell(self, game: NormalForm, design: Answer) -> str:
         """Say what is paid for which action."""

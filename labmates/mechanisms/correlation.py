@@ -33,7 +33,7 @@ class Correlation(Insufficient):
         )
         return (
             "Before the game, a device draws one combination of actions (of player 1, player 2 and so on) and tells "
-            f"each player its own action in it as a recommendation: {drawn}. Nobody has to follow it."
+            f"each player its own action in it as a recommendation: {drawn}. Recommendations are not binding."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
@@ -41,7 +41,7 @@ class Correlation(Insufficient):
         rng = random.Random(derive(seats.seed, self.name, seats.step))
         [profile] = rng.choices(list(game.profiles()), weights=best_correlated(game))
         recommended = _actions(game, profile)
-        told = [f"## The recommendation to you\n{action}" for action in recommended]
+        told = [f"## Your recommendation\n{action}" for action in recommended]
         return (yield from then(game, seats.telling(told, [{"recommended": action} for action in recommended])))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:

@@ -24,25 +24,25 @@ class Gifting(Insufficient):
     def rules(self, game: NormalForm) -> str:
         """Say that points can be given."""
         return (
-            f"After the actions are known, each player may give each other one 0 to {self.most} of its points. Nobody "
-            "has to, and all give at the same time."
+            f"After the actions are known, each player may give each other player 0 to {self.most} of its own points. "
+            "Gifts are voluntary, and all players give at the same time."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
         """Let the game be played, and then points be given."""
         played = yield from before_settling(game, seats, then)
         n = game.players
-        told = [actions_text("What was played", played.result.deeds, me) for me in range(n)]
+        told = [actions_text("Actions taken", played.result.deeds, me) for me in range(n)]
         now = seats.telling(told, [{"deeds": list(played.result.deeds)}] * n, step=f"{seats.step}{self.name}/")
         others = [[other for other in range(n) if other != me] for me in range(n)]
         sheets = [
             Sheet(
-                tuple(Blank(f"player {other + 1}", range(self.most + 1), "points for it") for other in theirs),
+                tuple(Blank(f"player {other + 1}", range(self.most + 1), "points you give") for other in theirs),
                 {f"player {other + 1}": 0 for other in theirs},
             )
             for theirs in others
         ]
-        answers = yield now.ask("settle", ["Give: how many points does each other player get from you?"] * n, sheets)
+        answers = yield now.ask("settle", ["Give: how many points do you give each other player?"] * n, sheets)
         given = [sum(answer.values()) for answer in answers]
         received = [sum(answer.get(f"player {me + 1}", 0) for answer in answers) for me in range(n)]
         return settled(seats, played, [gain - loss for gain, loss in zip(received, given, strict=True)])

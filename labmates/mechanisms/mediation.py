@@ -29,9 +29,9 @@ class Mediation(Negotiation):
     def rules(self, game: NormalForm) -> str:
         """Say what a mediator is."""
         return (
-            f'{self.voting()} With a mediator there is one more action in the game, "{DELEGATE}": whoever takes it '
-            "lets the mediator act. The mediator looks at nothing but how many players delegate, and takes the same "
-            "action for each of them, as it was laid down."
+            f'{self.voting()} With a mediator, the game has one more action, "{DELEGATE}": the mediator then acts '
+            "for the player. The mediator considers only how many players delegate, and takes the same action for "
+            "each of them, as its design says."
         )
 
     def check(self, game: NormalForm) -> None:
@@ -54,7 +54,7 @@ class Mediation(Negotiation):
 
     def ask_for(self, game: NormalForm) -> str:
         """Ask for a mediator."""
-        return "Propose a mediator: for each number of players who delegate, the action that it takes for each of them."
+        return "Propose a mediator: for each number of players who delegate, the action it takes for each of them."
 
     def tell(self, game: NormalForm, design: Answer) -> str:
         """Say which action is taken for how many delegators."""

@@ -26,7 +26,7 @@ class Negotiation(Mechanism):
         Whether all have to sign the winner before it holds.
     """
 
-    encloses: ClassVar[str] = "What is agreed on holds for all that follows, and is not agreed on anew."
+    encloses: ClassVar[str] = "The agreement applies to everything below, and is made only once."
     thing: ClassVar[str]
     is_signed: ClassVar[bool] = False
 
@@ -81,15 +81,15 @@ class Negotiation(Mechanism):
         """The rule by which a proposal is selected, in words for players."""
         if self.selection == "choice":
             return (
-                f"Before the game, players agree on a {self.thing}: each proposes one, and then each chooses one of "
-                "all proposals, or none, at the same time. The proposal that all choose holds. If they do not choose "
-                "the same, or nobody proposes one that can be used, the game is played without."
+                f"Before the game, players agree on a {self.thing}: each proposes one, and then all choose, at the "
+                "same time, one of the proposals or none. A proposal takes effect if all players choose it. If they "
+                f"choose differently, or nobody makes a valid proposal, the game is played without a {self.thing}."
             )
         tie = "one of them is drawn" if self.ties == "random" else "each of them is played, and points are averaged"
         return (
             f"Before the game, players agree on a {self.thing}: each proposes one, and then all vote by approval. The "
-            f"proposal with the most approvals wins; if several have the most, {tie}. If nobody proposes one that can "
-            "be used, the game is played without."
+            f"proposal with the most approvals wins; if several are tied, {tie}. If nobody makes a valid proposal, "
+            f"the game is played without a {self.thing}."
         )
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:

@@ -27,7 +27,7 @@ def discount_weights(discount: float, rounds: int) -> NDArray[np.float64]:
 class Repeated(Mechanism):
     """The common part of repetition and reputation: rounds, and memory of them."""
 
-    encloses: ClassVar[str] = "All that follows takes place anew in every round."
+    encloses: ClassVar[str] = "Everything below happens again in every round."
 
     rounds: int = Field(15, ge=1, le=200, description="Rounds played; the last stands for all later ones.")
     continuation: float = Field(0.8, ge=0, lt=1, description="Stated probability of another round.")
@@ -57,9 +57,9 @@ class Repetition(Repeated):
     def rules(self, game: NormalForm) -> str:
         """Say how rounds go on."""
         return (
-            f"The game is played round after round by the same players. After each round another one follows with a "
-            f"probability of {self.percent}. You are shown what everybody chose in the last {self.memory} rounds at "
-            f"most. Your points are those of all rounds together."
+            f"The same players play the game round after round. After each round, another one follows with a "
+            f"probability of {self.percent}. You are shown what everybody chose in at most the last {self.memory} "
+            f"rounds. Your points from all rounds are added up."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:

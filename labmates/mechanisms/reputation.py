@@ -44,21 +44,21 @@ class Reputation(Repeated):
     def rules(self, game: NormalForm) -> str:
         """Say how rounds go on, and what is known."""
         more = (
-            " You also see the earlier matches of those with whom your co-players played, and so on."
+            " You also see earlier matches of the players whom your co-players met, and so on."
             if self.order == 3
             else ""
         )
         place = (
-            "Your place in the game is drawn too: you may be another player in the next round."
+            "Your position in the game is also drawn at random: you may have another player number in the next round."
             if self._draws_places(game)
-            else "Every agent keeps its place in the game."
+            else "Every agent keeps its position in the game."
         )
         return (
             "The game is played round after round in a population of agents, and in every round your co-players are "
-            f"drawn at random from the other agents. {place} After each round another one follows with a "
-            f"probability of {self.percent}. You are shown the matches of the last {self.memory} rounds at most in "
-            "which you or your co-players took part: who chose what, and who got how many points. Others will see "
-            f"yours.{more} Your points are those of all rounds together."
+            f"drawn at random from the other agents. {place} After each round, another one follows with a "
+            f"probability of {self.percent}. You are shown the matches of at most the last {self.memory} rounds in "
+            "which you or your co-players took part: each player's choice and points. Others will see yours."
+            f"{more} Your points from all rounds are added up."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:

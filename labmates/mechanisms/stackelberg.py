@@ -27,8 +27,8 @@ class Stackelberg(Mechanism):
     def rules(self, game: NormalForm) -> str:
         """Say who leads."""
         return (
-            f"Player {self.leader} chooses first and is bound by it. All other players read the distribution that it "
-            "has handed in, and then choose."
+            f"Player {self.leader} chooses first, and its choice is binding. All other players see the distribution "
+            "that it chose, and then choose."
         )
 
     def check(self, game: NormalForm) -> None:
@@ -93,6 +93,6 @@ class Stackelberg(Mechanism):
 
     def _informed(self, question: Question, committed: Answer) -> Question:
         shares = ", ".join(f"{action} with {share} %" for action, share in committed.items())
-        text = f"## What player {self.leader} has committed to\n{shares}"
+        text = f"## Commitment of player {self.leader}\n{shares}"
         facts: dict[str, Any] = {**question.facts, "committed": dict(committed)}
         return replace(question, told=(*question.told, text), facts=facts)

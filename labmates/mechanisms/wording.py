@@ -82,8 +82,8 @@ class Wording:
     def choice(self) -> str:
         """The request for a distribution over actions."""
         return (
-            "Choose: how likely do you take each action, in whole percent that add up to 100? One action is drawn by "
-            "that."
+            "Choose: with what probability do you take each action, in whole percentages that add up to 100? Your "
+            "action is drawn from these probabilities."
         )
 
     def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
@@ -105,7 +105,7 @@ class Wording:
         for ago, actions in enumerate(deeds, start=1):
             did = (f"{player_name(seat, me)}: {action}" for seat, action in enumerate(actions))
             lines.append(f"- {_ago(ago)}: {'; '.join(did)}")
-        return "\n".join(["## Earlier rounds, the last one first", *lines])
+        return "\n".join(["## Earlier rounds, latest first", *lines])
 
     def matches(self, game: NormalForm, knows: Acquaintance) -> str:
         """The matches that a player knows of under reputation."""
@@ -120,7 +120,7 @@ class Wording:
         return "\n".join(
             [
                 f"## This round\n{_played(knows.played)} You are {knows.me}. In this round {met}.",
-                "\n## Matches that you know of, the last round first",
+                "\n## Matches that you know of, latest round first",
                 *(shown or ["There are none yet."]),
             ]
         )
@@ -133,33 +133,31 @@ class Wording:
         once
             Whether it is put to the vote in all matches of the player at this seat.
         """
-        often = " You propose once: it is put to the vote whenever you play in this place." if once else ""
+        often = " You propose only once: it is put to the vote whenever you play in this position." if once else ""
         return f"{mechanism.ask_for(game)}{often}"
 
     def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
         """The proposals, each with the number of its author."""
         lines = [f"## Proposals for the {mechanism.thing}"]
         for seat, design in enumerate(proposals):
-            design_text = "none that can be used" if design is None else mechanism.tell(game, design)
+            design_text = "no valid proposal" if design is None else mechanism.tell(game, design)
             lines.append(f"- P{seat + 1} (proposed by {player_names([seat], me)}): {design_text}")
         return "\n".join(lines)
 
     def vote(self, mechanism: Negotiation) -> str:
         """The request for approvals."""
         if mechanism.selection == "choice":
-            return "Choose one of the proposals, or none. The proposal that all players choose holds."
-        return (
-            "Vote: which of the proposals do you approve of? You may approve of any number of them, of all, or of none."
-        )
+            return "Choose one of the proposals, or none. A proposal takes effect if all players choose it."
+        return "Vote: which of the proposals do you approve of? You may approve of any number, including all or none."
 
     def signature(self, mechanism: Negotiation) -> str:
         """The request for a signature."""
-        return f"Sign: do you sign the {mechanism.thing}? It holds only if all players sign it."
+        return f"Sign: do you sign the {mechanism.thing}? It takes effect only if all players sign it."
 
     def no_design(self, mechanism: Negotiation, *, proposed: bool) -> str:
         """The news that nobody has proposed anything, or that not all chose the same."""
-        why = "Players did not all choose the same one" if proposed else "Nobody has proposed one"
-        return f"## The {mechanism.thing}\n{why}; it goes on without."
+        why = "Players did not all choose the same one" if proposed else "Nobody made a valid proposal"
+        return f"## The {mechanism.thing}\n{why}; the game continues without a {mechanism.thing}."
 
     def design(
         self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
@@ -170,19 +168,18 @@ class Wording:
 
     def winner(self, mechanism: Negotiation, design: str) -> str:
         """The design that has won the vote (see `design`), before it is signed."""
-        return f"## The {mechanism.thing} that has won the vote\n{design}"
+        return f"## The {mechanism.thing} that won the vote\n{design}"
 
     def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
         """The news that a design does not hold, and who did not sign it."""
-        return (
-            f"## The {mechanism.thing}\nIt does not hold, since {player_names(refusers, me)} did not sign it: {design}"
-        )
+        names = player_names(refusers, me)
+        return f"## The {mechanism.thing}\nIt does not take effect, because {names} did not sign: {design}"
 
     def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
         """The design that holds from now on."""
         del game
-        signed = "\nAll players have signed it." if mechanism.is_signed else ""
-        return f"## The {mechanism.thing} that holds\n{design}{signed}"
+        signed = "\nAll players signed it." if mechanism.is_signed else ""
+        return f"## The {mechanism.thing} in effect\n{design}{signed}"
 
 
 OURS = Wording()

@@ -43,7 +43,7 @@ class PaperWording(Wording):
     def choice(self) -> str:
         """The request for a distribution over actions."""
         return (
-            "Hand in a probability distribution over your actions for this round: a whole percentage for each action, "
+            "Give a probability distribution over your actions for this round: a whole percentage for each action, "
             "under the action's exact name. The percentages must add up to exactly 100."
         )
 
@@ -80,16 +80,16 @@ class PaperWording(Wording):
         parts = [f"## The proposals for a {mechanism.thing}"]
         for seat, design in enumerate(proposals):
             design_text = (
-                "There is none that can be used." if design is None else self._told_design(mechanism, game, design)
+                "There is no valid proposal." if design is None else self._told_design(mechanism, game, design)
             )
-            parts.append(f"P{seat + 1}, the {mechanism.thing} that {player_name(seat, me)} proposed:\n{design_text}")
+            parts.append(f"P{seat + 1}, the {mechanism.thing} proposed by {player_name(seat, me)}:\n{design_text}")
         return "\n".join(parts)
 
     def vote(self, mechanism: Negotiation) -> str:
         """The request for approvals."""
         if mechanism.selection == "choice":
             return f"Look at each {mechanism.thing} and choose one of them, or none."
-        return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for every one of them."
+        return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for each of them."
 
     def signature(self, mechanism: Negotiation) -> str:
         """The request for a signature."""
@@ -104,23 +104,23 @@ class PaperWording(Wording):
 
     def winner(self, mechanism: Negotiation, design: str) -> str:
         """The design that has won the vote, before it is signed."""
-        return f"## The {mechanism.thing} that the vote has selected\n{design}"
+        return f"## The {mechanism.thing} selected by the vote\n{design}"
 
     def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
         """The news that a design is not active."""
         return (
-            f"## No {mechanism.thing} is active\nNot every player signed the one that the vote had selected: "
+            f"## No {mechanism.thing} is active\nNot every player signed the one selected by the vote: "
             f"{player_names(refusers, me)} did not. {design}"
         )
 
     def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
         """The design that holds from now on, and the action that it adds."""
-        head = "is active, since every player signed it" if mechanism.is_signed else "is there in this game"
+        head = "is active, because every player signed it" if mechanism.is_signed else "is part of this game"
         lines = [f"## A {mechanism.thing} {head}", design]
         if mechanism.name == "mediation":
             lines.append(
-                f"{self._label(game, _DELEGATE)} is one more action, beside those of the game: to delegate your move "
-                "to the mediator. Your distribution covers it too."
+                f"{self._label(game, _DELEGATE)} is an additional action: to delegate your move to the mediator. "
+                "Your distribution includes it."
             )
         return "\n".join(lines)
 
@@ -142,43 +142,43 @@ class PaperWording(Wording):
 
 
 _TIES = {
-    "random": "of those with the most approvals, one is drawn, each with the same probability",
-    "all": "each of those with the most approvals is played, and points are averaged",
+    "random": "if several have the most approvals, one of them is drawn, each with the same probability",
+    "all": "if several have the most approvals, each of them is played, and points are averaged",
 }
-_PROPOSALS = "Every player designs and proposes one, and only one will be there in the game. "
+_PROPOSALS = "Every player designs and proposes one, and only one will be part of the game. "
 _RULES = {
     "none": "",
     "repetition": (
-        "You play this game repeatedly, always with the same players. They will see the action that is drawn from your "
-        "distribution in later rounds, and it may influence what they decide. After each round there is a probability "
-        "of {percent} that one more round takes place."
+        "You play this game repeatedly, always with the same players. In later rounds they will see the action drawn "
+        "from your distribution, and it may influence their decisions. After each round, another round follows with "
+        "a probability of {percent}."
     ),
     "reputation": (
         "You play this game repeatedly, with changing players whom you meet at random. The players whom you meet in "
-        "later rounds will see the action that is drawn from your distribution in this one, and it may influence what "
-        "they decide. After each round there is a probability of {percent} that one more round takes place."
+        "later rounds will see the action drawn from your distribution in this one, and it may influence their "
+        "decisions. After each round, another round follows with a probability of {percent}."
     ),
     "mediation": (
         "There will be a mediator in this game, which can act for players. Every player may delegate its move to the "
         "mediator or act on its own. The mediator sees how many players delegate, and takes the same action for all "
-        "who do. {selection}."
+        "of them. {selection}."
     ),
     "contract": (
-        "There can be a contract on payments in this game, on top of the points of the game itself. It names a number "
-        "for each action. If the number is positive, a player who takes that action receives so many points more in "
-        "all, drawn in equal parts from {others}. If it is negative, the player pays so many points in all, in equal "
-        "parts to {others}. If it is 0, nothing is paid. Every player may accept the contract as a whole or not, and "
-        "it becomes active only if all accept it. {selection}."
+        "There can be a payment contract in this game, in addition to the points of the game itself. It gives a number "
+        "for each action. If the number is positive, a player who takes that action receives that many extra points "
+        "in total, drawn in equal parts from {others}. If it is negative, the player pays that many points in total, "
+        "in equal parts to {others}. If it is 0, nothing is paid. Every player may accept or reject the whole "
+        "contract, and it becomes active only if all accept it. {selection}."
     ),
 }
 _REQUESTS = {
     "mediation": (
-        "Design a mediator and propose it. For each number of players who may delegate, from 1 to {players}, name the "
+        "Design a mediator and propose it. For each number of players who delegate, from 1 to {players}, name the "
         "action that it takes for all of them."
     ),
     "contract": (
-        "Design a contract and propose it. For each action of the game, name a whole number: what a player who takes "
-        "it receives in addition, or pays if the number is negative."
+        "Design a contract and propose it. For each action of the game, give a whole number: the extra points that "
+        "a player who takes it receives, or pays if the number is negative."
     ),
 }
 
@@ -186,16 +186,18 @@ _REQUESTS = {
 def _selection(mechanism: Mechanism) -> str:
     """The rule by which a proposal is selected, without its full stop; empty for a mechanism without proposals."""
     if getattr(mechanism, "selection", "vote") == "choice":
-        return f"{_PROPOSALS}All are shown, every player chooses one or none, and the one that all choose is there"
+        return (
+            f"{_PROPOSALS}All are shown, every player chooses one or none, and a proposal is adopted if all choose it"
+        )
     tie = _TIES[getattr(mechanism, "ties", "random")]
-    return f"{_PROPOSALS}Which one is decided by an approval vote of all players: {tie}"
+    return f"{_PROPOSALS}All players decide by approval vote; {tie}"
 
 
 def _payment(points: int, players: int) -> str:
     others = "the other player" if players == 2 else "the other players, in equal parts"
     if not points:
-        return "a player who takes it neither receives nor pays anything in addition."
-    way = f"receives {points} points in addition, from" if points > 0 else f"pays {-points} points in addition, to"
+        return "a player who takes it receives and pays nothing extra."
+    way = f"receives {points} extra points from" if points > 0 else f"pays {-points} extra points to"
     return f"a player who takes it {way} {others}."
 
 
@@ -235,7 +237,7 @@ class _Tree:
                 continue
             name = self._knows.names[partner]
             if (partner, start) in self._told:
-                yield f"{indent}Matches of {name} before this one: told above."
+                yield f"{indent}Matches of {name} before this one: see above."
             else:
                 yield f"{indent}Matches of {name} before this one:"
                 yield from self._before(partner, start, indent)

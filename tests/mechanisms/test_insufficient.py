@@ -136,7 +136,7 @@ def test_of_all_proposals_the_one_holds_that_all_choose(
 def test_the_choice_among_proposals_is_told_in_both_wordings() -> None:
     for mechanism in (Contract(selection="choice"), Mediation(selection="choice")):
         ours, paper = mechanism.rules(PRISONERS), PaperWording().rules(mechanism, PRISONERS)
-        assert "then each chooses one of all proposals, or none" in ours
+        assert "then all choose, at the same time, one of the proposals or none" in ours
         assert "After the vote" not in ours
-        assert "the one that all choose is there." in paper
+        assert "a proposal is adopted if all choose it." in paper
         assert "approval" not in ours + paper

@@ -238,7 +238,7 @@ def test_without_any_proposal_nobody_votes_and_the_game_is_played_as_it_is() -> 
     result, _, asked = _run(Mediation(), PRISONERS, propose={}, choose={"A0": 0, "A1": 100})
     assert result.payoffs == (1.0, 1.0)
     assert [question.stage for question in asked] == ["propose"] * 2 + ["choose"] * 2
-    assert "Nobody has proposed one" in asked[-1].told[0]
+    assert "Nobody made a valid proposal" in asked[-1].told[0]
 
 
 def test_all_tied_winners_are_played_and_averaged_each_design_once() -> None:
@@ -282,7 +282,7 @@ def test_a_proposal_keeps_the_number_of_its_proposer_when_another_one_fails() ->
     _, log, asked = _run(Mediation(), PRISONERS, propose=propose, vote={"P2": True})
     lines = told_last(asked, "vote", 0).splitlines()
     assert lines[1:] == [
-        "- P1 (proposed by you): none that can be used",
+        "- P1 (proposed by you): no valid proposal",
         "- P2 (proposed by player 2): A1 if 1 delegate, A0 if 2 delegate",
     ]
     assert "P2 (proposed by you)" in told_last(asked, "vote", 1)
@@ -302,12 +302,12 @@ def test_players_are_told_who_did_not_sign() -> None:
     design = {"A0": 5, "A1": 0}
     vote = {"P1": True, "P2": False, "P3": False}
     _, _, asked = _run(Contract(), public, propose=design, vote=vote, sign=sign)
-    assert "since you and player 3 did not sign it: P1 (proposed by you)" in told_last(asked, "choose", 0)
-    assert "since player 1 and player 3 did not sign it: P1 (" in told_last(asked, "choose", 1)
+    assert "because you and player 3 did not sign: P1 (proposed by you)" in told_last(asked, "choose", 0)
+    assert "because player 1 and player 3 did not sign: P1 (" in told_last(asked, "choose", 1)
     _, _, asked = _run(Contract(), public, propose=design, vote=vote, sign={"sign": True})
     assert told_last(asked, "choose", 2).splitlines()[1:] == [
         "P1 (proposed by player 1): 5 for A0, 0 for A1",
-        "All players have signed it.",
+        "All players signed it.",
     ]
 
 
@@ -316,21 +316,21 @@ def test_players_are_told_who_did_not_sign() -> None:
     [
         (Mediation(), "one of them is drawn", "averaged"),
         (Mediation(ties="all"), "each of them is played, and points are averaged", "drawn"),
-        (Reputation(), "Your place in the game is drawn too", "keeps its place"),
-        (Reputation(pairing="fixed-seats"), "Every agent keeps its place", "drawn too"),
+        (Reputation(), "Your position in the game is also drawn", "keeps its position"),
+        (Reputation(pairing="fixed-seats"), "Every agent keeps its position", "also drawn"),
     ],
 )
 def test_rules_follow_the_parameters(mechanism: Mechanism, said: str, unsaid: str) -> None:
     assert said in mechanism.rules(PRISONERS)
     assert unsaid not in mechanism.rules(PRISONERS)
     if isinstance(mechanism, Reputation):  # Roles of trust differ, so everybody keeps one.
-        assert "keeps its place" in mechanism.rules(GAMES["trust"])
+        assert "keeps its position" in mechanism.rules(GAMES["trust"])
 
 
 def test_who_proposes_once_is_told_so() -> None:
     for proposals in ("once", "per-match"):
         _, _, asked = _run(Contract(proposals=proposals), PRISONERS)
-        assert ("You propose once" in asked[0].ask) == (proposals == "once")
+        assert ("You propose only once" in asked[0].ask) == (proposals == "once")
 
 
 def test_repetition_shows_the_last_rounds_newest_first() -> None:

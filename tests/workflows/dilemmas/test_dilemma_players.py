@@ -99,17 +99,17 @@ def test_the_papers_wording_has_what_its_prompts_have() -> None:
     assert (
         "If you choose A0 and the other player chooses A1: you get 0 points, the other player gets 3 points" in system
     )
-    assert "probability of 80 % that one more round" in system
+    assert "another round follows with a probability of 80 %" in system
     assert "[Round 3]\nyou: A0\nplayer 2: A0\n[Round 2]" in asked["choose"]
     assert "gets 1 + (1.5 × k / 3) points" in prompts("none", "public-goods", wording="paper")[0]
     assert "- A3: stands for the number 5" in prompts("none", "travellers", wording="paper")[0]
     _, asked = prompts("mediation", wording="paper")
-    assert "the mediator that player 2 proposed" in asked["vote"]
+    assert "the mediator proposed by player 2" in asked["vote"]
     assert '- "A2": a whole number' in asked["choose"]
     assert "delegate" not in asked["choose"].split("## What you decide")[1]
     _, asked = prompts("contract", wording="paper")
     assert re.search(
-        r"a player who takes it (receives|pays) \d+ points in addition, (from|to) the other", asked["sign"]
+        r"a player who takes it (receives|pays) \d+ extra points (from|to) the other", asked["sign"]
     )
 
 

@@ -45,7 +45,7 @@ def rounds_of(game: str, *decisions: Any, tokens: Any = None, **more: Any) -> li
 
 def test_the_rule_on_the_least_effort_is_true() -> None:
     rule = make_game("weakest-link").rules("standard").splitlines()[3]
-    assert rule.endswith("L rises if and only if all who made the least effort make more.")
+    assert rule.endswith("L rises if and only if all who made the lowest effort make more.")
     for before, after in product(product(range(3), repeat=3), repeat=2):
         if any(new < old for old, new in zip(before, after, strict=True)):
             continue
@@ -56,7 +56,7 @@ def test_the_rule_on_the_least_effort_is_true() -> None:
 @pytest.mark.parametrize("game", ["common-pool", "common-pool-sanctions"])
 @pytest.mark.parametrize("framing", ["standard", "alternate"])
 def test_an_overdrawn_pool_is_spoken_of_where_it_can_be(game: str, framing: Any) -> None:
-    said = "If more than 100 units are taken, all keep what they have taken, and there is nothing to share."
+    said = "If more than 100 units are taken, all keep what they took, and there is nothing to share."
     assert said not in make_game(game, {"group_size": 5}).rules(framing)
     for size in (8, 10):
         assert said in make_game(game, {"group_size": size}).rules(framing)
@@ -76,8 +76,8 @@ def test_savings_are_no_payoff_and_are_added_up() -> None:
 def test_payoffs_are_told_by_round_and_together() -> None:
     rounds = rounds_of("weakest-link", [3, 3, 3, 4], [5, 3, 3, 4], group_size=2)
     order = text_of(briefing("weakest-link", group_size=2).decide("A1", rounds)[1].content)
-    assert "- your payoff of this round: 3; of all rounds so far: 3\n" in order
-    assert "- your payoff of this round: 1; of all rounds so far: 4\n" in order
+    assert "- your payoff in this round: 3; in all rounds so far: 3\n" in order
+    assert "- your payoff in this round: 1; in all rounds so far: 4\n" in order
 
 
 @pytest.mark.parametrize("game", OURS)
@@ -91,7 +91,7 @@ def test_the_form_of_an_answer_is_shown_and_favours_no_number(game: str, framing
     for messages, names in zip(asked, ([one.name for one in made.quantities], ["A2"]), strict=False):
         order = text_of(messages[1].content)
         dots = ", ".join(f'"{name}": …' for name in names)
-        assert order.endswith(f"Its form, with your numbers for the dots: {{{dots}}}")
+        assert order.endswith(f"Use this form, with your numbers in place of the dots: {{{dots}}}")
         # Who repeats the form has decided nothing.
         with pytest.raises(UnusableAnswerError, match="can't be read"):
             read_decision(reply(order), numbers_form(dict.fromkeys(names, (0, 10))))
@@ -123,7 +123,7 @@ def test_every_text_renders_all_facts_and_players_read_them(
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("weakest-link", "takes trust that nobody chooses less"),
+        ("weakest-link", "requires trust that nobody chooses less"),
         ("common-pool-sanctions", "exhausts the pool for everybody"),
         ("collective-risk", "contributed by all so far: 20 of 100 (20%)\n- still needed from all players together: 80"),
         (
@@ -154,13 +154,13 @@ def dilemma(mechanism: str) -> str:
 
 def test_the_aim_in_a_dilemma_is_ones_own_total_and_nothing_more() -> None:
     aim = dilemma("none").partition("# Your aim\n")[2]
-    assert aim == "Get as many points for yourself in total as you can."
+    assert aim == "Earn as many points as you can for yourself, in total."
 
 
 def test_rules_around_each_other_say_what_takes_place_how_often() -> None:
     every_round, once = (
-        "All that follows takes place anew in every round.",
-        "What is agreed on holds for all that follows",
+        "Everything below happens again in every round.",
+        "The agreement applies to everything below",
     )
     outer = dilemma("repetition+contract")
     assert outer.index("round after round") < outer.index(every_round) < outer.index("a contract")

@@ -182,7 +182,7 @@ async def test_no_prompt_before_a_first_round_tells_who_the_opponent_is(arena: A
     for prompt in first:
         opponent = opponents[prompt.number, prompt.player]
         assert not re.search(rf"\b{opponent}\b", prompt.text), prompt
-        assert re.search(r"^(Your|The) opponent.*: unknown before the first round has been played$", prompt.text, re.M)
+        assert re.search(r"^(Your opponent|Opponent in this match): unknown before the first round has been played$", prompt.text, re.M)
         if prompt.stage == "move":
             assert "team " not in prompt.text.partition("# Step")[2]
     later = [prompt for prompt in arena.prompts(run) if prompt.round > 1]
@@ -228,8 +228,8 @@ async def test_goals_and_teams_are_told_as_the_structure_has_them(arena: Arena) 
     assert "highest score of all players" not in texts["gc"]
     assert "highest score of all teams" in texts["sa"]
     assert "highest score of all players" in texts["sa"]
-    assert "You are to play 3 matches" in texts["gc"]
-    assert "You are to play 5 matches" in texts["sa"]
+    assert "You will play 3 matches" in texts["gc"]
+    assert "You will play 5 matches" in texts["sa"]
 
 
 async def test_the_plan_that_was_improved_is_the_one_that_is_played(arena: Arena) -> None:
@@ -530,8 +530,8 @@ async def test_noise_executes_other_moves_and_matches_end_by_chance(arena: Arena
         first, second = event.details["executed"]
         expected = [found.payoffs.of(first, second), found.payoffs.of(second, first)]
         assert list(event.payoffs.values()) == expected
-    assert "another one follows with probability 0.8, up to" in prompts[0].text
-    assert "executed as the other one with probability 0.25" in prompts[0].text
+    assert "the match continues with probability 0.8, up to" in prompts[0].text
+    assert "carried out as the other action with probability 0.25" in prompts[0].text
 
 
 def test_a_tournament_without_noise_keeps_its_key_and_its_rules() -> None:
