@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
+from labmates.garbage import rare_collection
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import Call
 from labmates.gateway.passing import pass_on
@@ -39,8 +40,9 @@ def make_app(gateway: Gateway) -> Router:
 
     @asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:
-        async with gateway.record.opened(), gateway.client, gateway.hub:
-            yield
+        with rare_collection():
+            async with gateway.record.opened(), gateway.client, gateway.hub:
+                yield
 
     routes = [Route(protocol.path, _handler(gateway, protocol), methods=["POST"]) for protocol in PROTOCOLS]
     routes += [

@@ -413,8 +413,9 @@ class _HTTP:
                 raise BatchRequestError(failed(504, "the server no longer has the results", uncertain=True))
             if response.is_error:
                 raise BatchRequestError(failed(503, f"HTTP {response.status_code} for the results", keeps=True))
-            async for line in split_lines(response.aiter_bytes()):
-                yield line
+            async for lines in split_lines(response.aiter_bytes()):
+                for line in lines:
+                    yield line
         except httpx2.HTTPError as error:
             raise BatchRequestError(failed(503, f"the results broke off: {one_line(str(error))}", keeps=True)) from None
         finally:

@@ -98,8 +98,9 @@ class OpenAIChat(ChatOpenAI):
             if "event-stream" not in response.headers.get("content-type", ""):
                 return await self._read(await response.aread())
             reply = _watched_reply()
-            async for line in split_lines(pieces(response)):
-                reply.add(line.decode("utf-8", "replace").rstrip("\r"))
+            async for lines in split_lines(pieces(response)):
+                for line in lines:
+                    reply.add(line)
             return self._result(reply.whole())
         finally:
             await response.aclose()

@@ -63,7 +63,7 @@ class StreamedReply:
         self._begun = False
         self._done = False
 
-    def add(self, line: str) -> None:
+    def add(self, line: bytes) -> None:
         """Take in one line of the event stream.
 
         Raises
@@ -71,9 +71,9 @@ class StreamedReply:
         BrokenReplyError
             If it holds an error or no JSON object.
         """
-        if not line.startswith("data:"):
+        if not line.startswith(b"data:"):
             return
-        data = line[len("data:") :].strip()
+        data = line[len(b"data:") :].decode("utf-8", "replace").strip()
         if data == "[DONE]":
             self._done = True
             return
@@ -144,14 +144,16 @@ class StreamedReply:
         self._listener(Piece(arguments, "call", known["number"], id_, name))
 
 
-async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Cut a body into lines at line feeds alone (httpx also cuts at U+2028, which may stand within JSON)."""
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """The lines of a body as they come.
+
+    They end at line feeds alone (httpx also cuts at U+2028, which may stand within JSON).
+    """
     rest = b""
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
-    yield rest
+        yield lines
+    yield [rest]
 
 
 def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:

@@ -7,12 +7,12 @@ did not end as it should can be resumed where it stopped.
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import Literal
 
 from labmates.errors import UsageError
+from labmates.garbage import rare_collection
 from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
@@ -67,22 +67,6 @@ def _check_players(condition: Condition) -> None:
                 f"model '{model}': structured is a setting of judges; players' decisions are held to their schema by "
                 "--structured"
             )
-
-
-_COLLECTION = (50_000, 20, 100)
-"""Thresholds of garbage collection: Python's own take a fifth of the time of runs with short calls."""
-
-
-@contextmanager
-def rare_collection() -> Iterator[None]:
-    """Collect garbage less often; sessions may overlap in any order."""
-    before = gc.get_threshold()
-    gc.set_threshold(*_COLLECTION)
-    try:
-        yield
-    finally:
-        if before != _COLLECTION:  # else another session has set them, and restores them
-            gc.set_threshold(*before)
 
 
 class Session:

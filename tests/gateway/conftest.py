@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,14 +63,20 @@ class Served:
 
     def ask_raw(self, path: str, body: Any, *, key: str | None = None, method: str = "POST") -> tuple[int, bytes]:
         """Send a request, and return the status and what came."""
+        with self.asked(path, body, key=key, method=method) as reply:
+            return reply.status, reply.read()
+
+    @contextmanager
+    def asked(
+        self, path: str, body: Any, *, key: str | None = None, method: str = "POST"
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Send a request; the reply is read within the context."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.key() if key is None else key}", "content-type": "application/json"}
-        connection.request(method, path, content if method == "POST" else None, headers)
-        reply = connection.getresponse()
-        found = reply.status, reply.read()
-        connection.close()
-        return found
+        with closing(connection):
+            connection.request(method, path, content if method == "POST" else None, headers)
+            yield connection.getresponse()
 
     def settled(self, number: int = 1) -> list[Exchange]:
         """Wait until so many exchanges are recorded: a program has its reply before the gateway has closed the call."""

@@ -45,6 +45,7 @@ async def passed(
         assert listener is not None
         for piece in pieces:
             listener(piece)
+            await asyncio.sleep(0)  # each is passed on before the next one comes
         if isinstance(end, Exception):
             raise end
         return end
@@ -103,6 +104,17 @@ async def test_reasoning_and_white_space_around_it_stay_out(pieces: list[str], w
     assert texts_of(await passed(CHAT, list(map(Piece, pieces)), reply_of(whole))) == texts
 
 
+async def test_texts_that_come_together_are_one_event() -> None:
+    async def asking() -> Reply:
+        listener = LISTENER.get()
+        assert listener is not None
+        for piece in (Piece("It "), Piece("is"), *CALLED, Piece(" here. ")):
+            listener(piece)
+        return reply_of("It is here.", LOOK)
+
+    assert texts_of([part async for part in passage(CHAT).parts(asking)]) == ["It is", " here."]
+
+
 async def test_nothing_follows_a_text_that_ends_the_reply() -> None:
     pieces = [*map(Piece, ["Fine E", "ND and E", "ND"]), *CALLED]
     parts = await passed(CHAT, pieces, reply_of("Fine END and END", LOOK), stop=("END",))
@@ -135,7 +147,7 @@ async def test_another_attempt_before_the_first_part_does_no_harm() -> None:
 
 async def test_a_call_of_a_tool_in_a_namespace_names_both() -> None:
     whole = reply_of("", replace(LOOK, name="mcp__lab__look"))
-    for pieces in ([replace(CALLED[0], name="mcp__lab__look"), CALLED[1]], []):
+    for pieces in ([CALLED[0]._replace(name="mcp__lab__look"), CALLED[1]], []):
         events = data_of(await passed(RESPONSES, pieces, whole, namespaces=("mcp__lab",)))
         [item] = events[-1]["response"]["output"]
         assert (item["namespace"], item["name"]) == ("mcp__lab", "look")

@@ -93,8 +93,8 @@ def test_any_stream_can_be_read(events: Any) -> None:
     reply = StreamedReply()
     try:
         for event in events:
-            reply.add(f"data: {json.dumps(event)}")
-        reply.add("data: [DONE]")
+            reply.add(f"data: {json.dumps(event)}".encode())
+        reply.add(b"data: [DONE]")
         clean_completion(reply.whole())
     except BrokenReplyError:
         return

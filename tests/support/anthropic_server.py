@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _pieces, _send, _usage, fault
+from tests.support.openai_server import (
+    Answer,
+    Json,
+    OpenAIServer,
+    Recorded,
+    _head,
+    _pieces,
+    _send,
+    _usage,
+    fault,
+    let_go,
+)
 
 
 class AnthropicServer(OpenAIServer):
@@ -30,9 +41,18 @@ class AnthropicServer(OpenAIServer):
             return await _send(writer, answer)
         whole = as_anthropic(answer, asked)
         if recorded.body.get("stream"):
-            headers = {"content-type": "text/event-stream", **answer.headers}
-            return await _send(writer, Answer(body=b"".join(_events(whole)), headers=headers))
+            return await _send_events(writer, answer, list(_events(whole)))
         return await _send(writer, Answer(body=whole, headers=answer.headers))
+
+
+async def _send_events(writer: asyncio.StreamWriter, answer: Answer, events: Sequence[bytes]) -> bool:
+    length = str(sum(map(len, events)))
+    writer.write(_head(200, {"content-type": "text/event-stream", "content-length": length, **answer.headers}))
+    for number, event in enumerate(events):
+        await let_go(answer, number)
+        writer.write(event)
+        await writer.drain()
+    return True
 
 
 def as_openai(body: Json) -> Json:

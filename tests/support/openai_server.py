@@ -75,6 +75,8 @@ class Answer:
         Seconds between comments in a stream that never brings anything else; 0 for a stream that does.
     content_length
         Whether the body's length is announced; without it, a cut looks like the end.
+    held
+        How many events of a stream are sent before it waits for a signal.
     """
 
     text: Any = "ok"
@@ -92,6 +94,7 @@ class Answer:
     silent: bool = False
     pings: float = 0.0
     content_length: bool = True
+    held: tuple[int, threading.Event] | None = None
 
 
 def fault(status: int, body: str | Json | None = None, **headers: str) -> Answer:
@@ -371,7 +374,8 @@ async def _send_stream(writer: asyncio.StreamWriter, answer: Answer, request: Js
         writer.write(b"8\r\n: ping\n\n\r\n")
         await writer.drain()
         await asyncio.sleep(answer.pings)
-    for event in events:
+    for number, event in enumerate(events):
+        await let_go(answer, number)
         data = f"data: {event}\n\n".encode()
         writer.write(b"%x\r\n%s\r\n" % (len(data), data) if answer.content_length else data)
         await writer.drain()
@@ -379,6 +383,12 @@ async def _send_stream(writer: asyncio.StreamWriter, answer: Answer, request: Js
         writer.write(b"0\r\n\r\n")
     await writer.drain()
     return answer.content_length and answer.cut is None
+
+
+async def let_go(answer: Answer, number: int) -> None:
+    """Wait for the signal if the stream is held before this event."""
+    if answer.held is not None and answer.held[0] == number:
+        await asyncio.to_thread(answer.held[1].wait, 30)
 
 
 def _is_utf8(event: Json) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 from uuid import uuid4
@@ -81,18 +81,24 @@ class Passage:
 
     async def parts(self, asking: Callable[[], Awaitable[Reply]]) -> AsyncGenerator[bytes]:
         """The parts of the stream; an error after the first of them is its end."""
-        pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
-        with listening(pieces.put_nowait):
+        waiting: list[Piece | None] = []
+        news = asyncio.Event()
+
+        def take(piece: Piece | None) -> None:
+            waiting.append(piece)
+            news.set()
+
+        with listening(take):
             task = asyncio.ensure_future(asking())
-        task.add_done_callback(lambda _: pieces.put_nowait(_END))
+        task.add_done_callback(lambda _: news.set())
         try:
             is_whole = False
             while not is_whole:
-                come = [await pieces.get()]
-                while not pieces.empty():
-                    come.append(pieces.get_nowait())
-                is_whole = come[-1] is _END
-                if part := b"".join(map(self._passed, come)):
+                await news.wait()
+                news.clear()
+                is_whole = task.done()
+                pieces, waiting[:] = waiting.copy(), []
+                if part := self._passed(pieces):
                     yield part
             yield self._ended(await task)
         except RefusedRequestError as error:
@@ -103,19 +109,23 @@ class Passage:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _passed(self, piece: Piece | None) -> bytes:
-        if piece is None:
-            self._is_broken = self._has_begun
-            self._text = ""
-        if piece is None or piece is _END or self._is_broken or piece.kind == "reasoning":
-            return b""
-        if piece.kind == "call":
-            return self._call(piece)
-        self._text += piece.text
-        return b"" if self._is_held else self._settled_text()
+    def _passed(self, pieces: Sequence[Piece | None]) -> bytes:
+        """The next part; text that arrived in several pieces is written once."""
+        parts = []
+        for piece in pieces:
+            if piece is None:
+                self._is_broken = self._has_begun
+                self._text = ""
+            elif piece.kind == "text":
+                self._text += piece.text
+            elif piece.kind == "call":
+                parts += [self._settled_text(), self._call(piece)]
+        return b"".join([*parts, self._settled_text()])
 
     def _settled_text(self) -> bytes:
         """Send the text that is sure; white space around the whole of it is not part of the reply."""
+        if self._is_held or self._is_broken or not self._text:
+            return b""
         text = self._text if self._sent else self._text.lstrip()
         ends = [match.start() for mark in (OPEN, CLOSE) if (match := mark.search(text))]
         ends += [place for stop in self._prompt.stop if (place := text.find(stop)) >= 0]
@@ -136,7 +146,7 @@ class Passage:
         return self._begun() + self._writer.text(text)
 
     def _call(self, piece: Piece) -> bytes:
-        if self._is_held or (self._prompt.one_call and piece.number > 0):
+        if self._is_held or self._is_broken or (self._prompt.one_call and piece.number > 0):
             return b""
         if piece.number == self._calls and piece.name:
             self._calls += 1
@@ -168,6 +178,3 @@ class Passage:
         for call in reply.tool_calls[self._calls :]:
             parts += [self._writer.call(call.id, call.name), self._writer.arguments(json.dumps(call.arguments))]
         return b"".join([*parts, self._writer.end(self._protocol.reply(reply, self._model))])
-
-
-_END: Final = Piece("")

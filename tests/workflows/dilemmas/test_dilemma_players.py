@@ -108,9 +108,7 @@ def test_the_papers_wording_has_what_its_prompts_have() -> None:
     assert '- "A2": a whole number' in asked["choose"]
     assert "delegate" not in asked["choose"].split("## What you decide")[1]
     _, asked = prompts("contract", wording="paper")
-    assert re.search(
-        r"a player who takes it (receives|pays) \d+ extra points (from|to) the other", asked["sign"]
-    )
+    assert re.search(r"a player who takes it (receives|pays) \d+ extra points (from|to) the other", asked["sign"])
 
 
 def test_the_papers_tree_holds_the_earlier_partners_of_the_player_itself() -> None:

@@ -182,7 +182,11 @@ async def test_no_prompt_before_a_first_round_tells_who_the_opponent_is(arena: A
     for prompt in first:
         opponent = opponents[prompt.number, prompt.player]
         assert not re.search(rf"\b{opponent}\b", prompt.text), prompt
-        assert re.search(r"^(Your opponent|Opponent in this match): unknown before the first round has been played$", prompt.text, re.M)
+        assert re.search(
+            r"^(Your opponent|Opponent in this match): unknown before the first round has been played$",
+            prompt.text,
+            re.M,
+        )
         if prompt.stage == "move":
             assert "team " not in prompt.text.partition("# Step")[2]
     later = [prompt for prompt in arena.prompts(run) if prompt.round > 1]

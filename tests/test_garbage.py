@@ -1,13 +1,13 @@
-"""Sessions: what they change in the process, and leave as it was."""
+"""Rarer garbage collection leaves the process as it was."""
 
 from __future__ import annotations
 
 import gc
 
-from labmates.studies.session import rare_collection
+from labmates.garbage import rare_collection
 
 
-def test_overlapping_sessions_leave_garbage_collection_as_it_was() -> None:
+def test_overlapping_contexts_leave_garbage_collection_as_it_was() -> None:
     before = gc.get_threshold()
     first, second = rare_collection(), rare_collection()
     first.__enter__()
