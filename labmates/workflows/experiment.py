@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from labmates.records.bodies import Bodies
     from labmates.records.events import Event, ScoreEvent
     from labmates.stats.contrasts import Design
+    from labmates.stats.ratings import Cell
     from labmates.workflows.analysis import Runs
     from labmates.workflows.services import Services
 
@@ -195,6 +196,9 @@ class Experiment(Generic[C]):
         The metrics that follow from judges' scores; they are computed anew when a run is judged again.
     design
         What contrasts compare of its runs: the levels of factors, and what agents did and got.
+    cells
+        What models got against each other in its completed runs, for ratings; the second argument keeps models of which
+        too many decisions failed.
     described
         A condition's JSON data as people read it, where values that are left out have a name.
     """
@@ -217,6 +221,7 @@ class Experiment(Generic[C]):
     report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
     judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
     design: Callable[[Runs], Design] | None = None
+    cells: Callable[[Runs, bool], Sequence[Cell]] | None = None
     described: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 
     @classmethod

@@ -14,7 +14,8 @@ from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError, unknown_name
 from labmates.grouping import grouped
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
+from labmates.workflows.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,11 +86,12 @@ class RatingsParams(Params):
 
 
 def ratings(runs: Runs, params: RatingsParams) -> Result:
-    """Rate models by their payoffs against each other in social dilemmas.
+    """Rate models by their payoffs against each other in social dilemmas and tournaments.
 
-    For each cell (a run of a game under a mechanism), the table shows the mean payoff over all seatings, the fitness
-    and the population at the end of the replicator dynamics, and the deviation rating with its rank. Lists are in the
-    order of the models. Under reputation, where co-players change, only means are available.
+    For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness and the population
+    at the end of the replicator dynamics, and the deviation rating with its rank. Lists are in the order of the models.
+    Under reputation, where co-players change, only means are available. A tournament is one cell, with points per round;
+    if some models never met (a model with one player never meets itself), only means are available.
 
     A model with more than 20 % failed decisions is excluded, and the others are rated among themselves. The bounds of
     its mean and rank come from all possible values of its failed choices.
@@ -143,14 +145,44 @@ def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence
 
         cells = [rate(cell, evolution) for cell in read_cells(params.payoffs)]
         return cells, summarise(cells) if params.summary else []
+    from labmates.stats.ratings import rate, summarise
     from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
     from labmates.workflows.dilemmas.records import cross_plays
 
-    plays = cross_plays(runs)
+    by_kind = _rateable(runs)
+    plays = cross_plays(by_kind[KIND]) if KIND in by_kind else []
+    others = [
+        rate(cell, evolution)
+        for kind, chosen in by_kind.items()
+        if (cells := EXPERIMENTS.get(kind).cells) is not None
+        for cell in cells(chosen, params.keep_failed)
+    ]
+    if not plays and not others:
+        raise TooFewRunsError("each of these runs has one model, so there is no other to rate it against")
     if params.summary:
-        return [], summarise_plays(plays, params.use, keep_failed=params.keep_failed, evolution=evolution)
+        summaries = summarise_plays(plays, params.use, keep_failed=params.keep_failed, evolution=evolution)
+        return [], [*summaries, *summarise(others)]
     leave_out = () if params.keep_failed else None
-    return [rate_play(play, params.use, leave_out=leave_out, evolution=evolution) for play in plays], []
+    return [*(rate_play(play, params.use, leave_out=leave_out, evolution=evolution) for play in plays), *others], []
+
+
+def _rateable(runs: Runs) -> dict[str, Runs]:
+    """The completed runs that can be rated, by their kind.
+
+    Raises
+    ------
+    UsageError
+        If there are none, or a named run is of another experiment.
+    """
+    records = runs.records()
+    kinds = dict.fromkeys(record.kind for record in records if record.kind in EXPERIMENTS)
+    rateable = [kind for kind in kinds if kind == KIND or EXPERIMENTS.get(kind).cells is not None]
+    if runs.ids and (other := next((record for record in records if record.kind not in rateable), None)):
+        raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, whose models can't be rated")
+    completed = [record for record in records if record.kind in rateable and record.status == "completed"]
+    if not completed:
+        raise TooFewRunsError(f"none of these {len(records)} runs is a completed dilemma or tournament")
+    return {kind: Runs.given(runs.store, some) for kind, some in grouped((run.kind, run) for run in completed).items()}
 
 
 def _evolution(params: RatingsParams) -> Evolution:
@@ -189,7 +221,6 @@ RATINGS = Analysis(
     RatingsParams,
     ratings,
     example="labmates analyze ratings --study dilemmas --summary",
-    kind=KIND,
     objects="per cell",
     in_report=RatingsParams(summary=True),
 )

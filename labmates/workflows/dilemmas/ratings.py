@@ -32,7 +32,7 @@ CHOICE = "choose"
 
 
 def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
-    """The ratings of every model in every cell; models that are left out have none, and bounds."""
+    """The ratings of every model in every cell; models that are left out have none, and bounds in dilemmas."""
     rows: list[dict[str, Any]] = []
     for ratings in rated:
         cell = ratings.cell

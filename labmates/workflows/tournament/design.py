@@ -1,13 +1,17 @@
-"""Tournaments as contrasts see them: structures, wordings, plans and models, over equal teams and rounds."""
+"""Tournaments as contrasts and ratings see them: levels of factors, and what models got against each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from labmates.display_names import settings_apart
+import numpy as np
+
+from labmates.display_names import labels_apart, settings_apart
 from labmates.stats.contrasts import Design, Observed, Run
-from labmates.stats.domains import ANY, CORRELATION
+from labmates.stats.domains import ANY, CORRELATION, Domain
+from labmates.stats.metagame import metagame
+from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import invalid
 from labmates.workflows.analysis import Runs
 from labmates.workflows.tournament.condition import TournamentCondition
@@ -17,6 +21,7 @@ _OUTCOMES: Final = {"cooperation": CORRELATION, "one-shot cooperation": CORRELAT
 _REMARK: Final = "Cooperation: share of a player's moves that cooperate; one-shot: of its first ones. Means of players."
 _SAME: Final = ("teams", "team_size", "temptation", "reward", "punishment", "sucker")
 _NO_FACTOR: Final = frozenset({*_SAME, "prices"})
+_SHOWN: Final = frozenset({"structure", "model", "model_for", "prices"})
 
 
 def design(runs: Runs) -> Design:
@@ -54,3 +59,52 @@ def _observed(played: Tournament) -> Iterator[Observed]:
         }
         values = {name: value for name, value in rates.items() if value is not None}
         yield Observed(player.model, (), values)
+
+
+def cells(runs: Runs, keep_failed: bool) -> list[Cell]:
+    """The payoffs of a round that each model got against each other one, tournament by tournament.
+
+    A metagame needs every model to meet every model, itself included; other tournaments have means alone. Tournaments
+    of a single model are left out.
+    """
+    played = tournaments(runs.store, runs.completed("tournament"))
+    labels = labels_apart([_settings(one.condition) for one in played], _SHOWN)
+    names = [", ".join(filter(None, (one.structure.upper(), label))) for one, label in zip(played, labels, strict=True)]
+    return [
+        cell_of(one, name, keep_failed=keep_failed)
+        for one, name in zip(played, names, strict=True)
+        if len(set(one.models.values())) > 1
+    ]
+
+
+def cell_of(tournament: Tournament, mechanism: str, *, keep_failed: bool = False) -> Cell:
+    """The payoffs of a tournament's models; those of which too many decisions failed are left out by default."""
+    left_out = () if keep_failed else invalid(tournament.failures)
+    models = sorted(set(tournament.models.values()).difference(left_out))
+    place = {player: models.index(model) for player, model in tournament.models.items() if model in models}
+    payoffs = tournament.payoffs
+    rounds = [
+        ([place[player] for player in match.players], [payoffs.of(*moves), payoffs.of(*reversed(moves))])
+        for match in tournament.played
+        if place.keys() >= set(match.players)
+        for moves in match.rounds
+    ]
+    if len({frozenset(seats) for seats, _ in rounds}) == len(models) * (len(models) + 1) // 2 > 0:
+        values = metagame(len(models), rounds)
+    else:
+        got: list[list[int]] = [[] for _ in models]
+        for seats, both in rounds:
+            for seat, points in zip(seats, both, strict=True):
+                got[seat].append(points)
+        values = np.array([np.mean(points or [np.nan]) for points in got])
+    return Cell(
+        tournament.run_id,
+        mechanism,
+        "tournament",
+        tuple(models),
+        values,
+        Scale(payoffs.punishment, payoffs.reward),
+        tournament.failures,
+        {model: tournament.failures[model] for model in left_out},
+        Domain(payoffs.sucker, payoffs.temptation),
+    )

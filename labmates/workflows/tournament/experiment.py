@@ -58,9 +58,10 @@ TOURNAMENT = Experiment(
     start=lazy("labmates.workflows.tournament.graph:first_state"),
     context=lazy("labmates.workflows.tournament.context:TournamentContext.of"),
     example="labmates run tournament --structure sa --model scripted:tit-for-tat --model-for B=scripted:defect",
-    analyses=("tournament", "contrasts"),
+    analyses=("tournament", "ratings", "contrasts"),
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
     match=lazy("labmates.workflows.tournament.page:match_sections"),
     design=lazy("labmates.workflows.tournament.design:design"),
+    cells=lazy("labmates.workflows.tournament.design:cells"),
 )

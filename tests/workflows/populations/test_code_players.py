@@ -19,6 +19,8 @@ from labmates.pages.links import Links
 from labmates.pages.reader import Readers
 from labmates.records.events import DecisionEvent
 from labmates.records.store import Store
+from labmates.workflows.analysis import TooFewRunsError
+from labmates.workflows.dilemmas.analyses import RATINGS
 from labmates.workflows.populations.code_players import code_player
 from labmates.workflows.tournament.page import match_sections
 from tests.support.strategies import strategy, write
@@ -113,6 +115,39 @@ async def test_models_code_and_classical_strategies_play_one_metagame(tmp_path: 
     assert rated["alpha_rank"] == pytest.approx([0.5, 0.5, 0.0], abs=1e-3)
     assert rated["failed"] == [0, 0, 0]
     assert rated["mean"][0] == pytest.approx(rated["mean"][1])
+
+
+async def test_models_of_a_tournament_are_rated_beside_those_of_dilemmas(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/runs.db"
+    names = [
+        f"scripted:code/{write(tmp_path, strategy(TIT_FOR_TAT))}:Strategy_SELFISH_1",
+        "scripted:axelrod/TitForTat",
+        "scripted:defect",
+    ]
+    condition: dict[str, Any] = {
+        "structure": "sa",
+        "rounds": 2,
+        "rounds_per_player": 9,
+        "critique_turns": 0,
+        "comprehension": "skipped",
+        "model": names[0],
+        "model_for": {"P2": names[1], "P5": names[1], "P3": names[2], "P6": names[2]},
+    }
+    await arun(Kind("tournament"), store=url, **condition)
+    await arun("dilemma", store=url, game="prisoners", mechanism="none", entrants="scripted:defect,scripted:cooperate")
+    dilemma, tournament = sorted(analyze("ratings", store=url).json_objects(), key=lambda one: str(one["game"]))
+    assert (dilemma["game"], tournament["game"], tournament["mechanism"]) == ("prisoners", "tournament", "SA")
+    mean = dict(zip(tournament["models"], tournament["mean"], strict=True))
+    # Reciprocators lose the first round against a defector alone; the last match of a player may have one round.
+    assert all(5 / 3 <= mean[name] <= 5.5 / 3 for name in mean if name != "scripted:defect")
+    assert tournament["rank"] is not None
+    summed = analyze("ratings", store=url, summary=True).json_objects()
+    assert {one["game"] for one in summed} == {"prisoners", "tournament", "all"}
+    await arun(Kind("tournament"), store=url, **{**condition, "model_for": {}})
+    with Store(url) as store:
+        alone = list(store.runs(kind="tournament"))[-1:]
+        with pytest.raises(TooFewRunsError, match="no other to rate it against"):
+            RATINGS.shown(store, alone)
 
 
 async def test_a_strategy_plays_a_tournament_and_its_page_shows_the_code(tmp_path: Path) -> None:

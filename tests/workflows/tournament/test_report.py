@@ -14,8 +14,10 @@ from labmates.games.iterated.schedule import schedule
 from labmates.stats import domains, intervals
 from labmates.stats.figures import save_figure
 from labmates.stats.multiplicity import holm
+from labmates.stats.ratings import rate
 from labmates.stats.validity import Tally
 from labmates.workflows.tournament import tables
+from labmates.workflows.tournament.design import cell_of
 from labmates.workflows.tournament.report import Rate, mean_profile, rate_of, report
 from labmates.workflows.tournament.results import Tournament
 from labmates.workflows.tournament.tables import hypotheses_table, rates_table, scores_table
@@ -269,3 +271,45 @@ def test_scores_tell_who_won_and_which_team() -> None:
     }
     alone = Tournament({**CONDITION, "structure": "ri"}, models, tuple(matches), (), {})
     assert {row["team_wins"] for row in scores_table([alone]).rows} == {None}
+
+
+def played(models: dict[str, str], matches: list[tuple[str, str, list[Round]]], **failures: Tally) -> Tournament:
+    made = [
+        Match(number, (one, other), ("A", "B"), tuple(rounds), "length")
+        for number, (one, other, rounds) in enumerate(matches, start=1)
+    ]
+    tallies = {model: failures.get(model, Tally(4, 0)) for model in models.values()}
+    return Tournament({**CONDITION, "structure": "sa"}, models, tuple(made), (), tallies, "run")
+
+
+MODELS = {"P1": "kind", "P2": "mean", "P3": "kind", "P4": "mean"}
+MATCHES: list[tuple[str, str, list[Round]]] = [
+    ("P1", "P2", [("C", "D"), ("D", "D"), ("D", "D")]),
+    ("P4", "P3", [("D", "C")]),
+    ("P1", "P3", [("C", "C")]),
+    ("P2", "P4", [("D", "D")]),
+]
+
+
+def test_a_tournament_in_which_all_models_meet_is_a_metagame_of_rounds() -> None:
+    cell = cell_of(played(MODELS, MATCHES), "SA")
+    assert cell.models == ("kind", "mean")
+    assert cell.payoffs.tolist() == [[3, -0.5], [2.5, 0]]  # longer matches weigh more
+    assert cell.scale is not None
+    assert cell.scale.normalise(cell.payoffs)[0, 0] == 1
+
+
+def test_a_tournament_in_which_some_models_never_meet_has_means_alone() -> None:
+    cell = cell_of(played(MODELS, MATCHES[:3]), "SA")
+    assert cell.payoffs.tolist() == [pytest.approx(4 / 6), 2.5]
+    never_played = cell_of(played(MODELS | {"P5": "late"}, MATCHES), "SA")
+    assert np.isnan(never_played.payoffs).tolist() == [False, True, False]
+
+
+def test_models_that_failed_too_often_are_not_rated_unless_kept() -> None:
+    tournament = played(MODELS, MATCHES, mean=Tally(4, 1))
+    cell = cell_of(tournament, "SA")
+    assert (cell.models, cell.payoffs.tolist(), cell.left_out) == (("kind",), [[3]], {"mean": Tally(4, 1)})
+    assert cell_of(tournament, "SA", keep_failed=True).models == ("kind", "mean")
+    both = played(MODELS, MATCHES, mean=Tally(4, 4), kind=Tally(4, 4))
+    assert rate(cell_of(both, "SA")).as_json()["models"] == []
