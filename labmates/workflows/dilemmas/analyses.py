@@ -154,8 +154,8 @@ def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence
     others = [
         rate(cell, evolution)
         for kind, chosen in by_kind.items()
-        if (cells := EXPERIMENTS.get(kind).cells) is not None
-        for cell in cells(chosen, params.keep_failed)
+        if (cells_of := EXPERIMENTS.get(kind).cells) is not None
+        for cell in cells_of(chosen, params.keep_failed)
     ]
     if not plays and not others:
         raise TooFewRunsError("each of these runs has one model, so there is no other to rate it against")

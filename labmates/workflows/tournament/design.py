@@ -92,7 +92,7 @@ def cell_of(tournament: Tournament, mechanism: str, *, keep_failed: bool = False
     if len({frozenset(seats) for seats, _ in rounds}) == len(models) * (len(models) + 1) // 2 > 0:
         values = metagame(len(models), rounds)
     else:
-        got: list[list[int]] = [[] for _ in models]
+        got: list[list[float]] = [[] for _ in models]
         for seats, both in rounds:
             for seat, points in zip(seats, both, strict=True):
                 got[seat].append(points)
