@@ -24,7 +24,9 @@ def test_a_copy_of_an_organisation_is_one_that_can_be_changed(labmates: Labmates
 def test_organisations_are_listed_drawn_and_checked(labmates: Labmates) -> None:
     listed = labmates("organisations").out
     assert all(name in listed for name in ("pipeline", "solo", "hybrid"))
-    assert "member_15" in labmates("organisations", "draw", "hybrid").out
+    drawn = labmates("organisations", "draw", "hybrid").out
+    assert 'phase_2["2. group: plan, work (others), talk, write"]' in drawn
+    assert 'seat_member["member ×3"]' in drawn
     unknown = labmates("organisations", "check", "hybird")
     assert unknown.code == 2
     assert "Did you mean 'hybrid'?" in unknown.err

@@ -56,10 +56,10 @@ def show(_lab: Lab, params: NamedParams) -> Iterator[Result]:
 
 
 def draw(_lab: Lab, params: NamedParams) -> Iterator[Result]:
-    """Draw the graph of an organisation, as Mermaid text."""
-    from labmates.workflows.science.lab import lab_graph
+    """Draw the phases, seats and channels of an organisation, as Mermaid text."""
+    from labmates.workflows.science.organisation_drawing import mermaid
 
-    yield Result((), document=lab_graph(find_organisation(params.name)).get_graph(xray=True).draw_mermaid())
+    yield Result((), document=mermaid(find_organisation(params.name)))
 
 
 def new(_lab: Lab, params: NewParams) -> Iterator[Result]:

@@ -1,0 +1,90 @@
+"""Drawings of organisations as Mermaid text: phases in order, teams with their seats, and channels."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import FlowPhase, Step, Team
+
+_HEAD: Final = "flowchart TD"
+_VERBS: Final = {"read": "reads", "tell": "tells", "ask": "asks"}
+
+
+def mermaid(organisation: Organisation) -> str:
+    """The phases, teams, seats and channels of an organisation as a Mermaid flowchart.
+
+    Counted seats are one node (``member ×3``). Channels open to everyone are a note; lists are arrows.
+
+    Parameters
+    ----------
+    organisation
+        With the seats of all its teams; those within its size are drawn.
+    """
+    seated = organisation.of_size(organisation.size)
+    return "\n".join([_HEAD, *_phases(seated), *_teams(seated), *_channels(seated), ""])
+
+
+def _phases(organisation: Organisation) -> Iterator[str]:
+    yield '  subgraph phases["Phases"]'
+    if organisation.graph:
+        yield f'    phase_1["{_escaped(organisation.graph)}"]'
+    else:
+        for number, phase in enumerate(organisation.flow, start=1):
+            yield f'    phase_{number}["{number}. {phase.team}: {_steps(phase)}"]'
+        yield from (f"    phase_{number} --> phase_{number + 1}" for number in range(1, len(organisation.flow)))
+    yield "  end"
+
+
+def _steps(phase: FlowPhase) -> str:
+    return ", ".join(map(_step, phase.steps))
+
+
+def _step(step: Step) -> str:
+    details = (["others"] if step.who == "others" else []) + ([f"{step.rounds} rounds"] if step.rounds else [])
+    return f"{step.do} ({', '.join(details)})" if details else step.do
+
+
+def _teams(organisation: Organisation) -> Iterator[str]:
+    for team in organisation.teams.values():
+        yield f'  subgraph team_{team.name}["{team.name} writes {team.artifact}"]'
+        for stem, number in _stems(team).items():
+            yield f'    seat_{stem}["{stem}{f" ×{number}" if number > 1 else ""}"]'
+        yield "  end"
+
+
+def _stems(team: Team) -> Counter[str]:
+    """The number of seats by name, where counted seats share one."""
+    counted = Counter(map(_stem, team.seats))
+    return Counter(_stem(seat) if counted[_stem(seat)] > 1 else seat for seat in team.seats)
+
+
+def _stem(seat: str) -> str:
+    return re.sub(r"_\d+$", "", seat)
+
+
+def _channels(organisation: Organisation) -> Iterator[str]:
+    if not organisation.has_colleagues:
+        return
+    nodes = _nodes(organisation)
+    for verb, who, whom in organisation.channels.lists():
+        if (who, whom) == ("all", ("all",)):
+            yield f'  note_{verb}>"everyone {_VERBS[verb]} everyone"]'
+        else:
+            drawn = (name for name in whom if who in nodes and name in nodes)  # others are beyond its size
+            yield from (f"  {nodes[who]} -- {_VERBS[verb]} --> {nodes[name]}" for name in drawn)
+
+
+def _nodes(organisation: Organisation) -> dict[str, str]:
+    """The nodes by all names that channels may have for them."""
+    teams = {name: f"team_{name}" for name in organisation.teams}
+    stems = {stem: f"seat_{stem}" for team in organisation.teams.values() for stem in _stems(team)}
+    seats = {seat: stems.get(seat) or stems[_stem(seat)] for seat in organisation.seats}
+    return {"all": "all((everyone))", **teams, **seats, **stems}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
