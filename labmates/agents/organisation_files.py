@@ -117,6 +117,8 @@ def read_organisation(path: Traversable) -> Organisation:
     """
     source = read_source(_text(path), path.name, "organisation", "name: peers")
     data = _with_roles(path, source)
+    if data.get("graph") and (given := [key for key in ("teams", "flow") if key in data]):
+        raise source.error([((given[0],), "an organisation as code has none; name its seats under seats")])
     try:
         if isinstance(folder := data.get("prompts"), str):
             data["prompts"] = _prompts(path, folder, source)

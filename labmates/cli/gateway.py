@@ -24,7 +24,7 @@ USUAL_PORT = 8643
     epilog="Example: labmates gateway --budget 5 --seat alice --seat bob=2 --upstream openai:gpt-5.4-mini",
     params=[models_file_option()],
 )
-@click.option("--budget", required=True, metavar="DOLLARS", help="The pool that all seats share. [required]")
+@click.option("--budget", required=True, metavar="DOLLARS", help="The pool that all seats share.")
 @click.option("--seat", "seats", multiple=True, metavar="NAME[=DOLLARS]", help="A seat and its limit. [required]")
 @click.option(
     "--upstream",

@@ -167,7 +167,11 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ("teams:", "size: 99\nteams:", "pair.yaml:6: size: must be at most 16, not 99"),
         ("teams:", "colour: red\nteams:", "pair.yaml:6: colour: unknown key 'colour'. Keys: name, description,"),
         ("teams:", "approve: [plans]\nteams:", "approve.0: expected 'plan', 'request' or 'write', not 'plans'"),
-        ("teams:", "graph: nowhere\nteams:", "pair.yaml:6: graph: 'nowhere' names no function; write module:function"),
+        (
+            "teams:",
+            "graph: work.py:work\nteams:",
+            "pair.yaml:7: teams: an organisation as code has none; name its seats",
+        ),
     ],
 )
 def test_a_fault_is_told_with_its_line_and_the_remedy(file: Path, old: str, new: str, told: str) -> None:

@@ -90,8 +90,8 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
 
     For each cell (a run of a game under a mechanism): the mean payoff over all seatings, the fitness and the population
     at the end of the replicator dynamics, and the deviation rating with its rank. Lists are in the order of the models.
-    Under reputation, where co-players change, only means are available. A tournament is one cell, with points per round;
-    if some models never met (a model with one player never meets itself), only means are available.
+    Under reputation, where co-players change, only means are available. A tournament is one cell, with points per
+    round; if some models never met (a model with one player never meets itself), only means are available.
 
     A model with more than 20 % failed decisions is excluded, and the others are rated among themselves. The bounds of
     its mean and rank come from all possible values of its failed choices.

@@ -192,10 +192,10 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     """Measure the behavioural diversity of strategies.
 
     Each strategy is played against every possible history of its opponents, which yields a vector of cooperation rates.
-    A set has one model, attitude, prompt version and temperature. For each set, the table shows the mean pairwise
-    distance (1 for random vectors), the effective number of dimensions, and the distance (Cohen's d) from the model's
-    sets with the opposite attitude, or with the same attitude written in another way. A strategy takes turns if it
-    changes its move at least twice while all others cooperate.
+    A set has one model, attitude and way of writing (prompt and its version, information, system prompt, temperature).
+    For each set, the table shows the mean pairwise distance (1 for random vectors), the effective number of dimensions,
+    and the distance (Cohen's d) from the model's sets with the opposite attitude, or with the same attitude written in
+    another way. A strategy takes turns if it changes its move at least twice while all others cooperate.
     """
     import numpy as np
 
