@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 MOST_NODES = 1_000_000
 """Most values, keys included, that a document may hold once its aliases are expanded."""
 
+_REMEDIES = {
+    "mapping values are not allowed": "quote a text that holds ': ', and indent keys of the same level alike",
+    "'\\t'": "indent with spaces in place of tabs",
+}
+"""What to do, by a part of PyYAML's message."""
 
 Path = tuple[str | int, ...]
 """The place of a value: keys and places in lists, from the top."""
@@ -94,6 +99,31 @@ class Source:
         return UsageError("\n".join(self.fault(path, text) for path, text in faults))
 
 
+def invalid_yaml(name: str, error: Exception) -> UsageError:
+    """The error for a text that is no YAML, with its line and the remedy where they are known.
+
+    Parameters
+    ----------
+    name
+        The file's.
+    error
+        What PyYAML raised.
+    """
+    import yaml
+
+    if isinstance(error, RecursionError):
+        return UsageError(f"{name}: invalid YAML: it is nested too deeply")
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return UsageError(f"{name}: invalid YAML: {' '.join(str(error).split())[:200]}")
+    problem = error.problem or error.context or ""
+    mark = error.problem_mark
+    if "quoted scalar" in (error.context or ""):
+        problem, mark = "this quote is not closed", error.context_mark
+    remedy = next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in problem), "")
+    line = f":{mark.line + 1}" if mark else ""
+    return UsageError(f"{name}{line}: invalid YAML: {problem}{remedy}")
+
+
 def read_source(text: str, name: str, what: str, example: str) -> Source:
     """Read YAML whose top is a mapping.
 
@@ -117,13 +147,10 @@ def read_source(text: str, name: str, what: str, example: str) -> Source:
         if root is not None:
             _note_lines(root, (), lines, name)
         data = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{name}{line}: invalid YAML: {error.problem or error.context}") from error
     except UsageError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{name}: invalid YAML: {' '.join(str(error).split())[:200]}") from error
+        raise invalid_yaml(name, error) from error
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(f"{name}: the {what} must be a mapping of keys to values, for instance '{example}'")
     return Source(name, data, lines)

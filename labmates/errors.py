@@ -73,6 +73,7 @@ _PLAIN: dict[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "expected a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
+    "finite_number": "expected a finite number",
     "missing": "this key is missing",
     "string_type": "expected a text",
     "too_short": "needs at least {min_length}",

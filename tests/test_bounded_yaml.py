@@ -38,3 +38,19 @@ def test_aliases_within_the_limit_are_read(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(yaml.YAMLError, match="more than 12 values"):
         compose_yaml(text + "\nc: *a")
     assert compose_yaml("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\nb: one: two", r"s\.yaml:2: invalid YAML: mapping values .*; quote a text that holds ': '"),
+        ("a:\n\tb: 1", r"s\.yaml:2: invalid YAML: .*; indent with spaces in place of tabs"),
+        ("a: 1\nb: 'open\nc: 2\n", r"s\.yaml:2: invalid YAML: this quote is not closed"),
+        ("[" * 5000, r"s\.yaml: invalid YAML: it is nested too deeply"),
+    ],
+)
+def test_faults_of_yaml_are_told_with_line_and_remedy(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        read_study(text, "s.yaml")
+    with pytest.raises(UsageError, match=told):
+        read_table(text, "s.yaml")

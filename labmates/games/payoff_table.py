@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from labmates.bounded_yaml import compose_yaml
+from labmates.bounded_yaml import compose_yaml, invalid_yaml
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
@@ -215,11 +215,8 @@ def read_table(text: str, where: str) -> PayoffTable:
     try:
         twice = _first_twice(compose_yaml(text))
         data = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{where}: invalid YAML{line}: {error.problem or error.context}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{where}: invalid YAML: {' '.join(str(error).split())[:200]}") from error
+        raise invalid_yaml(where, error) from error
     if twice:
         raise UsageError(f"{where}: invalid payoff table: repeated key '{twice}'")
     try:

@@ -161,7 +161,7 @@ def test_a_wrong_formula_is_told(text: str, said: str) -> None:
         (("swerve, straight: [2, 4]", "swerve, straight: [2, 1e-999999999]"), "must be a number"),
         (("swerve swerve: [3, 3]", "swerve swerve: [3, 3]\n  swerve swerve: [9, 9]"), "repeated key 'swerve swerve'"),
         (("name: chicken", "name: chicken\nname: duck"), "repeated key 'name'"),
-        (("name: chicken", "name: [chicken"), "invalid YAML, line"),
+        (("name: chicken", "name: [chicken"), ":3: invalid YAML"),
         (("[swerve, straight]", "[swerve]"), "two players and two actions"),
         (("[swerve, straight]", "[swerve, swerve]"), "is repeated"),
         (("name: chicken", "name: Chicken Run"), "name"),
