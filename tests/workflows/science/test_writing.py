@@ -249,14 +249,14 @@ def test_the_examples_of_the_papers_prompt_follow_from_the_rules(game: Any) -> N
             "each takes 2",
             "each takes 4, nothing is left",
             "cooperators take 2 each and defectors 4 each",
-            "= 10 ",
+            "= 10.",
         ]
     else:
         made = make_repeated(game, 6, 2)
         paid = made.payoffs(np.array([[False] * 6, [True] * 6, [True] * 3 + [False] * 3]), None)
         cooperator, defector = paid[2, 0], paid[2, 5]
         told = [f"every player gets {paid[0, 0]:g};", f"{paid[1, 0]:g};"]
-        told += [f"a cooperator gets {cooperator:g} and a defector {defector:g}"]
+        told += [f"each cooperator gets {cooperator:g} and each defector {defector:g}"]
     for words in told:
         assert words in text
 
