@@ -220,8 +220,11 @@ def misbehave(seat: Seat, misdeed: str) -> None:
 async def flood(seat: Seat) -> None:
     """Call more tools at once than may wait."""
     with ThreadPoolExecutor(60) as threads:
-        uses = [asyncio.wrap_future(threads.submit(seat.use, "list_artifacts", {})) for _ in range(60)]
-        await asyncio.gather(*uses, return_exceptions=True)
+        # The lab answers one call at a time: while it waits for this one, all others pile up, however slow the machine.
+        slow = asyncio.wrap_future(threads.submit(seat.use, "run_code", {"code": "import time; time.sleep(3)"}))
+        await asyncio.sleep(0.5)
+        uses = [asyncio.wrap_future(threads.submit(seat.use, "list_artifacts", {})) for _ in range(59)]
+        await asyncio.gather(slow, *uses, return_exceptions=True)
 
 
 def main() -> None:
