@@ -149,12 +149,21 @@ def add_legend_beside(ax: Axes) -> None:
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
 
 
+_LIGHT = 0.5
+"""The brightness (ITU-R BT.601) above which a cell is light."""
+
+
 def write_numbers(ax: Axes, panel: Array, ends: Sequence[Array] = (), others: Array | None = None) -> None:
-    """Write the values into the cells of a heat map, with their intervals and further values below them."""
+    """Write the values into the cells of a heat map, with their intervals and further values below them.
+
+    The heat map is the newest image of `ax`; numbers are white on its dark cells and black on its light ones.
+    """
+    image = ax.images[-1]
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
         if isfinite(panel[row, column]):
-            halo = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.6}
-            style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": halo, "textcoords": "offset points"}
+            red, green, blue, _ = image.to_rgba(panel[row, column])
+            colour = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > _LIGHT else "white"
+            style: dict[str, Any] = {"ha": "center", "va": "center", "color": colour, "textcoords": "offset points"}
             interval = [f"{end[row, column]:.2f}" for end in ends if isfinite(end[row, column])]
             more = [] if others is None else [f"{value:.2f}" for value in others[row, column]]
             small = [line for line in (" to ".join(interval), ", ".join(more)) if line]

@@ -82,8 +82,10 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
             ax.set_title(f"third player: {models[place]}", fontsize=8)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    figure.colorbar(image, ax=axes, label="payoff of the row, then of co-players", extend="both")
+    figure.colorbar(image, ax=axes, label="payoff of the row's model", extend="both")
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold")
+    if has_numbers:
+        figure.supxlabel("cells: payoff of the row's model, its 95 % interval, payoffs of the co-players", fontsize=7)
     return figure
 
 
@@ -166,7 +168,7 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Fig
     games, mechanisms = (list(dict.fromkeys(frame[name])) for name in ("game", "mechanism"))
     tables = {game: _responses(of_game) for game, of_game in frame.groupby("game", sort=False)}
     heights = [0.9 + 0.3 * len(tables[game]) for game in games]
-    width = 2.4 + sum(max(1.4, 0.5 * frame["action"].nunique()) for _ in mechanisms)
+    width = 4.0 + len(mechanisms) * max(1.4, 0.65 * frame["action"].nunique())
     figure, axes = new_figure(
         width, 0.2 + sum(heights), rows=len(games), columns=len(mechanisms), height_ratios=heights
     )
@@ -177,14 +179,22 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Fig
             continue
         shown = table.xs(mechanism, axis="columns", level="mechanism")
         values = shown["share"].to_numpy(dtype=float)
-        ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        image = ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         write_numbers(ax, values, [shown[end].to_numpy(dtype=float) for end in _ENDS])
-        labels = [f"{model} after {before}" if before != "-" else f"{model} at first" for model, before in table.index]
         said = names.get(game, {})
+        labels = [f"{model}, {_after(before, said)}" for model, before in table.index]
         columns = [said.get(action, action) for action in map(str, shown["share"].columns)]
         name_cells(ax, labels if mechanism == mechanisms[0] else (), columns)
         ax.set_title(f"{game}, {mechanism}", loc="left", fontsize=8)
+    figure.colorbar(image, ax=axes, label="share of choices, 95 % interval below", aspect=60)
     return figure
+
+
+def _after(before: str, names: Mapping[str, str]) -> str:
+    """The co-players' actions of the round before, as in the labels of `responses_frame`."""
+    if before == "-":
+        return "at first"
+    return f"after {' + '.join(names.get(action, action) for action in before.split('+'))}"
 
 
 def _responses(frame: pd.DataFrame) -> pd.DataFrame:
@@ -238,11 +248,11 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
         colour, marker = look(place)
         at = np.arange(len(values)) + offset
         ax.errorbar(
-            values, at, xerr=np.maximum(reach, 0), fmt=marker, color=colour, label=label, markersize=5, linewidth=1
+            values, at, xerr=np.maximum(reach, 0), fmt=marker, color=colour, label=label, markersize=4, linewidth=1
         )
     for row in range(len(frame)):
         ax.axhline(row, color=GREY, linewidth=0.3, zorder=0)
-    ax.set_yticks(range(len(frame)), [" ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
+    ax.set_yticks(range(len(frame)), [", ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
     ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlim(-0.03, 1.03)
     add_legend_beside(ax)

@@ -26,7 +26,7 @@ from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.records.events import DecisionEvent, Event, LabelEvent, PayoffEvent
 from labmates.records.store import Store
 from labmates.stats.domains import SHARE
-from labmates.stats.figures import save_figure, svg_text
+from labmates.stats.figures import new_figure, save_figure, svg_text, write_numbers
 from labmates.stats.intervals import mean
 from labmates.stats.ratings import Cell, rate, summarise
 from labmates.stats.replicator import replicator_dynamics
@@ -248,6 +248,23 @@ def test_payoffs_of_four_players_are_drawn_as_means_over_the_fourth() -> None:
     assert np.asarray(drawn[2])[1, 0] == pytest.approx(10 + 0 + 2 + 1)
     assert "mean over further co-players" in figure.get_suptitle()
     svg_text(figure)
+
+
+def test_numbers_of_a_heat_map_are_white_on_dark_cells_and_black_on_light_ones() -> None:
+    figure, [axes] = new_figure(3, 2)
+    values = np.array([[0.0, 1.0]])
+    axes.imshow(values, cmap="gray", vmin=0, vmax=1)
+    write_numbers(axes, values)
+    assert [text.get_color() for text in axes.texts] == ["white", "black"]
+    svg_text(figure)
+
+
+def test_responses_name_actions_alike_in_rows_and_columns(plays: list[CrossPlay]) -> None:
+    names = dilemma_frames.action_names(plays)
+    first, *_ = dilemma_figures.responses_figure(dilemma_frames.responses_frame(plays), names).axes
+    columns = {label.get_text() for label in first.get_xticklabels()}
+    rows = {label.get_text().partition(", after ")[2] for label in first.get_yticklabels()}
+    assert {action for row in rows if row for action in row.split(" + ")} <= columns
 
 
 def test_cells_of_payoffs_have_their_interval_over_runs() -> None:
