@@ -17,6 +17,7 @@ MOST_NODES = 1_000_000
 _REMEDIES = {
     "mapping values are not allowed": "quote a text that holds ': ', and indent keys of the same level alike",
     "'\\t'": "indent with spaces in place of tabs",
+    "unknown escape character": "use single quotes for a text with a backslash",
 }
 """What to do, by a part of PyYAML's message."""
 
@@ -117,7 +118,7 @@ def invalid_yaml(name: str, error: Exception) -> UsageError:
         return UsageError(f"{name}: invalid YAML: {' '.join(str(error).split())[:200]}")
     problem = error.problem or error.context or ""
     mark = error.problem_mark
-    if "quoted scalar" in (error.context or ""):
+    if "quoted scalar" in (error.context or "") and "unexpected" in problem:
         problem, mark = "this quote is not closed", error.context_mark
     remedy = next((f"; {remedy}" for part, remedy in _REMEDIES.items() if part in problem), "")
     line = f":{mark.line + 1}" if mark else ""

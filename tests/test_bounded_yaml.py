@@ -46,6 +46,7 @@ def test_aliases_within_the_limit_are_read(monkeypatch: pytest.MonkeyPatch) -> N
         ("a: 1\nb: one: two", r"s\.yaml:2: invalid YAML: mapping values .*; quote a text that holds ': '"),
         ("a:\n\tb: 1", r"s\.yaml:2: invalid YAML: .*; indent with spaces in place of tabs"),
         ("a: 1\nb: 'open\nc: 2\n", r"s\.yaml:2: invalid YAML: this quote is not closed"),
+        (r'a: "\d+"', r"s\.yaml:1: invalid YAML: found unknown escape character 'd'; use single quotes"),
         ("[" * 5000, r"s\.yaml: invalid YAML: it is nested too deeply"),
     ],
 )
