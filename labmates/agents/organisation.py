@@ -385,14 +385,15 @@ def _of_paper(organisation: Organisation) -> Iterator[Fault]:
 def _of_names(organisation: Organisation) -> Iterator[Fault]:
     """Faults of names in channels and shares, and seats without a share."""
     seats = organisation.seats
-    known = {"all", *organisation.teams, *seats, *(re.sub(r"_\d+$", "", seat) for seat in seats)}
+    stems = dict.fromkeys(re.sub(r"_\d+$", "", seat) for seat in seats)
+    known = {"all", *organisation.teams, *seats, *stems}
     shares = organisation.shares if isinstance(organisation.shares, dict) else {}
     named: list[tuple[tuple[str, ...], str]] = [(("shares", name), name) for name in shares]
     for verb, who, whom in organisation.channels.lists():
         named += [(("channels", verb, who), name) for name in (who, *whom)]
     for where, name in named:
         if name not in known:
-            hint = f"{did_you_mean(name, known)} Teams: {', '.join(organisation.teams)}"
+            hint = f"{did_you_mean(name, known)} Teams: {', '.join(organisation.teams)}; seats: {', '.join(stems)}"
             yield where, name, f"there is no seat or team '{name}'.{hint}"
     without = [seat for seat in seats if shares and not any(organisation.means(name, seat) for name in shares)]
     if without:

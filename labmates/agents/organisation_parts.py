@@ -209,7 +209,11 @@ class Channels(Part):
     @model_validator(mode="before")
     @classmethod
     def _all_or_none(cls, data: Any) -> Any:
-        return dict.fromkeys(cls.model_fields, data) if isinstance(data, str) else data
+        if not isinstance(data, str):
+            return data
+        if data not in ("all", "none"):
+            raise ValueError(f"'{data}' is not all, none or lists for read, tell and ask")
+        return dict.fromkeys(cls.model_fields, data)
 
     @field_validator("read", "tell", "ask", mode="before")
     @classmethod

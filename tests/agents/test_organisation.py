@@ -89,9 +89,10 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         (
             "teams:",
             "channels: {read: {ana: [bert]}}\nteams:",
-            "pair.yaml:6: channels.read.ana: there is no seat or team 'bert'.",
+            "pair.yaml:6: channels.read.ana: there is no seat or team 'bert'. Teams: pair; seats: ana, ben",
         ),
         ("teams:", "channels: {tell: some}\nteams:", "pair.yaml:6: channels.tell: 'some' is not all, none or lists"),
+        ("teams:", "channels: some\nteams:", "pair.yaml:6: channels: 'some' is not all, none or lists for read"),
         ("teams:", "shares: half\nteams:", "pair.yaml:6: shares: 'half' is not pooled, equal or shares of seats"),
         ("teams:", "shares: {ana: 2}\nteams:", "pair.yaml:6: shares: the share of ana must be above 0 and at most 1"),
         ("teams:", "shares: {ana: 0.5}\nteams:", "pair.yaml:6: shares: the seat ben has no share; give it one"),

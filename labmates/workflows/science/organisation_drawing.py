@@ -44,7 +44,8 @@ def _steps(phase: FlowPhase) -> str:
 
 
 def _step(step: Step) -> str:
-    details = (["others"] if step.who == "others" else []) + ([f"{step.rounds} rounds"] if step.rounds else [])
+    rounds = [f"{step.rounds} round{'s' if step.rounds > 1 else ''}"] if step.rounds else []
+    details = (["others"] if step.who == "others" else []) + rounds
     return f"{step.do} ({', '.join(details)})" if details else step.do
 
 
@@ -67,7 +68,7 @@ def _stem(seat: str) -> str:
 
 
 def _channels(organisation: Organisation) -> Iterator[str]:
-    if not organisation.has_colleagues:
+    if organisation.graph or not organisation.has_colleagues:  # code decides itself who reads, tells and asks whom
         return
     nodes = _nodes(organisation)
     for verb, who, whom in organisation.channels.lists():
@@ -83,7 +84,8 @@ def _nodes(organisation: Organisation) -> dict[str, str]:
     teams = {name: f"team_{name}" for name in organisation.teams}
     stems = {stem: f"seat_{stem}" for team in organisation.teams.values() for stem in _stems(team)}
     seats = {seat: stems.get(seat) or stems[_stem(seat)] for seat in organisation.seats}
-    return {"all": "all((everyone))", **teams, **seats, **stems}
+    counted = {_stem(seat): node for seat, node in seats.items()}
+    return {"all": "all((everyone))", **teams, **counted, **seats, **stems}
 
 
 def _escaped(text: str) -> str:

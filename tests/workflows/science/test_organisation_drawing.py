@@ -49,11 +49,14 @@ def test_channels_are_drawn_as_their_lists_say(tmp_path: Path) -> None:
     assert 'note_ask>"everyone asks everyone"]' in drawing
     assert "tells" not in drawing
     assert "late" not in drawing  # beyond the size
+    file.write_text(CHANNELS.replace("size: 3", "size: 2"))
+    assert "  seat_helper_1 -- reads --> seat_ana" in mermaid(find_organisation(str(file)))
 
 
 def test_a_graph_of_ones_own_is_drawn_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
-    file.write_text("name: own\ngraph: 'a\"b.py:work'\nseats: [ana]\n")
+    file.write_text("name: own\ngraph: 'a\"b.py:work'\nseats: [ana, ben]\n")
     drawing = mermaid(find_organisation(str(file)))
     assert 'phase_1["a#quot;b.py:work"]' in drawing
     assert 'seat_ana["ana"]' in drawing
+    assert "everyone" not in drawing  # channels are what the code does
