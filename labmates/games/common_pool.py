@@ -109,7 +109,7 @@ class CommonPoolWithSanctions(CommonPool):
     name: ClassVar[str] = "common-pool-sanctions"
     title: ClassVar[str] = "Common pool with sanctions"
     summary: ClassVar[str] = (
-        "The common pool, followed by a stage in which each player may spend tokens to punish members of its own "
+        "The common pool, followed by a stage in which each player may spend tokens to punish members of its "
         "group, which costs them more than the token."
     )
     formal: ClassVar[tuple[str, ...]] = (

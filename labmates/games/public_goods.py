@@ -18,7 +18,7 @@ class PublicGoods(Game):
     title: ClassVar[str] = "Public goods"
     summary: ClassVar[str] = (
         "Each player divides an endowment between itself, its group's pool and a global pool of all groups. The "
-        "content of each pool is multiplied and divided equally among its players."
+        "content of each pool is multiplied and divided equally among the players who share it."
     )
     formal: ClassVar[tuple[str, ...]] = (
         "In each round each player has $endowment units and divides all of them into three parts, whole numbers "

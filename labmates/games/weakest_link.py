@@ -31,8 +31,8 @@ class WeakestLink(Game):
         "Any effort beyond the lowest is wasted."
     )
     remarks: ClassVar[tuple[str, ...]] = (
-        "High effort pays only if everybody else makes as much: a single player with a low effort lowers the "
-        "payoff of all, and those who made a high effort lose.",
+        "High effort pays only if everybody else makes as much: a single low effort sets the lowest effort, "
+        "and those who made a high effort lose.",
         "It is best for everybody if all choose $most_effort, which requires trust that nobody chooses less.",
     )
     primary: ClassVar[str] = "effort"

@@ -24,7 +24,7 @@ class Gifting(Insufficient):
     def rules(self, game: NormalForm) -> str:
         """Say that points can be given."""
         return (
-            f"After the actions are known, each player may give each other player 0 to {self.most} of its own points. "
+            f"After the actions are known, each player may give 0 to {self.most} of its points to each other player. "
             "Gifts are voluntary, and all players give at the same time."
         )
 

@@ -29,9 +29,9 @@ class Mediation(Negotiation):
     def rules(self, game: NormalForm) -> str:
         """Say what a mediator is."""
         return (
-            f'{self.voting()} With a mediator, the game has one more action, "{DELEGATE}": the mediator then acts '
-            "for the player. The mediator considers only how many players delegate, and takes the same action for "
-            "each of them, as its design says."
+            f'{self.voting()} With a mediator, the game has one more action, "{DELEGATE}": the mediator acts for '
+            "a player who takes it. The mediator considers only how many players delegate, and takes the same action "
+            "for each of them, as its design says."
         )
 
     def check(self, game: NormalForm) -> None:

@@ -79,9 +79,7 @@ class PaperWording(Wording):
         """The proposals in words, each with the player who made it."""
         parts = [f"## The proposals for a {mechanism.thing}"]
         for seat, design in enumerate(proposals):
-            design_text = (
-                "There is no valid proposal." if design is None else self._told_design(mechanism, game, design)
-            )
+            design_text = "No valid proposal." if design is None else self._told_design(mechanism, game, design)
             parts.append(f"P{seat + 1}, the {mechanism.thing} proposed by {player_name(seat, me)}:\n{design_text}")
         return "\n".join(parts)
 
