@@ -156,18 +156,23 @@ def value_text(value: Any) -> str:
 
 
 def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequence[str]) -> Table:
-    """Means with intervals, a row for each cell."""
-    shown = [metric for metric in metrics if any(metric in cell.means for cell in groups)]
+    """Means with intervals, a row for each cell. Metrics that are equal in all rows are left to a note."""
+    measured = [metric for metric in metrics if any(metric in cell.means for cell in groups)]
+    equal = [metric for metric in measured if _is_equal(metric, groups)]
+    shown = [metric for metric in measured if metric not in equal] or measured
     rows = []
     for cell in groups:
         row: dict[str, Any] = {"models": cell.models, **cell.varies, "runs": cell.runs, "invalid": cell.invalid}
-        for metric in shown:
+        for metric in measured:
             row |= cell.means[metric].row(metric) if metric in cell.means else {metric: None, f"{metric}_n": 0}
         rows.append(row)
     fewer = sum(mean.n < cell.runs for cell in groups for mean in cell.means.values())
     remarks = ["Means over runs that have ended.", *notes(mean for cell in groups for mean in cell.means.values())]
     if fewer:
         remarks.append(f"{fewer} of the means are over fewer runs than their row: the other runs lack the value.")
+    if equal and shown is not measured:
+        values = ", ".join(f"{metric.replace('_', ' ')} {groups[0].means[metric].value:.3f}" for metric in equal)
+        remarks.append(f"Equal in all rows: {values}.")
     varies = list(groups[0].varies) if groups else []
     columns = [
         Column("models"),
@@ -182,8 +187,15 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
     )
 
 
+def _is_equal(metric: str, groups: Sequence[Cell]) -> bool:
+    """Whether a metric has one value in all runs of at least two cells."""
+    means = [cell.means.get(metric) for cell in groups]
+    ends = {end for mean in means if mean is not None for end in (mean.value, *mean.ends())}
+    return len(groups) > 1 and None not in means and len(ends) == 1
+
+
 def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: Domain = ANY) -> Figure | None:
-    """Draw the means of a metric; None if there are fewer than two, or more than can be told apart.
+    """Draw the means of a metric; None if there are fewer than two, all are equal, or there are too many to tell apart.
 
     Parameters
     ----------
@@ -197,7 +209,7 @@ def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: 
     models = list(dict.fromkeys(cell.models for cell in groups))
     apart = len(labels) > 1 and len(models) <= len(COLOURS)
     rows = labels if apart else list(dict.fromkeys(_row(cell) for cell in with_it))
-    if len(with_it) < 2 or len(rows) > MOST_ROWS:
+    if len(with_it) < 2 or len(rows) > MOST_ROWS or _is_equal(metric, with_it):
         return None
     figure, [axes] = new_figure(7.2, 1.3 + len(rows) * (0.32 + 0.1 * (len(models) - 1) * apart))
     for place, model in enumerate(models):

@@ -29,6 +29,7 @@ Row = Mapping[str, Any]
 
 MISSING: Final = "–"
 """The text of a missing value."""
+_LARGE: Final = 1000
 CREDIBLE, ADJUSTED = "†", "‡"
 """Marks after a value: the default, and the one for values that survive an adjustment for several tests."""
 
@@ -46,7 +47,7 @@ class Column:
         By default the key, with spaces.
     form
         Format of numbers, as in ``format(value, form)``; None for whole numbers with thousands marked, and three digits
-        after the point of others.
+        after the point of others. Numbers of a thousand and more with decimals are rounded to whole ones.
     shows
         The value, its interval in brackets, or both.
     group
@@ -90,6 +91,8 @@ class Column:
             return "yes" if value else "no"
         if isinstance(value, int | float):
             form = self.form if self.form is not None else "," if isinstance(value, int) else ".3f"
+            if abs(value) >= _LARGE and form.endswith("f"):
+                form = "+,.0f" if form.startswith("+") else ",.0f"
             return format(value, form)
         return clean(str(value))
 

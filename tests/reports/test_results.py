@@ -61,6 +61,17 @@ def test_runs_with_special_models_stand_apart() -> None:
     assert [cell.models for cell in by_model(runs, ["score"])] == ["m:a", "m:a (writing: m:b)"]
 
 
+def test_metrics_that_are_equal_in_all_rows_are_a_note() -> None:
+    runs = [replace(run(n, n / 10, size=n % 2), metrics={"score": n / 10, "failed_rate": 0.0}) for n in range(4)]
+    table = results_table("t", "T", cells(runs, ["score", "failed_rate"]), ["score", "failed_rate"])
+    assert [column.key for column in table.columns] == ["models", "size", "runs", "score"]
+    assert "Equal in all rows: failed rate 0.000." in table.notes
+    assert [row["failed_rate"] for row in table.rows] == [0.0, 0.0]
+    assert results_figure(cells(runs, ["failed_rate"]), "failed_rate") is None
+    alone = results_table("t", "T", cells(runs[:1], ["failed_rate"]), ["failed_rate"])
+    assert "failed_rate" in [column.key for column in alone.columns]
+
+
 def test_every_condition_has_its_place_in_the_figure_and_models_their_colours() -> None:
     runs = [run(n, n / 10, size=n % 4, model=model) for n in range(16) for model in ("m:a", "m:b_$")]
     figure = results_figure(cells(runs, ["score"]), "score")
@@ -97,7 +108,7 @@ def test_a_wide_interval_does_not_squeeze_the_means_of_a_figure() -> None:
     assert high < 3.2
     assert "beyond the axis" not in usual.axes[0].get_xlabel()
     wide = [run(n, value, size=n // 2) for n, value in enumerate((0.1, 0.9, 0.45, 0.55))]
-    same = [replace(run, metrics={"score": 1.0}) for run in runs]
+    same = [replace(run, metrics={"score": min(1.0, 0.999 + n / 1000)}) for n, run in enumerate(runs)]
     kept = results_figure(cells(same, ["score"]), "score", "", Domain(0.0, 1.0))
     assert kept is not None
     assert kept.axes[0].get_xlim()[1] < 1.1

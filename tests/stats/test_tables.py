@@ -53,6 +53,14 @@ def test_a_value_can_stand_with_its_interval_in_one_cell() -> None:
     assert [both.cell(row) for row in ROWS[:2]] == ["-0.01 [-0.01, -0.00]", "0.50"]
 
 
+def test_large_numbers_are_whole_with_thousands_marked() -> None:
+    columns = [Column("a"), Column("b", form="+.2f", shows="both"), Column("c", form=".2e"), Column("d", form="d")]
+    rows = [{"a": 999.5, "b": -72996.4, "b_low": -999.25, "b_high": 1000.0, "c": 5000.0, "d": 1234567}]
+    assert list(Table("t", "T", columns, rows).cells()) == [
+        ["999.500", "-72,996 [-999.25, +1,000]", "5.00e+03", "1234567"]
+    ]
+
+
 def test_latex_has_groups_parts_and_escaped_text(table: Table) -> None:
     lines = latex(table).splitlines()
     assert r"\begin{tabular}{llrrr}" in lines

@@ -111,10 +111,12 @@ def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_
     members: dict[str, list[str]] = {}
     for profile in sorted(profiles, key=order):
         known = traits.get(profile.model)
-        family = (known and known.family) or _UNKNOWN
+        family = _BASELINES if profile.model.startswith("scripted:") else (known and known.family) or _UNKNOWN
         if profile.model not in members.setdefault(family, []):
             members[family].append(profile.model)
-        colour = FAMILY_COLOURS[(len(members) - 1) % len(FAMILY_COLOURS)] if family != _UNKNOWN else "black"
+        colour = {_UNKNOWN: "black", _BASELINES: GREY}.get(family) or FAMILY_COLOURS[
+            (len(members) - 1) % len(FAMILY_COLOURS)
+        ]
         marker = MARKERS[members[family].index(profile.model) % len(MARKERS)]
         size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
         points.append(_Point(profile, family, colour, marker, size))
