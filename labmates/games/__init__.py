@@ -1,1 +1,1 @@
-"""Games: who decides what, and who gets which payoff."""
+"""Games: decisions of players and the payoffs that follow."""

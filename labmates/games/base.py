@@ -1,7 +1,7 @@
 """Behavioural games: decisions, payoffs, and the reduction to one decision.
 
-The rules are data, the fields of a frozen model; payoffs are computed for any number of plays at once, and by the very
-same formula exactly, when decisions are given as fractions.
+The rules are data, the fields of a frozen model. Payoffs are computed for any number of plays at once, and exactly with
+the same formula if decisions are fractions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Decision = tuple[int, ...]
 Array = NDArray[Any]
 
 
-# Python would compute a number of a billion digits to the last.
+# Python would compute every digit of a number such as 1e1000000000.
 _NUMBER = re.compile(r"[\d.+/_ -]{1,400}(e[+-]?\d{1,2})?", re.IGNORECASE)
 _MOST, _FINEST = 10**12, 10**100
 
@@ -43,7 +43,7 @@ Framing = Literal["standard", "alternate"]
 """The presentation of the rules: a numbered list or prose."""
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str)]
-"""A number that is kept exactly: given as a number or as text, for instance 1.5 or 3/2."""
+"""An exact number, given as a number or as text, for instance 1.5 or 3/2."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Quantity:
     name
         Its key in a decision's JSON.
     low, high
-        The least and the most that are allowed.
+        The bounds, inclusive.
     about
-        What it is, in a few words.
+        A description in a few words, for players.
     """
 
     name: str
@@ -68,18 +68,18 @@ class Quantity:
 
 @dataclass(frozen=True)
 class People:
-    """Human play in experiments with a game.
+    """Human behaviour in experiments with a game.
 
     Attributes
     ----------
     about
-        In words, to follow "people".
+        The finding in words, to follow "people".
     source
         The experiments.
     metric
-        The metric of ours that `low` and `high` are of; empty where none says the same.
+        The metric that `low` and `high` refer to; empty if no metric corresponds.
     low, high
-        The range of means that was reported.
+        The reported range of means.
     """
 
     about: str
@@ -90,32 +90,30 @@ class People:
 
 
 class Game(BaseModel, ABC):
-    """A game of a number of rounds, for groups of equal size; a frozen model of its rules.
+    """A repeated game for groups of equal size; a frozen model of its rules.
 
     Decisions are arrays of shape ``(..., groups, group_size, quantities)``, payoffs of shape ``(..., groups,
-    group_size)``. Groups differ in nothing but who is in them.
+    group_size)``. Groups are interchangeable.
 
     Attributes
     ----------
     name, title
-        What it is called, by a computer and by people.
+        Its identifier, and its title for people.
     summary
         The rules in a sentence or two, for people.
     formal, prose
-        The rules as players are told them, one by one and as running text; ``$NAME`` stands for a figure (`figures`),
-        for further words (`wording`), and for ``$players``, the number of players in all groups.
+        The rules for players, as a list and as running text; ``$NAME`` is a placeholder for a rule's value (`figures`),
+        for further text (`wording`), or, as ``$players``, for the number of players in all groups.
     remarks
-        What the paper's prompts say beside the rules; told in its wording alone.
+        Remarks of the paper's prompts beside the rules; used only in the paper's wording.
     primary
         Name of the quantity whose mean over players and rounds is the game's primary metric.
     span
-        What a strategy of the reduced game counts where that is not a round, for instance ``in all rounds together``.
-    cooperative
-        Whether more of it is the cooperative direction: 1 if so, -1 if less is.
+        The period that a strategy of the reduced game covers if not a round, for instance ``in all rounds together``.
     source
         Where the game is from.
     people
-        What people do in it, as the cooperative-profiles paper reports it (section 3.1).
+        Human behaviour, as reported in the cooperative-profiles paper (section 3.1).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -152,7 +150,7 @@ class Game(BaseModel, ABC):
 
     @abstractmethod
     def payoffs(self, decisions: Array) -> Array:
-        """The payoff of each player in a round, before sanctions and before a loss at the end."""
+        """The payoff of each player in a round, before sanctions and before a possible loss at the end."""
 
     @property
     @abstractmethod
@@ -161,7 +159,7 @@ class Game(BaseModel, ABC):
 
     @property
     def sanction_limit(self) -> int:
-        """The most tokens that a player may spend in a round on sanctions; 0 if there is no such stage."""
+        """Maximum number of tokens that a player may spend on sanctions in a round; 0 without a sanction stage."""
         return 0
 
     def sanctioned(self, payoffs: Array, tokens: Array) -> Array:
@@ -170,10 +168,9 @@ class Game(BaseModel, ABC):
         Parameters
         ----------
         tokens
-            Shape ``(..., groups, group_size, group_size)``: what each player (last but one axis) spends on each member
-            (last axis) of the own group.
+            Shape ``(..., groups, group_size, group_size)``: the tokens that each player (last but one axis) spends on
+            each member (last axis) of its group.
         """
-        del tokens
         return payoffs
 
     def public(self, history: Array) -> tuple[str, ...]:
@@ -182,41 +179,34 @@ class Game(BaseModel, ABC):
         Parameters
         ----------
         history
-            The decisions of all rounds so far, ``(rounds, groups, group_size, quantities)``.
+            The decisions of all rounds so far, shape ``(rounds, groups, group_size, quantities)``.
         """
-        del history
         return ()
 
     def group_facts(self, decisions: Array, group: int) -> tuple[str, ...]:
-        """The facts of a round, of shape ``(groups, ...)``, for the members of a group."""
-        del decisions, group
+        """The facts of a round's `decisions`, shape ``(groups, ...)``, for the members of a group."""
         return ()
 
     def notes(self, history: Array) -> dict[str, float]:
         """Further records of the newest round of a history, by name."""
-        del history
         return {}
 
     def keeps(self, history: Array) -> Fraction:
-        """The probability that players keep, at the end, what they have got in all rounds."""
-        del history
+        """The probability that players keep their payoffs of all rounds at the end."""
         return Fraction(1)
 
     def welfare(self, history: Array, payoffs: Array) -> float:
-        """The mean over players of what they may expect, in the units of the reduced game.
-
-        By default that is the payoff of a round.
+        """The mean expected payoff of players, in the units of the reduced game; by default per round.
 
         Parameters
         ----------
         payoffs
-            Of all rounds, after sanctions: ``(rounds, groups, group_size)``.
+            Of all rounds, after sanctions, shape ``(rounds, groups, group_size)``.
         """
         return float(payoffs.mean()) * float(self.keeps(history))
 
     def outcome(self, history: Array) -> dict[str, float]:
         """Game-specific outcomes of all rounds, as metrics by name."""
-        del history
         return {}
 
     def status(self, history: Array) -> tuple[str, ...]:
@@ -225,20 +215,19 @@ class Game(BaseModel, ABC):
         Parameters
         ----------
         history
-            As `public` has it; of no round before the first decision.
+            As in `public`; without rounds before the first decision.
         """
-        del history
         return ()
 
     def rules(self, framing: Framing, *, remarks: bool = False) -> str:
-        """The rules in the words for players, optionally with remarks."""
+        """The rules as text for players, optionally with remarks."""
         added = self.remarks if remarks else ()
         if framing == "alternate":
             return self._filled(" ".join([self.prose, *added]))
         return "\n".join(f"{number}. {self._filled(rule)}" for number, rule in enumerate([*self.formal, *added], 1))
 
     def figures(self) -> dict[str, str]:
-        """Every figure of the rules by its name."""
+        """The value of every rule as text, by its name."""
         return {name: _figure(getattr(self, name)) for name in type(self).model_fields}
 
     def wording(self) -> dict[str, str]:
@@ -251,7 +240,7 @@ class Game(BaseModel, ABC):
         Parameters
         ----------
         payoff, so_far
-            Of this round, after sanctions, and of all rounds so far.
+            Of this round, after sanctions, and the sum of all rounds so far.
         """
         after = " after sanctions" if self.sanction_limit else ""
         return f"your payoff in this round{after}: {in_figures(payoff)}; in all rounds so far: {in_figures(so_far)}"
@@ -273,27 +262,26 @@ class Game(BaseModel, ABC):
 
     def decision_in(self, strategy: Decision, round_: int) -> Decision:
         """The decision in a round, counted from 0, under a strategy of the reduced game."""
-        del round_
         return strategy
 
     def expected(self, profile: Array) -> Array:
-        """Each player's expected payoff in the reduced game, of a profile of strategies."""
+        """Each player's expected payoff in the reduced game under a profile of strategies."""
         return self.payoffs(profile)
 
     def level_of(self, strategy: Sequence[int | Fraction]) -> Fraction:
-        """The primary metric of a player who follows a strategy."""
+        """The primary metric of a player with a given strategy."""
         return Fraction(strategy[self._primary_place])
 
     def candidates(self) -> Iterable[Array]:
-        """Profiles among which there is one with the greatest welfare.
+        """Profiles that include one with the greatest welfare.
 
-        By default those in which all do the same, which is right where a profile of different strategies is no better
-        than the best of these when all follow it.
+        By default the uniform profiles; override this if a profile of different strategies can be better than all of
+        them.
         """
         return map(self.uniform, self.strategies())
 
     def uniform(self, strategy: Sequence[int | Fraction]) -> Array:
-        """The profile in which all follow one strategy, in exact numbers."""
+        """The profile in which all players use one strategy, in exact numbers."""
         profile = np.empty((self.groups, self.group_size, len(strategy)), dtype=object)
         for place, value in enumerate(strategy):
             profile[..., place] = Fraction(value)
@@ -311,12 +299,12 @@ def balanced(total: int, players: int) -> list[int]:
 
 
 def in_figures(value: float) -> str:
-    """A payoff as players read it."""
+    """A payoff as text for players."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _figure(value: object) -> str:
-    """A figure as people write it: exact numbers as decimals where these are short."""
+    """A rule's value as text: exact numbers as decimals where these are short."""
     if isinstance(value, Fraction) and round(value, 3) == value:
         return f"{float(value):g}"
     return str(value)

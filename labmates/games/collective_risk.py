@@ -1,4 +1,4 @@
-"""Collective risk: unless all together save enough over the rounds, everybody may lose what is left."""
+"""Collective risk: unless all players together contribute enough, their savings may be lost."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from labmates.games.base import Array, Decision, Exact, Game, People, Quantity, 
 
 
 class CollectiveRisk(Game):
-    """A threshold public good over several rounds, with a loss by chance where it is missed.
+    """A threshold public good over several rounds, with a probabilistic loss below the threshold.
 
-    Reduced to one decision, a strategy is what a player contributes in all rounds together.
+    In the reduced game, a strategy is a player's contribution to all rounds together.
     """
 
     name: ClassVar[str] = "collective-risk"
@@ -70,11 +70,11 @@ class CollectiveRisk(Game):
         return (Quantity("contribution", 0, self.allowance, "what you contribute to the target"),)
 
     def payoffs(self, decisions: Array) -> Array:
-        """The savings of a round; whether they are kept is known at the end."""
+        """The savings of a round, before a possible loss at the end."""
         return self.allowance - decisions[..., 0]
 
     def reached(self, contributed: Array) -> Array:
-        """Whether the contributions of all players reach the target, ``(..., groups, group_size)``."""
+        """Whether the contributions of all players, shape ``(..., groups, group_size)``, reach the target."""
         return np.asarray(contributed.sum(axis=(-2, -1)) >= self.target)
 
     @property
@@ -91,20 +91,20 @@ class CollectiveRisk(Game):
         )
 
     def payoff_fact(self, payoff: float, so_far: float) -> str:
-        """A player's savings, which are no payoff before the end."""
+        """A player's savings; payoffs are settled only at the end."""
         return f"you saved in this round: {in_figures(payoff)}; your savings so far: {in_figures(so_far)}"
 
     def keeps(self, history: Array) -> Fraction:
-        """1 if the target is reached, else 0."""
+        """1 if the target is reached, else the probability of no loss."""
         reached = bool(self.reached(history[..., 0].sum(axis=0)))
         return Fraction(1) if reached else 1 - self.loss_probability
 
     def welfare(self, history: Array, payoffs: Array) -> float:
-        """The expected savings at the end, the mean over players."""
+        """The mean expected savings at the end."""
         return float(payoffs.sum(axis=0).mean()) * float(self.keeps(history))
 
     def status(self, history: Array) -> tuple[str, ...]:
-        """The share of the target that is contributed, what is missing, and whether this is the last round."""
+        """The contributed share of the target, the missing amount, and a warning in the last round."""
         contributed = int(history[..., 0].sum())
         share = f" ({contributed / self.target:.0%})" if self.target else ""
         lines = [
@@ -123,11 +123,11 @@ class CollectiveRisk(Game):
         return {"target_reached": float(self.reached(history[..., 0].sum(axis=0)))}
 
     def decision_in(self, strategy: Decision, round_: int) -> Decision:
-        """The contribution of a round, when the sum is spread evenly over the rounds."""
+        """The contribution of a round, with the sum spread evenly over the rounds."""
         return (balanced(strategy[0], self.rounds)[round_],)
 
     def strategies(self) -> Iterable[Decision]:
-        """Every sum that a player can contribute over all rounds."""
+        """Every possible contribution of a player to all rounds together."""
         return ((total,) for total in range(self.rounds * self.allowance + 1))
 
     def expected(self, profile: Array) -> Array:
@@ -142,10 +142,10 @@ class CollectiveRisk(Game):
         return Fraction(strategy[0], self.rounds)
 
     def candidates(self) -> Iterable[Array]:
-        """The profiles in which all contribute nothing, and just the target together.
+        """A profile without contributions, and one that just reaches the target.
 
-        Only the sum matters to the welfare, and a larger one that reaches no more is worse.
+        Only the sum affects welfare, and contributions beyond the target are a loss.
         """
         for total in {0: None, min(self.target, self.players * self.rounds * self.allowance): None}:
-            contributed = [Fraction(one) for one in balanced(total, self.players)]
+            contributed = list(map(Fraction, balanced(total, self.players)))
             yield np.array(contributed, dtype=object).reshape(self.groups, self.group_size, 1)

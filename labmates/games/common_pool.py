@@ -1,4 +1,4 @@
-"""The common pool: what is left in it grows and is shared by all."""
+"""The common pool: the rest grows and is shared by all players."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labmates.games.base import Array, Decision, Game, People, Quantity
 
 
 class CommonPool(Game):
-    """A social dilemma: to take all one can is dominant, and to take nothing is best for all."""
+    """A social dilemma: maximum extraction is dominant, and no extraction is the social optimum."""
 
     name: ClassVar[str] = "common-pool"
     title: ClassVar[str] = "Common pool"
@@ -61,11 +61,11 @@ class CommonPool(Game):
         return np.asarray(taken + self.multiplier * left / self.players)
 
     def overdrawn(self, decisions: Array) -> Array:
-        """The excess of what was taken over what there is; payoffs stay as the formula has them."""
+        """The extraction in excess of the pool; payoffs follow the formula even then."""
         return np.asarray(np.maximum(decisions[..., 0].sum(axis=(-2, -1)) - self.pool, 0))
 
     def wording(self) -> dict[str, str]:
-        """The rule on an overdrawn pool, if all together can take more than it holds."""
+        """The rule on an overdrawn pool, if the players together can overdraw it."""
         possible = self.players * self.most_extraction > self.pool
         overdrawn = (
             f" If more than {self.pool} units are taken, all keep what they took, and there is nothing to share."
@@ -74,7 +74,7 @@ class CommonPool(Game):
 
     @property
     def default_decision(self) -> Decision:
-        """All that one may take."""
+        """Maximum extraction."""
         return (self.most_extraction,)
 
     def public(self, history: Array) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class CommonPool(Game):
         return (f"taken by all {self.players} players: {taken} of {self.pool}; left: {max(0, self.pool - taken)}",)
 
     def notes(self, history: Array) -> dict[str, float]:
-        """The excess by which the pool was overdrawn, if it was."""
+        """The excess of extraction over the pool, if any."""
         overdrawn = float(self.overdrawn(history[-1]))
         return {"overdrawn": overdrawn} if overdrawn else {}
 
@@ -92,18 +92,18 @@ class CommonPool(Game):
         return {"overdrawn_rate": float((self.overdrawn(history) > 0).mean())}
 
     def candidates(self) -> Iterable[Array]:
-        """The profiles in which all take nothing, and all that they may.
+        """The profiles of minimum and maximum extraction.
 
-        Only the sum matters to the welfare. It falls with it, or stays, as long as something is left, and rises from
-        there on: it is greatest at one of the ends.
+        Only the sum affects welfare. Welfare falls or stays constant with the sum while units are left, and rises from
+        there on, so its maximum is at one of the ends.
         """
         return map(self.uniform, ((0,), (self.most_extraction,)))
 
 
 class CommonPoolWithSanctions(CommonPool):
-    """The common pool with a second stage, in which players of a group can punish each other at a cost.
+    """The common pool with a second stage, in which members of a group can punish each other at a cost.
 
-    In the subgame-perfect equilibrium nobody punishes, for it only costs; so it has the plays of the common pool.
+    Punishment only costs, so the subgame-perfect equilibrium has none, and its plays are those of the common pool.
     """
 
     name: ClassVar[str] = "common-pool-sanctions"

@@ -1,17 +1,17 @@
-"""Payoffs of a user's own game from YAML, by how many others take each action.
+"""Payoffs of a user's own game from YAML, by the actions of the other players.
 
-A file of cooperators and defectors has two lists. With three players::
+A file for cooperators and defectors has two lists. With three players::
 
-    cooperate: [0, 2, 4]  # what a cooperator gets when 1, 2, 3 cooperate
-    defect: [1, 1, 1]     # what a defector gets when 0, 1, 2 cooperate
+    cooperate: [0, 2, 4]  # payoff of a cooperator when 1, 2, 3 cooperate
+    defect: [1, 1, 1]     # payoff of a defector when 0, 1, 2 cooperate
 
-or, for two players, what the player in the row gets: ``matrix: [[3, 0], [5, 1]]`` (cooperation first).
+or, for two players, the payoffs of the row player: ``matrix: [[3, 0], [5, 1]]`` (cooperation first).
 
-A game of named actions has their names, and a matrix for two players or, for more, the payoffs of each action by how
-many others take each. With three players and two actions::
+A game of named actions has their names, and a matrix for two players or, for more, the payoffs of each action by the
+number of other players with each action. With three players and two actions::
 
     actions: [hunt, gather]
-    counts:         # how many others hunt and gather: what who hunts and who gathers gets
+    counts:  # others who hunt, others who gather: payoff of a hunter, payoff of a gatherer
       "2 0": [4, 1]
       "1 1": [0, 1]
       "0 2": [0, 1]
@@ -32,12 +32,12 @@ _EXAMPLE = "cooperate: [0, 2, 4] and defect: [1, 1, 1], or matrix: [[3, 0], [5, 
 
 
 def read_payoffs(value: str) -> str:
-    """The payoffs as JSON with both lists, or with actions and table, from a file of YAML or from such a text.
+    """The payoffs as JSON with both lists, or with actions and table, from a YAML file or YAML text.
 
     Raises
     ------
     ValueError
-        If the file can't be read, or does not hold such payoffs.
+        If the file can't be read, or its payoffs are invalid.
     """
     import yaml
 
@@ -62,7 +62,7 @@ def _named(data: dict[Any, Any]) -> dict[str, Any]:
         raise ValueError("actions: a list of names, for instance [rock, paper, scissors]")
     if len(set(actions)) != len(actions) or not 2 <= len(actions) <= MOST_ACTIONS:
         raise ValueError(f"actions: 2 to {MOST_ACTIONS} different names")
-    if set(data) == {"actions", "table"}:  # as it was read before
+    if set(data) == {"actions", "table"}:  # older conditions
         return {"actions": actions, "table": _rows(data["table"], len(actions), "table")}
     if set(data) == {"actions", "matrix"}:
         rows = _rows(data["matrix"], len(actions), "matrix")
@@ -87,7 +87,7 @@ def _by_counts(counts: dict[Any, Any], actions: int) -> list[list[float]]:
             f"counts: a key for each way in which the others can share {actions} actions, for instance "
             f'"{" ".join("1" if not place else "0" for place in range(actions))}" for one other'
         )
-    columns = _rows([counts[given[one]] for one in wanted], len(wanted), "counts")
+    columns = _rows([counts[given[composition]] for composition in wanted], len(wanted), "counts")
     if any(len(column) != actions for column in columns):
         raise ValueError(f"counts: {actions} payoffs for each key, one for each action")
     return [list(row) for row in zip(*columns, strict=True)]
@@ -123,12 +123,12 @@ def _is_number(value: object) -> bool:
 
 
 def players_of(payoffs: str) -> int:
-    """The number of players that payoffs of named actions are for."""
+    """The number of players for payoffs of named actions."""
     rules = rules_of(payoffs)
     actions, columns = len(rules["actions"]), len(rules["table"][0])
     return next(n for n in range(2, MOST_PLAYERS + 1) if math.comb(n - 2 + actions, actions - 1) >= columns)
 
 
 def rules_of(payoffs: str | None) -> dict[str, Any]:
-    """The rules of the game ``by-count`` or ``by-action`` with these payoffs; none where there are none."""
+    """The rules of ``by-count`` or ``by-action`` with these payoffs; empty without payoffs."""
     return {} if payoffs is None else dict(json.loads(payoffs))

@@ -1,4 +1,4 @@
-"""Social dilemmas by name, from payoff tables; other packages add theirs through the group ``labmates.dilemmas``."""
+"""Registry of social dilemmas from payoff tables; other packages add theirs through the group ``labmates.dilemmas``."""
 
 from __future__ import annotations
 
@@ -31,17 +31,11 @@ DILEMMAS: Registry[object] = Registry(
         for name in ("prisoners", "public-goods", "travellers", "trust", "stag-hunt", "matching-pennies")
     },
 )
-"""Every dilemma by name; an entry is a `PayoffTable`, or a function without arguments that returns one."""
+"""Every dilemma by name; an entry is a `PayoffTable`, or a function without parameters that returns one."""
 
 
 def get_dilemma(name: str) -> PayoffTable:
-    """The payoff table of the dilemma called `name`.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or a plug-in's entry is no payoff table.
-    """
+    """The payoff table of the dilemma called `name`; a `UsageError` if it is unknown or invalid."""
     with DILEMMAS.guarded(name, "can't be used"):
         dilemma = DILEMMAS.get(name)
         table = dilemma() if callable(dilemma) else dilemma

@@ -1,13 +1,12 @@
-"""Games in normal form: everybody chooses one action at the same time, and a table says what each gets.
+"""Games in normal form: all players choose one action at the same time, and a table has the payoffs.
 
-Payoffs are kept exactly, as fractions, so that what is said of equilibria is true; expected payoffs are floats.
+Payoffs are exact fractions, so that equilibria are exact; expected payoffs are floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from labmates.errors import UsageError
 
 Profile = tuple[int, ...]
-"""An action of every player, by its place among the player's actions."""
+"""An action of every player, by its index among the player's actions."""
 
 MOST_PROFILES = 10_000
 
@@ -30,11 +29,11 @@ class NormalForm:
     Attributes
     ----------
     labels
-        What players call their actions, by player. They tell nothing of what the actions mean.
+        Names of each player's actions, neutral about their meaning.
     payoffs
         Fractions, shape ``(actions of player 1, ..., actions of player n, n)``.
     cooperate, defect
-        The profiles in which all cooperate and in which all defect; None where there are none.
+        The profiles of full cooperation and of full defection, if defined.
     """
 
     labels: tuple[tuple[str, ...], ...]
@@ -54,7 +53,7 @@ class NormalForm:
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether the game is the same for every seat."""
+        """Whether the game is the same for every player."""
         if len(set(self.labels)) > 1:
             return False
         for other in range(1, self.players):
@@ -66,17 +65,17 @@ class NormalForm:
 
     def profiles(self) -> Iterator[Profile]:
         """Every profile in order."""
-        return product(*(range(len(own)) for own in self.labels))
+        return product(*(range(len(labels)) for labels in self.labels))
 
     def expected(self, mixes: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-        """The expected payoff of each player when each draws by a distribution over its actions."""
+        """The expected payoff of each player when each draws its action from a distribution."""
         payoffs = self.table
         for mix in mixes:
             payoffs = np.tensordot(np.asarray(mix, dtype=float), payoffs, axes=(0, 0))
         return np.asarray(payoffs)
 
     def is_nash(self, profile: Profile, among: Sequence[int] | None = None) -> bool:
-        """Whether nobody gains by deviating alone; where only some players may deviate, none `among` them."""
+        """Whether no unilateral deviation gains; only players in `among` may deviate, by default all."""
         return all(
             self.payoffs[(*_with(profile, player, other), player)] <= self.payoffs[(*profile, player)]
             for player in (range(self.players) if among is None else among)
@@ -85,13 +84,13 @@ class NormalForm:
 
     def is_weakly_dominant(self, player: int, action: int) -> bool:
         """Whether an action weakly dominates all other actions of the player."""
-        own = np.moveaxis(self.payoffs[..., player], player, 0)
-        rest = [own[action] - own[other] for other in range(len(own)) if other != action]
-        return all((gain >= 0).all() and (gain > 0).any() for gain in rest)
+        payoffs = np.moveaxis(self.payoffs[..., player], player, 0)
+        gains = [payoffs[action] - payoffs[other] for other in range(len(payoffs)) if other != action]
+        return all((gain >= 0).all() and (gain > 0).any() for gain in gains)
 
     @lru_cache(maxsize=1024)  # noqa: B019 - games are few and small
     def seen_by(self, player: int) -> NormalForm:
-        """The game with a player in the first place and the others after it, in their order."""
+        """The game with one player moved to the first place."""
         order = [player, *(other for other in range(self.players) if other != player)]
         payoffs = self.payoffs.transpose(*order, self.players)[..., order]
 
@@ -105,7 +104,7 @@ class NormalForm:
 
 @dataclass(frozen=True)
 class Dilemma:
-    """A bad equilibrium of a game and the play that is better for everybody (CoopEval, theorem 1)."""
+    """A pure equilibrium of a game and a profile that is better for all players (CoopEval, theorem 1)."""
 
     cooperate: Profile
     defect: Profile
@@ -113,34 +112,36 @@ class Dilemma:
 
 @lru_cache(maxsize=1024)
 def find_dilemma(game: NormalForm) -> Dilemma | None:
-    """The dilemma that is in a game's payoffs; None if no play is better for all than a pure equilibrium.
+    """The dilemma in a game's payoffs; None if no profile is better for all than a pure equilibrium.
 
-    Of several, the one whose cooperative play has the greatest sum of payoffs, and then the worst equilibrium.
+    Of several, the one with the greatest sum of payoffs in the cooperative profile, then the worst equilibrium.
     """
-    best: tuple[Fraction, Fraction] | None = None
-    best_dilemma = None
     equilibria = [profile for profile in game.profiles() if game.is_nash(profile)]
-    for cooperate in game.profiles():
-        for defect in equilibria:
-            if (game.payoffs[cooperate] > game.payoffs[defect]).all():
-                worth = (game.payoffs[cooperate].sum(), -game.payoffs[defect].sum())
-                if best is None or worth > best:
-                    best, best_dilemma = worth, Dilemma(cooperate, defect)
-    return best_dilemma
+    dilemmas = [
+        Dilemma(cooperate, defect)
+        for cooperate in game.profiles()
+        for defect in equilibria
+        if (game.payoffs[cooperate] > game.payoffs[defect]).all()
+    ]
+    return max(
+        dilemmas,
+        key=lambda pair: (game.payoffs[pair.cooperate].sum(), -game.payoffs[pair.defect].sum()),
+        default=None,
+    )
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """An action that is dominated once those of earlier rounds are gone.
+    """The elimination of a dominated action.
 
     Attributes
     ----------
     round
         From 1; all actions of a round are eliminated together.
-    player, action, by
-        Whose action, which, and the nearest action that dominates it, one that does so strictly before others.
+    by
+        The nearest dominating action, strictly dominating ones first.
     strictly
-        Whether it is worse whatever the others do, not only never better.
+        Whether the dominance is strict.
     """
 
     round: int
@@ -151,12 +152,12 @@ class Elimination:
 
 
 def eliminations(game: NormalForm) -> list[Elimination]:
-    """Iterated elimination of actions that another action dominates, weakly or strictly (CoopEval, section 2)."""
+    """Iterated elimination of weakly or strictly dominated actions (CoopEval, section 2)."""
     left = [list(range(len(labels))) for labels in game.labels]
     gone: list[Elimination] = []
     while True:
         number = gone[-1].round + 1 if gone else 1
-        now = [one for player in range(game.players) for one in _dominated(game, left, player, number)]
+        now = [each for player in range(game.players) for each in _dominated(game, left, player, number)]
         if not now:
             return gone
         gone += now
@@ -165,7 +166,7 @@ def eliminations(game: NormalForm) -> list[Elimination]:
 
 
 def _dominated(game: NormalForm, left: Sequence[Sequence[int]], player: int, number: int) -> Iterator[Elimination]:
-    """Yield a player's dominated actions among those that are left."""
+    """A player's dominated actions among the remaining ones."""
     payoffs = np.moveaxis(game.payoffs[np.ix_(*left)][..., player], player, 0)
     for place, action in enumerate(left[player]):
         gains = {by: payoffs[other] - payoffs[place] for other, by in enumerate(left[player]) if other != place}
@@ -177,7 +178,7 @@ def _dominated(game: NormalForm, left: Sequence[Sequence[int]], player: int, num
 
 
 def cooperation(game: NormalForm) -> Profile | None:
-    """The cooperative play of a game: as it declares it, else as its payoffs imply."""
+    """The cooperative profile of a game: the declared one, else that of its dilemma."""
     if game.cooperate is not None:
         return game.cooperate
     dilemma = find_dilemma(game)
@@ -185,9 +186,9 @@ def cooperation(game: NormalForm) -> Profile | None:
 
 
 def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
-    """Temptation, reward, punishment and sucker's payoff of a prisoner's dilemma; None for any other game.
+    """Temptation, reward, punishment and sucker's payoff of an iterated prisoner's dilemma with integer payoffs.
 
-    Payoffs have to be whole numbers, and taking turns at defecting must not pay more than cooperating.
+    None for any other game.
     """
     dilemma = find_dilemma(game)
     if dilemma is None or not game.is_symmetric or game.payoffs.shape != (2, 2, 2):
@@ -195,8 +196,8 @@ def prisoners_payoffs(game: NormalForm) -> tuple[int, int, int, int] | None:
     (good, _), (bad, _) = dilemma.cooperate, dilemma.defect
     letters = [game.payoffs[one, other, 0] for one, other in ((bad, good), (good, good), (bad, bad), (good, bad))]
     temptation, reward, punishment, sucker = letters
-    is_one = temptation > reward > punishment > sucker and 2 * reward > temptation + sucker
-    if not is_one or any(letter.denominator != 1 for letter in letters):
+    is_dilemma = temptation > reward > punishment > sucker and 2 * reward > temptation + sucker
+    if not is_dilemma or any(letter.denominator != 1 for letter in letters):
         return None
     return int(temptation), int(reward), int(punishment), int(sucker)
 
@@ -207,17 +208,11 @@ def neutral_labels(actions: int) -> tuple[str, ...]:
 
 
 def check_size(actions: Sequence[int]) -> None:
-    """Check that a game with these numbers of actions can be played.
-
-    Raises
-    ------
-    UsageError
-        If it has fewer than two players or two actions, or too many profiles.
-    """
+    """Check that a game with these numbers of actions has a playable size; a `UsageError` if not."""
     if len(actions) < 2 or min(actions) < 2:
-        raise UsageError("a game needs two players and two actions for each, at least")
+        raise UsageError("a game needs at least two players and two actions for each")
     if np.prod([float(number) for number in actions]) > MOST_PROFILES:
-        raise UsageError(f"a game has {MOST_PROFILES:,} combinations of actions at most")
+        raise UsageError(f"a game can have at most {MOST_PROFILES:,} combinations of actions")
 
 
 def _with(profile: Profile, player: int, action: int) -> Profile:

@@ -1,4 +1,4 @@
-"""The O-ring: a group produces the product of what its members put in, and every group has to succeed."""
+"""The O-ring: a group produces the product of its members' efforts, and every group must succeed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labmates.games.base import Array, Decision, Game, Quantity, balanced
 
 
 class ORing(Game):
-    """A coordination game of complements, with a resource that withdrawals use up."""
+    """A coordination game of complements, with a common resource that withdrawals deplete."""
 
     name: ClassVar[str] = "o-ring"
     title: ClassVar[str] = "O-ring"
@@ -65,7 +65,7 @@ class ORing(Game):
 
     def production(self, decisions: Array) -> Array:
         """The production of each group, ``(..., groups)``, in exact numbers."""
-        withdrawn = decisions[..., 0].astype(object)  # numbers of any size: reaching the threshold is success
+        withdrawn = decisions[..., 0].astype(object)  # exact, since success means to reach the threshold
         left = np.maximum(self.resource - withdrawn.sum(axis=(-2, -1), keepdims=True), 0)[..., 0]
         whole = self.resource * self.most_withdrawal**self.group_size
         return np.asarray(self.scale * left * withdrawn.prod(axis=-1) * Fraction(1, whole))
@@ -75,7 +75,7 @@ class ORing(Game):
         return np.asarray((self.production(decisions) >= self.threshold).all(axis=-1))
 
     def payoffs(self, decisions: Array) -> Array:
-        """The share of the reward, if there is one, less what each has withdrawn."""
+        """The share of the reward, if any, minus the withdrawal."""
         exact = decisions.dtype == object
         share = np.asarray(Fraction(self.reward, self.players) if exact else self.reward / self.players)
         return np.where(self.succeeds(decisions)[..., None, None], share, 0) - decisions[..., 0]
@@ -86,7 +86,7 @@ class ORing(Game):
         return (0,)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """The withdrawals, and whether all groups have succeeded."""
+        """The total withdrawal, and whether all groups have succeeded."""
         got = "every group produced enough" if self.succeeds(history[-1]) else "not every group produced enough"
         return (f"withdrawn by all {self.players} players: {int(history[-1].sum())} of {self.resource}", got)
 
@@ -99,11 +99,11 @@ class ORing(Game):
         return {"success_rate": float(self.succeeds(history).mean())}
 
     def candidates(self) -> Iterable[Array]:
-        """Profiles in which all groups withdraw the same, each as evenly as it can.
+        """Profiles with the same total withdrawal in all groups, each divided as evenly as possible.
 
-        Of a group's withdrawals with a given sum the most even have the greatest product, and for a given sum of all
-        groups each needs the same product.
+        For a given sum, the most even withdrawals of a group have the greatest product, and all groups need the same
+        product.
         """
         for total in range(self.group_size * self.most_withdrawal + 1):
-            group = [Fraction(one) for one in balanced(total, self.group_size)]
+            group = list(map(Fraction, balanced(total, self.group_size)))
             yield np.array([group] * self.groups, dtype=object)[..., None]

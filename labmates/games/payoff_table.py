@@ -9,9 +9,9 @@ For instance::
     cooperate: C C
     defect: D D
 
-``actions`` may also be a list for each player. ``cooperate`` and ``defect`` are the profiles that normalised payoffs
-take for 1 and 0; a game without a cooperative play leaves them out. In the place of ``payoffs`` there may be a
-``formula`` that gives them, for instance ``formula: {kind: pool, factor: 3/2}``.
+``actions`` may also be a list for each player. ``cooperate`` and ``defect`` are the profiles with normalised payoffs 1
+and 0; a game without a cooperative profile omits them. Instead of ``payoffs`` a table may have a ``formula``, for
+instance ``formula: {kind: pool, factor: 3/2}``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_
 
 
 class Pool(BaseModel):
-    """A pool that is multiplied and shared: the first action gives to it, the second keeps.
-
-    Who keeps has `kept` points more than the share that everybody gets.
-    """
+    """A pool that is multiplied and shared: the first action contributes, the second keeps `kept` points."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +42,7 @@ class Pool(BaseModel):
     kept: Exact = Field(Fraction(1), description="Points that a player keeps by giving nothing.")
 
     def payoffs(self, actions: Sequence[str], profile: Sequence[str]) -> tuple[Fraction, ...]:
-        """The payoff of each player when they take the actions of a profile."""
+        """Payoffs for the actions of a profile."""
         share = self.factor * profile.count(actions[0]) / len(profile)
         return tuple(share if action == actions[0] else share + self.kept for action in profile)
 
@@ -59,8 +56,7 @@ class Claims(BaseModel):
     bonus: Exact = Field(description="Transfer from the higher claimant to the lower one.")
 
     def payoffs(self, actions: Sequence[str], profile: Sequence[str]) -> tuple[Fraction, ...]:
-        """The payoff of each player when they take the actions of a profile, which are numbers."""
-        del actions
+        """Payoffs for the claims of a profile."""
         claims = [Fraction(action) for action in profile]
         return tuple(min(claims) + self.bonus * ((own < max(claims)) - (own > min(claims))) for own in claims)
 
@@ -81,7 +77,7 @@ class PayoffTable(BaseModel):
     actions: tuple[tuple[str, ...], ...] = Field(description="Actions of each player, or one list for all.")
     words: tuple[str, ...] = Field(
         (),
-        exclude_if=lambda value: not value,  # tables from before it was there keep their keys
+        exclude_if=lambda value: not value,  # older tables keep their keys
         description="Meaningful words for the actions, if all players have the same; by default their names. Players "
         "read them only in an ablation.",
     )
@@ -91,7 +87,7 @@ class PayoffTable(BaseModel):
     )
     formula: Formula | None = Field(
         None,
-        exclude_if=lambda value: value is None,  # tables from before it was there keep their keys
+        exclude_if=lambda value: value is None,  # older tables keep their keys
         description="Formula in place of payoffs: pool (factor, kept) or claims (bonus).",
     )
     cooperate: str | None = Field(None, description="The combination in which all cooperate.")
@@ -147,11 +143,11 @@ class PayoffTable(BaseModel):
         return self
 
     def _follow(self, formula: Formula) -> None:
-        """Fill in the payoffs that a formula gives, or check that they are these."""
+        """Fill in the payoffs of a formula, or check that given payoffs agree with it."""
         if len(set(self.actions)) > 1 or (formula.kind == "pool" and len(self.actions[0]) != 2):
-            raise ValueError("a formula needs the same actions for all, and two of them in a pool")
+            raise ValueError("a formula needs the same actions for all players, and a pool two actions")
         if formula.kind == "claims" and (self.players != 2 or not all(map(_is_number, self.actions[0]))):
-            raise ValueError("claims are made by two players, and their actions are numbers")
+            raise ValueError("claims need two players, and numbers as actions")
         by_formula = {
             " ".join(profile): formula.payoffs(self.actions[0], profile) for profile in product(*self.actions)
         }
@@ -161,18 +157,18 @@ class PayoffTable(BaseModel):
         object.__setattr__(self, "payoffs", by_formula)
 
     def meanings(self) -> dict[str, str]:
-        """The words that say what actions mean, by their neutral labels.
+        """Meaningful words for the actions, by neutral label.
 
         Raises
         ------
         UsageError
-            If players have different actions, or words can't be told from numbers of players.
+            If players have different actions, or the words are equal to numbers of players.
         """
         words = self.words or self.actions[0]
         if not self.words and len(set(self.actions)) > 1:
-            raise UsageError(f"'{self.name}' has other actions for each player; give it 'words'")
+            raise UsageError(f"'{self.name}' has different actions for each player; give it 'words'")
         if {str(number) for number in range(1, self.players + 1)} & set(words):
-            raise UsageError(f"the actions of '{self.name}' are numbers, as players are; give it 'words'")
+            raise UsageError(f"the actions of '{self.name}' are numbers, which denote players; give it 'words'")
         return dict(zip(neutral_labels(len(words)), words, strict=True))
 
     def game(self) -> NormalForm:
@@ -198,27 +194,16 @@ def _game(table: str) -> NormalForm:
 
 
 def read_table(text: str, where: str) -> PayoffTable:
-    """The payoff table that a YAML text holds.
-
-    Parameters
-    ----------
-    where
-        What to call the text in errors.
-
-    Raises
-    ------
-    UsageError
-        If it is no YAML or no payoff table.
-    """
+    """The payoff table in a YAML text, called `where` in errors; a `UsageError` if it is invalid."""
     import yaml
 
     try:
-        twice = _first_twice(compose_yaml(text))
+        repeated = _repeated_key(compose_yaml(text))
         data = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise invalid_yaml(where, error) from error
-    if twice:
-        raise UsageError(f"{where}: invalid payoff table: repeated key '{twice}'")
+    if repeated:
+        raise UsageError(f"{where}: invalid payoff table: repeated key '{repeated}'")
     try:
         return PayoffTable.model_validate(data)
     except ValidationError as error:
@@ -226,26 +211,20 @@ def read_table(text: str, where: str) -> PayoffTable:
 
 
 def load_table(path: Path) -> PayoffTable:
-    """The payoff table in a YAML file.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it holds none.
-    """
+    """The payoff table in a YAML file; a `UsageError` if the file is unreadable or invalid."""
     try:
         return read_table(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the payoff table can't be read: {path}: {error}") from error
 
 
-def _first_twice(node: Any) -> str:
-    """The first repeated key in a mapping of a YAML text; empty if there is none."""
+def _repeated_key(node: Any) -> str:
+    """The first repeated key in a mapping of a YAML node; empty if all are unique."""
     if isinstance(getattr(node, "value", None), list):
-        keys = [str(one[0].value) for one in node.value if isinstance(one, tuple)]
-        twice = (key for place, key in enumerate(keys) if key in keys[:place])
-        inner = (one[1] if isinstance(one, tuple) else one for one in node.value)
-        return next(twice, "") or next(filter(None, map(_first_twice, inner)), "")
+        keys = [str(item[0].value) for item in node.value if isinstance(item, tuple)]
+        repeated = (key for place, key in enumerate(keys) if key in keys[:place])
+        inner = (item[1] if isinstance(item, tuple) else item for item in node.value)
+        return next(repeated, "") or next(filter(None, map(_repeated_key, inner)), "")
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Public goods: what is given to the group or to all grows, and is shared."""
+"""Public goods: contributions to a group's pool or a global pool are multiplied and shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labmates.games.base import Array, Decision, Exact, Game, People, Quantity
 
 
 class PublicGoods(Game):
-    """A social dilemma of two levels: keeping is dominant, the group's good is best, that of all lies between."""
+    """A social dilemma of two levels: keeping is dominant, the group pool is best, and the global pool lies between."""
 
     name: ClassVar[str] = "public-goods"
     title: ClassVar[str] = "Public goods"
@@ -64,7 +64,7 @@ class PublicGoods(Game):
 
     @property
     def total(self) -> int:
-        """The endowment: all of it is split."""
+        """The endowment, which is split completely."""
         return self.endowment
 
     @property
@@ -81,17 +81,18 @@ class PublicGoods(Game):
         return (f"in your group's pool: {int(decisions[group, :, 1].sum())}",)
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """The mean shares of the endowment that are kept and that go to the pool of all."""
+        """The mean shares of the endowment that are kept and that go to the global pool."""
         keep, _, common = (float(history[..., place].mean()) / self.endowment for place in range(3))
         return {"kept_share": keep, "global_share": common}
 
     def payoffs(self, decisions: Array) -> Array:
         """Each player's kept amount plus the shares of both pools."""
         exact = decisions.dtype == object
-        group, whole = (one if exact else float(one) for one in (self.group_multiplier, self.global_multiplier))
-        keep, own, common = (decisions[..., place] for place in range(3))
+        multipliers = self.group_multiplier, self.global_multiplier
+        in_group, in_all = multipliers if exact else map(float, multipliers)
+        keep, group, common = (decisions[..., place] for place in range(3))
         return np.asarray(
             keep
-            + group * own.sum(axis=-1, keepdims=True) / self.group_size
-            + whole * common.sum(axis=(-2, -1), keepdims=True) / self.players
+            + in_group * group.sum(axis=-1, keepdims=True) / self.group_size
+            + in_all * common.sum(axis=(-2, -1), keepdims=True) / self.players
         )

@@ -1,7 +1,7 @@
-"""Reference plays of a game, computed exactly: its secure equilibrium and the play that is best for all.
+"""Reference plays of a game, computed exactly: its secure equilibrium and its social optimum.
 
-In rational numbers and by enumeration: every strategy is tried against every symmetric profile, and every profile that
-can be best for all is looked at.
+By enumeration in rational numbers: every strategy is tried against every symmetric profile, and every candidate for the
+optimum is evaluated.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Play:
     Attributes
     ----------
     level
-        The primary metric under it.
+        The primary metric.
     payoff
-        A player's expected payoff, the mean over players.
+        The mean expected payoff of players.
     profile
         The strategy of each player in the reduced game, by group and seat.
     """
@@ -46,9 +46,9 @@ class References:
     Attributes
     ----------
     nash
-        The secure symmetric equilibrium: of all of them, the one whose strategy guarantees most.
+        The secure symmetric equilibrium: the one with the greatest guaranteed payoff.
     optimum
-        The play with the greatest expected welfare.
+        The social optimum: the play with the greatest expected welfare.
     equilibria
         The levels of all symmetric equilibria.
     """
@@ -79,7 +79,7 @@ def references(game: Game) -> References:
 
 
 def references_or_none(game: Game) -> References | None:
-    """The reference plays of a game; None for one without a symmetric equilibrium."""
+    """The reference plays of a game; None without a symmetric equilibrium."""
     try:
         return references(game)
     except NoEquilibriumError:
@@ -87,9 +87,9 @@ def references_or_none(game: Game) -> References | None:
 
 
 def equilibria(game: Game) -> list[Decision]:
-    """The strategies that nobody gains by leaving when all follow them, in order."""
+    """The strategies of all symmetric equilibria in pure strategies, in order."""
     stable: list[Decision] = []
-    # The best reply to one strategy is mostly good against the others, so it is tried first.
+    # A best reply to one strategy is often good against others, so it is tried first.
     tempting: list[Decision] = []
     for strategy in game.strategies():
         profile = game.uniform(strategy)
@@ -105,12 +105,12 @@ def equilibria(game: Game) -> list[Decision]:
 
 
 def guaranteed(game: Game, strategy: Decision) -> Fraction:
-    """A player's guaranteed payoff under `strategy` while all others share one strategy, whichever it is."""
+    """A player's minimum payoff under `strategy` while all others share one strategy."""
     return min(_first(game, game.uniform(other), strategy) for other in game.strategies())
 
 
 def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
-    """The payoff of the first player on deviating from a profile to `strategy`."""
+    """The payoff of the first player after its deviation from a profile to `strategy`."""
     changed = profile.copy()
     for place, value in enumerate(strategy):
         changed[0, 0, place] = Fraction(value)
@@ -118,7 +118,7 @@ def _first(game: Game, profile: Array, strategy: Decision) -> Fraction:
 
 
 def _total(game: Game, profile: Array) -> Fraction:
-    """The total payoff of all players."""
+    """The total expected payoff of all players."""
     return Fraction(np.asarray(game.expected(profile), dtype=object).sum())
 
 
@@ -127,5 +127,5 @@ def _play(game: Game, profile: Array) -> Play:
     return Play(
         sum(levels, Fraction(0)) / game.players,
         _total(game, profile) / game.players,
-        tuple(tuple(tuple(int(one) for one in strategy) for strategy in group) for group in profile),
+        tuple(tuple(tuple(map(int, strategy)) for strategy in group) for group in profile),
     )

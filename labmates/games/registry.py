@@ -27,28 +27,28 @@ GAMES: Registry[type[Game]] = Registry(
 
 
 def make_game(name: str, rules: Mapping[str, Any] | None = None) -> Game:
-    """The game called `name` with these rules, and its usual ones for the rest.
+    """The game called `name` with these rules, and defaults for other rules.
 
     Raises
     ------
     UsageError
-        If there is none, a rule is unknown or out of bounds, or a plug-in's entry is no game.
+        If the game or a rule is unknown, a rule is out of bounds, or a plug-in's entry is not a game.
     """
     game = GAMES.get(name)
     if not (isinstance(game, type) and issubclass(game, Game)):
         with GAMES.guarded(name, "can't be used"):
             raise UsageError(f"a game must be a subclass of labmates.games.base.Game, not {game!r}")
     try:
-        return _made(game, **(rules or {}))
+        return _game(game, **(rules or {}))
     except ValidationError as error:
         raise UsageError(explain(error)) from error
 
 
-def _made(game: type[Game], /, **rules: Any) -> Game:
-    """A game, which is frozen: a study of many conditions has the same one many times."""
+def _game(game: type[Game], /, **rules: Any) -> Game:
+    """A cached game: many conditions of a study have the same one."""
     try:
         return _cached(game, **rules)
-    except TypeError:  # a rule that can't be hashed
+    except TypeError:  # an unhashable rule
         return game(**rules)
 
 

@@ -1,7 +1,7 @@
-"""Repeated games of n players who cooperate or defect: the family that strategies written as code play.
+"""Repeated games of n players who cooperate or defect: the games of strategies written as code.
 
-Some have the names of behavioural games, but they are a family of their own (`REPEATED`). Everything is computed for
-any number of groups at once. This module is light: it is imported in the worker processes, too.
+Some share names with behavioural games, but they are separate games (`REPEATED`). Everything is computed for any number
+of groups at once. This module imports nothing heavy, since worker processes import it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from labmates.errors import UsageError, unknown_name
 
 Actions = NDArray[Any]
 """Shape ``(groups, players)`` in a round, ``(groups, rounds, players)`` in a game. True where a player cooperates; in
-games of named actions (`ByAction`) the number of the action."""
+games of named actions (`ByAction`) the index of the action."""
 Payoffs = NDArray[np.float64]
 
 MOST_PLAYERS, MOST_ROUNDS = 4096, 1000
@@ -34,10 +34,10 @@ class RepeatedGame(ABC):
     Parameters
     ----------
     noise
-        Probability that a move is executed as its opposite; all see what was executed.
+        Probability that a move is executed as its opposite; all players see the executed move.
     continuation
-        Probability that another round follows a round, up to `n_rounds`. Players do not see the end, so all rounds are
-        played, and each counts by the probability that the game reaches it: the exact expectation over all ends.
+        Probability of another round after each round, up to `n_rounds`. Players do not see the end, so all rounds are
+        played, each weighted by the probability that the game reaches it: the exact expectation over all ends.
     sources
         Whether strategies read each other's code (program equilibrium).
 
@@ -72,18 +72,18 @@ class RepeatedGame(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Check the parameters of this game alone."""
+        """Check the parameters of this game."""
 
     @abstractmethod
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest mean payoff of a player per round."""
+        """Minimum and maximum mean payoff of a player per round."""
 
     @abstractmethod
     def individual_bounds(self) -> tuple[float, float]:
-        """The payoffs per round of one player that the others exploit, and of one that exploits the others.
+        """Payoffs per round of an exploited player and of an exploiting one.
 
         The exploited player always cooperates among players who always defect. The exploiting one is among players who
-        always cooperate, and defects from the round on from which that pays best.
+        always cooperate, and defects from its best round on.
         """
 
     @abstractmethod
@@ -91,37 +91,37 @@ class RepeatedGame(ABC):
         """The payoffs of a round; shape ``(groups, players)``."""
 
     def start(self, groups: int) -> Payoffs | None:
-        """The stock of each group before the first round; None in a game that has none."""
+        """The stock of each group before the first round; None in a game without stock."""
         return None
 
     def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs | None:
-        """The stocks after a round in which players got `payoffs`."""
+        """The stocks after a round with these payoffs."""
         return stock
 
     @property
     def labels(self) -> Sequence[str]:
-        """The name of each action, by its number."""
+        """The name of each action, by index."""
         return ("D", "C")
 
     def cooperates(self, actions: Actions) -> NDArray[np.bool_]:
-        """Where players cooperate; in games of named actions, where they take the first one."""
+        """Where players cooperate; in games of named actions, where they take the first action."""
         return actions
 
     def others(self, actions: Actions, own: Actions) -> NDArray[np.int64]:
-        """How many others cooperate, for each player of `own`, who are the first of `actions`; shape of `own`.
+        """The number of cooperating others for each player of `own`, the first players of `actions`; shape of `own`.
 
-        In games of named actions, how many take each; shape ``(groups, players, actions)``.
+        In games of named actions, the number with each action; shape ``(groups, players, actions)``.
         """
         return np.asarray(actions.sum(axis=1)[:, None] - own)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of this game alone, by name."""
+        """The parameters specific to this game, by name."""
         shared = {field.name for field in fields(RepeatedGame)}
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in shared}
 
     def play(self, actions: Actions) -> Payoffs:
-        """The payoffs of whole games, ``(groups, rounds, players)``, of all actions of these."""
+        """The payoffs of whole games; shape ``(groups, rounds, players)``, as `actions`."""
         groups, rounds, _ = actions.shape
         stock = self.start(groups)
         paid = np.empty(actions.shape)
@@ -137,11 +137,11 @@ class RepeatedGame(ABC):
         return np.asarray(reached / reached.mean())
 
     def counted(self, actions: Actions) -> Payoffs:
-        """The payoffs of whole games, as `play`, by what rounds count for: their mean is the expectation per round."""
+        """The payoffs of `play`, weighted so that their mean is the expectation per round."""
         return np.asarray(self.play(actions) * self._weights[:, None])
 
     def efficiency(self, welfare: float) -> float:
-        """The position of a mean payoff per round between the bounds, 0 to 1; 1 if they are the same."""
+        """The position of a mean payoff per round between the bounds, 0 to 1; 1 if the bounds are equal."""
         low, high = self.bounds()
         return (welfare - low) / (high - low) if low < high else 1.0
 
@@ -153,7 +153,7 @@ class PublicGoods(RepeatedGame):
     Parameters
     ----------
     k
-        What becomes of a contribution; more than 1 and less than the number of players.
+        The multiplier of a contribution; more than 1 and less than the number of players.
     """
 
     k: float = 2
@@ -163,7 +163,7 @@ class PublicGoods(RepeatedGame):
     summary: ClassVar[str] = "Each player gets k·c/n, and 1 more for defecting, where c of n players cooperate."
 
     def check(self) -> None:
-        """Check that there is a dilemma."""
+        """Check that the game is a dilemma."""
         if not 1 < self.k < self.n_players:
             raise UsageError(
                 f"k must be more than 1 and less than the number of players ({self.n_players}), not {self.k:g}"
@@ -175,23 +175,23 @@ class PublicGoods(RepeatedGame):
 
     def individual_bounds(self) -> tuple[float, float]:
         """The payoffs of a lone cooperator and of a lone defector."""
-        own = self.k / self.n_players
-        return own, 1 + self.k - own
+        share = self.k / self.n_players
+        return share, 1 + self.k - share
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """The share of the public good, and what was kept."""
+        """The share of the public good, and a defector's own contribution."""
         share = self.k * cooperate.sum(axis=1) / self.n_players
         return np.asarray(share[:, None] + ~cooperate)
 
 
 @dataclass(frozen=True)
 class CollectiveRisk(RepeatedGame):
-    """If enough players cooperate, all get a benefit; who defects has 1 more in any case.
+    """If enough players cooperate, all get a benefit; defectors get 1 more in any case.
 
     Parameters
     ----------
     m
-        Cooperators that it takes; by default half of the players, at least 2.
+        The threshold: cooperators needed; by default half of the players, at least 2.
     k
         The benefit; more than 0.
     """
@@ -210,43 +210,43 @@ class CollectiveRisk(RepeatedGame):
 
     @property
     def threshold(self) -> int:
-        """Cooperators that it takes."""
+        """Number of cooperators needed."""
         assert self.m is not None
         return self.m
 
     def check(self) -> None:
-        """Check that the threshold can be reached, and not by one player alone."""
+        """Check that the threshold can be reached, and needs at least two players."""
         _check("m", self.threshold, 2, self.n_players)
         if not (math.isfinite(self.k) and self.k > 0):
             raise UsageError(f"k must be more than 0, not {self.k:g}")
 
     def bounds(self) -> tuple[float, float]:
-        """The payoffs when one cooperator too few, and when just enough cooperate.
+        """The payoffs with one cooperator too few, and with just enough cooperators.
 
-        A benefit of less than a cooperator gives up can make it worse that all cooperate, or better that all defect.
+        With a benefit below the cost of cooperation, full cooperation can be worse, and full defection better.
         """
         defectors = self.n_players - self.threshold
         low, high = (defectors + 1) / self.n_players, self.k + defectors / self.n_players
         return min(low, float(self.k)), max(high, 1.0)
 
     def individual_bounds(self) -> tuple[float, float]:
-        """The payoffs of a lone cooperator, and of a lone defector or, where all are needed, of the better."""
+        """The payoffs of a lone cooperator, and of a lone defector; with all players needed, of the better action."""
         return 0.0, max(self.k, 1.0) if self.threshold == self.n_players else 1 + self.k
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """The benefit where the threshold is reached, and what was kept."""
+        """The benefit if the threshold is reached, and 1 for defecting."""
         benefit = self.k * (cooperate.sum(axis=1) >= self.threshold).astype(np.float64)
         return np.asarray(benefit[:, None] + ~cooperate)
 
 
 @dataclass(frozen=True)
 class CommonPool(RepeatedGame):
-    """Each player harvests a share of a stock, twice as much by defecting; what is left of it grows.
+    """Each player harvests a share of a stock, twice as much by defecting; the rest grows.
 
     Parameters
     ----------
     capacity
-        The greatest stock, with which a game starts; by default 4 for each player.
+        The maximum and initial stock; by default 4 for each player.
     """
 
     capacity: int | None = None
@@ -265,26 +265,26 @@ class CommonPool(RepeatedGame):
 
     @property
     def most(self) -> int:
-        """The greatest stock."""
+        """Maximum stock."""
         assert self.capacity is not None
         return self.capacity
 
     def check(self) -> None:
-        """Check that there is enough for all."""
+        """Check that the stock suffices for one harvest of all players."""
         _check("capacity", self.most, 2 * self.n_players, 10**9)
 
     def bounds(self) -> tuple[float, float]:
-        """The payoffs when all defect at once, and when all cooperate but in the last round.
+        """The payoffs of full defection from the start, and of full cooperation until the last round.
 
-        These are the published bounds; a group that leaves a part of the stock in the last round can get less.
+        These are the published bounds; a group that leaves stock in the last round can get less.
         """
         each, first, last = self.most / self.n_players, float(self._weights[0]), float(self._weights[-1])
         return each * first / self.n_rounds, 0.5 * each * (self.n_rounds + last) / self.n_rounds
 
     def individual_bounds(self) -> tuple[float, float]:
-        """The payoffs of a lone cooperator, and of one that defects alone from its best round on."""
+        """The payoffs of a lone cooperator, and of a lone defector from its best round on."""
         exploited, exploiting = self._harvests(cooperates=True), self._harvests(cooperates=False)
-        # While all cooperate the stock stays full, so that what defection brings does not depend on when it begins.
+        # While all cooperate the stock stays full, so the payoffs of defection do not depend on its start.
         each = 0.5 * self.most / self.n_players
         weights, rounds = self._weights.tolist(), self.n_rounds
         totals = [
@@ -309,28 +309,28 @@ class CommonPool(RepeatedGame):
         return np.full(groups, float(self.most))
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
-        """Each player's take."""
+        """Each player's harvest."""
         assert stock is not None
         share = (0.5 * stock / self.n_players)[:, None]
         return np.asarray(share + share * ~cooperate)
 
     def next_stock(self, stock: Payoffs | None, payoffs: Payoffs) -> Payoffs:
-        """The stock left after growth."""
+        """The stock after harvest and growth."""
         assert stock is not None
-        left = np.maximum(stock - payoffs.sum(axis=1), 0)  # a sum of shares can be a little more than the stock
+        left = np.maximum(stock - payoffs.sum(axis=1), 0)  # the sum of shares can exceed the stock by rounding
         return np.asarray(np.minimum(left + 2 * left * (1 - left / self.most), self.most))
 
 
 @dataclass(frozen=True)
 class ByCount(RepeatedGame):
-    """A game of one's own: payoffs by the number of players who cooperate.
+    """A user's game: payoffs by the number of cooperators.
 
     Parameters
     ----------
     cooperate
-        What a cooperator gets when 1, 2, … all players cooperate; by default as in public goods with k = 2.
+        Payoffs of a cooperator when 1, 2, … all players cooperate; by default as in public goods with k = 2.
     defect
-        What a defector gets when 0, 1, … all others cooperate.
+        Payoffs of a defector when 0, 1, … all others cooperate.
     """
 
     cooperate: tuple[float, ...] = ()
@@ -338,7 +338,7 @@ class ByCount(RepeatedGame):
 
     name: ClassVar[str] = "by-count"
     title: ClassVar[str] = "Payoffs by count"
-    summary: ClassVar[str] = "Each player gets what a table says for its action and the number of cooperators."
+    summary: ClassVar[str] = "A table has each player's payoff by its action and the number of cooperators."
 
     def __post_init__(self) -> None:
         shares = [2 * count / self.n_players for count in range(self.n_players + 1)]
@@ -347,7 +347,7 @@ class ByCount(RepeatedGame):
         super().__post_init__()
 
     def check(self) -> None:
-        """Check that there is a payoff for each count, and that they are finite and differ."""
+        """Check that there is a payoff for each count, and that payoffs are finite and not all equal."""
         for name in ("cooperate", "defect"):
             if len(getattr(self, name)) != self.n_players:
                 count = len(getattr(self, name))
@@ -357,7 +357,7 @@ class ByCount(RepeatedGame):
             raise UsageError("payoffs must be finite numbers that differ")
 
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest welfare of all counts."""
+        """Minimum and maximum welfare over all counts."""
         n = self.n_players
         sums = [
             (count and count * self.cooperate[count - 1]) + (n - count and (n - count) * self.defect[count])
@@ -366,20 +366,20 @@ class ByCount(RepeatedGame):
         return min(sums) / n, max(sums) / n
 
     def individual_bounds(self) -> tuple[float, float]:
-        """The payoffs of a lone cooperator and of a lone defector; if the latter gets no more, those of the table."""
+        """The payoffs of a lone cooperator and a lone defector; the bounds of the table if defection does not pay."""
         low, high = self.cooperate[0], self.defect[-1]
         return (low, high) if low < high else (min(*self.cooperate, *self.defect), max(*self.cooperate, *self.defect))
 
     def payoffs(self, cooperate: Actions, stock: Payoffs | None) -> Payoffs:
         """The payoffs in the table."""
         counts = cooperate.sum(axis=1)[:, None]
-        # Nobody cooperates at count 0, and nobody defects when all cooperate.
+        # There is no cooperator at count 0, and no defector at full cooperation.
         cooperators, defectors = np.array((0.0, *self.cooperate)), np.array((*self.defect, 0.0))
         return np.asarray(np.where(cooperate, cooperators[counts], defectors[counts]))
 
 
 def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to share `total` among `parts`, those with the most for the first part first."""
+    """All divisions of `total` into `parts`, in descending order of the first part."""
     if parts == 1:
         yield (total,)
         return
@@ -392,15 +392,15 @@ MOST_ACTIONS, MOST_COMPOSITIONS = 32, 20_000
 
 @dataclass(frozen=True)
 class ByAction(RepeatedGame):
-    """A game of one's own with two or more named actions: payoffs by how many others take each.
+    """A user's game with two or more named actions: payoffs by the number of others with each action.
 
     Parameters
     ----------
     actions
         Their names; the first counts as cooperation.
     table
-        For each action, the payoff for each composition of the others (see `compositions`). For two players that is a
-        matrix: a row for the player's action, a column for the other's.
+        For each action, the payoff for each composition of the others (see `compositions`). For two players it is a
+        matrix: the player's actions in rows, the other's in columns.
     """
 
     actions: tuple[str, ...] = ()
@@ -408,7 +408,7 @@ class ByAction(RepeatedGame):
 
     name: ClassVar[str] = "by-action"
     title: ClassVar[str] = "Payoffs by action"
-    summary: ClassVar[str] = "Each player gets what a table says for its action and how many others take each action."
+    summary: ClassVar[str] = "A table has each player's payoff by its action and the number of others with each action."
     is_binary: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -417,7 +417,7 @@ class ByAction(RepeatedGame):
         super().__post_init__()
 
     def check(self) -> None:
-        """Check that there is a payoff for each action and composition, and that they are finite and differ."""
+        """Check that there is a payoff for each action and composition, and that payoffs are finite and differ."""
         _check("actions", len(self.actions), 2, MOST_ACTIONS)
         rows = math.comb(self.n_players - 2 + len(self.actions), len(self.actions) - 1)
         _check("the number of compositions of the others", rows, 2, MOST_COMPOSITIONS)  # so that codes fit 64 bits
@@ -430,7 +430,7 @@ class ByAction(RepeatedGame):
 
     @property
     def labels(self) -> Sequence[str]:
-        """The names of the actions."""
+        """Names of the actions."""
         return self.actions
 
     def cooperates(self, actions: Actions) -> NDArray[np.bool_]:
@@ -438,13 +438,13 @@ class ByAction(RepeatedGame):
         return np.asarray(actions == 0)
 
     def others(self, actions: Actions, own: Actions) -> NDArray[np.int64]:
-        """How many others take each action, for each player of `own`; shape ``(groups, players, actions)``."""
+        """The number of others with each action, for each player of `own`; shape ``(groups, players, actions)``."""
         numbers = np.arange(len(self.actions))
         taken = (actions[..., None] == numbers).sum(axis=1)
         return np.asarray(taken[:, None] - (own[..., None] == numbers))
 
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest welfare of all compositions."""
+        """Minimum and maximum welfare over all compositions."""
         place = {others: at for at, others in enumerate(compositions(self.n_players - 1, len(self.actions)))}
         welfare = []
         for counts in compositions(self.n_players, len(self.actions)):
@@ -457,14 +457,14 @@ class ByAction(RepeatedGame):
         return min(welfare), max(welfare)
 
     def individual_bounds(self) -> tuple[float, float]:
-        """The least and the greatest payoff of the table."""
+        """Minimum and maximum payoff in the table."""
         payoffs = [payoff for row in self.table for payoff in row]
         return min(payoffs), max(payoffs)
 
     @cached_property
     def _lookup(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The weight of each action in the code of a composition, the sorted codes, and their places in the table."""
-        # Those who take the last action are the rest.
+        # The number with the last action follows from the others.
         weights = [*(self.n_players**place for place in range(len(self.actions) - 1)), 0]
         codes = np.array(list(compositions(self.n_players - 1, len(self.actions)))) @ np.array(weights)
         return np.array(weights), np.sort(codes), np.argsort(codes)
@@ -485,21 +485,15 @@ REPEATED: dict[str, type[RepeatedGame]] = {
 def make_repeated(
     name: str, n_players: int, n_rounds: int = 20, rules: Mapping[str, Any] | None = None
 ) -> RepeatedGame:
-    """The repeated game called `name`.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or a parameter is unknown or out of bounds.
-    """
+    """The repeated game called `name`; a `UsageError` if it or a parameter is unknown, or a parameter is invalid."""
     if name not in REPEATED:
         raise unknown_name("repeated game", name, REPEATED)
     kind = REPEATED[name]
     rules = {key: value for key, value in (rules or {}).items() if value is not None}
-    own = {field.name: field for field in fields(kind)}.keys() - {"n_players", "n_rounds"}
-    unknown = sorted(rules.keys() - own)
+    known = {field.name for field in fields(kind)} - {"n_players", "n_rounds"}
+    unknown = sorted(rules.keys() - known)
     if unknown:
-        raise UsageError(f"{name} has no parameter '{unknown[0]}'; it has {', '.join(sorted(own))}")
+        raise UsageError(f"{name} has no parameter '{unknown[0]}'; it has {', '.join(sorted(known))}")
     return kind(n_players, n_rounds, **rules)
 
 

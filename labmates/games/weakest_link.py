@@ -1,4 +1,4 @@
-"""The weakest link: what all get depends on whoever makes the least effort."""
+"""The weakest link: the payoff of all players depends on the lowest effort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labmates.games.base import Array, Game, People, Quantity
 
 
 class WeakestLink(Game):
-    """A coordination game in which every common effort is an equilibrium, the safest at none."""
+    """A coordination game with an equilibrium at every common effort; the secure one is zero effort."""
 
     name: ClassVar[str] = "weakest-link"
     title: ClassVar[str] = "Weakest link"
@@ -56,7 +56,7 @@ class WeakestLink(Game):
         return (Quantity("effort", 0, self.most_effort, "your effort"),)
 
     def payoffs(self, decisions: Array) -> Array:
-        """The multiple of the least effort of all groups, less each player's own."""
+        """The multiple of the lowest effort in all groups, minus the player's own effort."""
         effort = decisions[..., 0]
         return np.asarray(self.multiplier * effort.min(axis=(-2, -1), keepdims=True) - effort)
 
@@ -66,9 +66,9 @@ class WeakestLink(Game):
         return (0,)
 
     def public(self, history: Array) -> tuple[str, ...]:
-        """The least effort of all."""
+        """The lowest effort of all players."""
         return (f"lowest effort of all {self.players} players: {history[-1].min()}",)
 
     def outcome(self, history: Array) -> dict[str, float]:
-        """The mean of the least effort of each round."""
+        """The mean over rounds of the lowest effort."""
         return {"least_effort": float(history[..., 0].min(axis=(-2, -1)).mean())}

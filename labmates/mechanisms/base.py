@@ -1,9 +1,9 @@
 """Mechanisms: rules around a game, as a conversation with its players.
 
-A mechanism is a frozen model of its parameters with one method that matters, `Mechanism.play`: a generator that yields
-questions to players, is sent their answers, and returns what came of it. It gets what is played under it as a function,
-so that mechanisms can be put around each other: a contract around a repeated game is agreed on once, a repetition
-around a contract has one agreed on in every round. Who answers is not known here: a model, a scripted player, a test.
+A mechanism is a frozen model of its parameters. Its main method, `Mechanism.play`, is a generator that yields questions
+to players, receives their answers, and returns the result. Its argument `then` plays the game inside, so that
+mechanisms nest: a contract around a repeated game is agreed on once; a repetition around a contract has a contract in
+every round. Answers may come from a model, a scripted player or a test.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Blank:
     name
         Its key in the answer.
     allowed
-        The least and the most of a whole number, the texts to choose from, or None for true or false.
+        The range of an integer, the texts of a choice, or None for true or false.
     """
 
     name: str
@@ -49,9 +49,9 @@ class Sheet:
     Attributes
     ----------
     fallback
-        What counts as the answer of somebody who gives none that can be used.
+        The answer used for a player without a usable one.
     total
-        What its numbers have to add up to; None if they need not.
+        The required sum of its numbers; None for no requirement.
     """
 
     blanks: tuple[Blank, ...]
@@ -59,7 +59,7 @@ class Sheet:
     total: int | None = None
 
     def fault(self, answer: Answer) -> str | None:
-        """The fault of an answer that the form does not allow; None for an allowed one."""
+        """The fault of an invalid answer; None for a valid one."""
         names = [blank.name for blank in self.blanks]
         if set(answer) != set(names):
             return f"it must answer {', '.join(names)}, not {', '.join(answer) or 'nothing'}"
@@ -83,21 +83,21 @@ class Question:
     Attributes
     ----------
     agent, seat
-        Who is asked, and where it sits in the game; both from 0.
+        The player, and its seat in the game; both from 0.
     step
-        A name that no other question of the same match has.
+        A name unique within the match.
     round
-        From 1; 0 where there are no rounds.
+        From 1; 0 without rounds.
     told
-        What the player gets to know beside the rules, one section each.
+        The player's information beyond the rules, in sections.
     ask
-        What is asked for.
+        The request.
     facts
-        What is told, as data: ``past`` (where games are played again and again), ``proposals``, ``design``,
-        ``in_force``. All but `past` is as JSON has it.
+        The information as data: ``past`` (in repeated games), ``proposals``, ``design``, ``in_force``. All but `past`
+        are JSON values.
     shared
-        A name for what is asked for, where the answer depends on nothing but who is asked and its seat, so that it may
-        be asked for once for all matches; else empty.
+        A name for a request whose answer depends only on the player and its seat, so that one answer can serve all
+        matches; else empty.
     """
 
     agent: int
@@ -114,20 +114,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Played:
-    """One time that the game was played.
+    """One play of the game.
 
     Attributes
     ----------
     agents
-        Who sat where.
+        The agent at each seat.
     mixes
-        The distributions that were handed in, in percent.
+        The players' distributions, in percent.
     actions
-        What was drawn from them, as labels.
+        The actions drawn from them, as labels.
     payoffs, expected
-        What came of it, and what was to be expected of the distributions.
+        The payoffs, and those expected from the distributions.
     weight
-        What it counts in the payoff of its players.
+        Its weight in its players' total payoff.
     """
 
     step: str
@@ -142,23 +142,23 @@ class Played:
 
 @dataclass(frozen=True)
 class Negotiated:
-    """One time that a design was proposed and voted on.
+    """One negotiation: proposals and votes.
 
     Attributes
     ----------
     proposals
         By seat; None for a player without a proposal.
     stable
-        For each proposal whether full cooperation is a Nash equilibrium under it, and whether it is weakly dominant;
-        None for no proposal.
+        For each proposal, whether full cooperation is a Nash equilibrium under it, and whether it is weakly dominant;
+        None without a proposal.
     votes
-        By seat, the seats whose proposals were approved of.
+        The seats of the approved proposals, by seat of the voter.
     winners
         The seats of the proposals that were played.
     tied
-        How many proposals had the most approvals.
+        Number of proposals with the most approvals.
     signed
-        For each winner, by seat; empty where nobody has to sign.
+        For each winner, by seat; empty without signatures.
     """
 
     step: str
@@ -174,26 +174,26 @@ class Negotiated:
 
 @dataclass(frozen=True)
 class Seats:
-    """The players, and their information so far.
+    """The players and their information so far.
 
     Attributes
     ----------
     agents
-        Who sits at each seat; for a mechanism that seats them itself, everybody.
+        The agent at each seat; for a mechanism that assigns seats, all agents.
     roles
-        The seat that each is to have; those of a match are 0, 1 and so on.
+        The seat that each agent takes; in a match 0, 1 and so on.
     step
-        Beginning of the names of all questions.
+        Prefix of the names of all questions.
     seed
-        Whatever is drawn at random derives from it and the step.
+        All random draws derive from it and the step.
     told, facts
         By seat; see `Question`.
     weight
-        What counts of what is played here.
+        The weight of plays here.
     log
-        What has happened; mechanisms add to it.
+        Plays and negotiations; mechanisms append to it.
     words
-        How the built-in mechanisms tell it.
+        Wording of the built-in mechanisms.
     """
 
     agents: tuple[int, ...]
@@ -208,13 +208,13 @@ class Seats:
     words: Wording = OURS
 
     def telling(self, told: Sequence[str], facts: Sequence[Mapping[str, Any]], **changes: Any) -> Seats:
-        """The same seats, with further information for each player."""
+        """The same seats with further information for each player."""
         before = self.told or ((),) * len(told)
         known: Sequence[Mapping[str, Any]] = self.facts or ({},) * len(facts)
         return replace(
             self,
-            told=tuple((*had, one) if one else had for had, one in zip(before, told, strict=True)),
-            facts=tuple({**had, **one} for had, one in zip(known, facts, strict=True)),
+            told=tuple((*old, new) if new else old for old, new in zip(before, told, strict=True)),
+            facts=tuple({**old, **new} for old, new in zip(known, facts, strict=True)),
             **changes,
         )
 
@@ -254,7 +254,7 @@ Then = Callable[[NormalForm, Seats], Play]
 
 @dataclass(frozen=True)
 class Calls:
-    """Numbers of questions: in each match, and once for each model and seat."""
+    """Numbers of questions: per match, and once for each model and seat."""
 
     per_match: int
     shared: int = 0
@@ -266,17 +266,17 @@ class Mechanism(BaseModel, ABC):
     Attributes
     ----------
     name, title
-        What it is called, by a computer and by people.
+        Its identifier, and its title for people.
     summary
         The rule in a sentence or two, for people.
     encloses
-        How players are told that what follows is played under it, where another mechanism stands inside.
+        Text for players on the mechanisms inside it.
     seats_itself
-        Whether it gets everybody together and says who plays with whom, instead of one match.
+        Whether it assigns all agents to seats, instead of playing one match.
     is_theorem
         Whether the cooperative payoff is that of an equilibrium under it (CoopEval, theorem 1).
     burns
-        Whether points may be lost by what players do after play, as by fines that nobody receives.
+        Whether players can lose points after play, as by fines without a recipient.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -295,41 +295,41 @@ class Mechanism(BaseModel, ABC):
 
     @abstractmethod
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the game be played under the mechanism.
+        """Play the game under the mechanism.
 
         Parameters
         ----------
         then
-            What is played under it: the game itself, or another mechanism around it.
+            Plays the game inside, with further mechanisms if any.
         """
 
     @abstractmethod
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """The number of questions of `play`, if the layer below asks `inner`."""
+        """The number of questions of `play`, given the number of the game inside."""
 
     def check(self, game: NormalForm) -> None:
-        """Check that the mechanism can be put around a game.
+        """Check that the mechanism fits a game.
 
         Raises
         ------
         UsageError
-            If it can't.
+            If not.
         """
 
     def sustains(self, game: NormalForm) -> bool | None:
         """Whether full cooperation is a subgame-perfect equilibrium in pure strategies, computed in exact numbers.
 
-        None for mechanisms that claim the theorem, or of which it is not known.
+        None for mechanisms that claim the theorem, or if unknown.
         """
         return None
 
     def follow(self, game: NormalForm, question: Question) -> Answer | None:
-        """The answers that lead to the cooperative payoff; None for those of `theorem.follow`."""
+        """The answer that leads to the cooperative payoff; None for that of `theorem.follow`."""
         return None
 
 
 class Insufficient(Mechanism, ABC):
-    """A mechanism that leaves the equilibria of the game as they are (CoopEval, section 3: non-examples)."""
+    """A mechanism that leaves the equilibria of the game unchanged (CoopEval, section 3: non-examples)."""
 
     is_theorem: ClassVar[bool] = False
 
@@ -340,6 +340,5 @@ class Insufficient(Mechanism, ABC):
 
 
 def past_of(facts: Mapping[str, Any]) -> Past | None:
-    """A player's knowledge of earlier rounds; None where games are not repeated."""
-    past: Past | None = facts.get("past")
-    return past
+    """A player's knowledge of earlier rounds; None in games without repetition."""
+    return facts.get("past")

@@ -1,7 +1,8 @@
-"""Cheap talk: players announce an action before they choose, and nothing binds them to it (CoopEval, section 3)."""
+"""Cheap talk: players announce an action before they choose, without commitment (CoopEval, section 3)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from labmates.games.normal_form import NormalForm
@@ -12,23 +13,23 @@ _SILENCE = "nothing"
 
 
 class CheapTalk(Insufficient):
-    """Everybody announces an action or nothing, at the same time; then all choose."""
+    """All players announce an action or nothing, at the same time; then all choose."""
 
     name: ClassVar[str] = "cheap-talk"
     title: ClassVar[str] = "Cheap talk"
     summary: ClassVar[str] = "Before they choose, players announce an action, which does not bind them."
 
     def rules(self, game: NormalForm) -> str:
-        """Say that announcements do not bind."""
+        """The rule on announcements."""
         return (
             "Before the game, all players announce at the same time which action they will take, or nothing. All read "
             "the announcements before they choose. Announcements are not binding."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let players announce actions, and then the game be played."""
+        """Ask for announcements, then play the game."""
         n = game.players
-        table = seats.telling([""] * n, [{}] * n, step=f"{seats.step}{self.name}/")
+        table = replace(seats, step=f"{seats.step}{self.name}/")
         sheets = [
             Sheet((Blank("announcement", (_SILENCE, *labels), "your announcement"),), {"announcement": _SILENCE})
             for labels in game.labels
@@ -39,5 +40,5 @@ class CheapTalk(Insufficient):
         return (yield from then(game, table.telling(told, [{"announced": announced}] * n)))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Ask everybody for an announcement."""
+        """One announcement per player."""
         return Calls(inner.per_match + game.players, inner.shared)

@@ -1,4 +1,4 @@
-"""Conformance of mechanisms, ours and those of other packages: `check_mechanism`."""
+"""Conformance check of mechanisms: `check_mechanism`."""
 
 from __future__ import annotations
 
@@ -20,51 +20,50 @@ Respond = Callable[[Question], Answer]
 
 _PLAYS = 20
 _PLACES = 12
-"""Number of questions at which a deviation from the theorem's strategy is tried."""
+"""Number of questions at which deviations from the theorem's strategy are tried."""
 _TOLERANCE = 1e-9
 _COPIES = 2
-"""The number of models where a mechanism seats them itself."""
+"""Number of models if a mechanism assigns seats."""
 
 
 def check_mechanism(
     mechanism: Mechanism | Sequence[Mechanism], games: Mapping[str, NormalForm] | None = None, *, seed: int = 0
 ) -> list[str]:
-    """The faults of a mechanism, or of several around each other, the outermost first.
+    """The faults of a mechanism, or of nested mechanisms, the outermost first.
 
-    Checked, in each game: questions have forms that their fallback fits, and as many are asked as `calls` says; the
-    same seed gives the same play; what is played counts 1 in all; no points are made or lost, that is, payoffs of a
-    round add up to what some play of the game itself gives (lost they may be where a mechanism `burns`); players who
-    want nothing of the mechanism get what they would get without it; and, where all say so (`is_theorem`), whoever
-    follows the strategy of theorem 1 gets the cooperative payoff, and gains nothing by leaving it once (at places drawn
-    at random).
+    Checked in each game: that fallbacks fit their forms, and that `calls` is the number of questions; that equal seeds
+    give equal plays; that the weights of plays sum to 1; that payoffs of a round add up to the sum of some play of the
+    game, or less if a mechanism `burns`; that players who ignore the mechanism get the payoffs of the game without it;
+    and, if all claim it (`is_theorem`), that the strategy of theorem 1 gets the cooperative payoff, and that single
+    deviations at random places gain nothing.
 
     Parameters
     ----------
     games
-        By name; by default our own dilemmas that it can be put around.
+        By name; by default the built-in dilemmas that it fits.
     seed
         Of the random plays.
 
     Returns
     -------
     list of str
-        One line for each problem; empty if there is none.
+        One line per problem.
     """
     parts = _parts(mechanism)
     if games is None:
         games = {name: get_dilemma(name).game() for name in DILEMMAS.names() if DILEMMAS.is_own(name)}
     problems = []
     for name, game in games.items():
-        for check in (_asks_well, _keeps_points, _can_be_ignored, _is_equilibrium):
+        for check, what in _CHECKS.items():
             try:
                 problems += [f"{name}: {problem}" for problem in check(parts, game, seed)]
             except Exception as error:
-                problems.append(f"{name}: {_WHAT[check]} failed: {type(error).__name__}: {error}")
+                problems.append(f"{name}: {what} failed: {type(error).__name__}: {error}")
     return problems
 
 
 def untested(mechanism: Mechanism | Sequence[Mechanism], games: Mapping[str, NormalForm]) -> list[str]:
-    """The games in which the theorem of a mechanism that claims it can't be tested, a line for each."""
+    """A line for each game in which a claimed theorem can't be tested."""
     if not all(part.is_theorem for part in _parts(mechanism)):
         return []
     return [
@@ -79,7 +78,7 @@ def _parts(mechanism: Mechanism | Sequence[Mechanism]) -> Sequence[Mechanism]:
 
 
 def _copies(parts: Sequence[Mechanism]) -> int:
-    """The number of models per seat."""
+    """Number of models per seat."""
     return _COPIES if any(part.seats_itself for part in parts) else 1
 
 
@@ -91,14 +90,14 @@ def play_with(
     seed: int = 0,
     words: Wording = OURS,
 ) -> tuple[Result, list[Played | Negotiated], list[Question]]:
-    """Let the game be played under a mechanism by whoever responds; return the result, the log and all questions.
+    """The result, the log and all questions of a play under a mechanism, with answers from `respond`.
 
-    Where a mechanism seats everybody itself, there are two agents for each seat.
+    A mechanism that assigns seats has two agents for each seat.
 
     Raises
     ------
     ValueError
-        If an answer is none that its form allows, which no player could hand in.
+        If an answer is invalid for its form.
     """
     parts = _parts(mechanism)
     agents = tuple(range(game.players * _copies(parts)))
@@ -109,7 +108,7 @@ def play_with(
 
     def answered(question: Question) -> Answer:
         answer = respond(question)
-        is_given = answer != question.sheet.fallback  # a fallback may have values that no form allows
+        is_given = answer != question.sheet.fallback  # fallbacks may have values that the form does not allow
         if is_given and (fault := question.sheet.fault(answer)):
             raise ValueError(f"the answer {dict(answer)} at '{question.step}' is not allowed: {fault}")
         return answer
@@ -124,7 +123,7 @@ def play_with(
 
 
 def random_answer(question: Question, rng: random.Random) -> Answer:
-    """An answer that the form allows, drawn at random."""
+    """A random valid answer."""
     sheet = question.sheet
     if sheet.total is not None:
         cuts = sorted(rng.randint(0, sheet.total) for _ in sheet.blanks[1:])
@@ -147,7 +146,7 @@ def _asks_well(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Itera
         yield "two questions to the same player have the same step"
     for question in asked:
         if question.stage not in STAGES:
-            yield f"a stage is called '{question.stage}'; there are {', '.join(STAGES)}"
+            yield f"unknown stage '{question.stage}'; the stages are {', '.join(STAGES)}"
             return
         known = {blank.name for blank in question.sheet.blanks}
         if question.sheet.fallback and set(question.sheet.fallback) != known:
@@ -156,7 +155,7 @@ def _asks_well(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Itera
     calls = calls_of(parts, game)
     expected = calls.per_match * _copies(parts) + sum(bool(question.shared) for question in asked)
     if len(asked) != expected:
-        yield f"it says that it asks {expected} questions, and asks {len(asked)}"
+        yield f"`calls` announces {expected} questions, but {len(asked)} were asked"
 
 
 def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
@@ -169,49 +168,42 @@ def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> It
             plays.append(play_with(parts, game, lambda asked, rng=rng: random_answer(asked, rng), seed=number))  # type: ignore[misc]
         (result, log, _), (again, _, _) = plays
         if result != again:
-            yield "the same seed and the same answers give another result"
-        rounds = [one for one in log if isinstance(one, Played)]
+            yield "equal seeds and answers give different results"
+        rounds = [entry for entry in log if isinstance(entry, Played)]
+        weights, totals = np.zeros((2, len(result.payoffs)))
+        least = -np.inf if any(part.burns for part in parts) else low
         for round_ in rounds:
-            least = -np.inf if any(part.burns for part in parts) else low
             if not least - _TOLERANCE <= sum(round_.payoffs) <= high + _TOLERANCE:
                 yield f"points are created or lost: no play of the game has the sum of the payoffs {round_.payoffs}"
                 return
-        weights = _weights(rounds, len(result.payoffs))
+            agents = list(round_.agents)
+            weights[agents] += round_.weight
+            totals[agents] += round_.weight * np.array(round_.payoffs)
         if not np.allclose(weights, 1.0, rtol=0, atol=_TOLERANCE):
             yield f"the weights of a player's rounds sum to {weights[0]:g}, not 1"
             return
-        counted = np.zeros(len(result.payoffs))
-        for round_ in rounds:
-            counted[list(round_.agents)] += round_.weight * np.array(round_.payoffs)
-        if not np.allclose(counted, result.payoffs, rtol=0, atol=_TOLERANCE):
+        if not np.allclose(totals, result.payoffs, rtol=0, atol=_TOLERANCE):
             yield "the result is not the sum of its rounds"
             return
 
 
-def _weights(rounds: Sequence[Played], players: int) -> Any:
-    weights = np.zeros(players)
-    for round_ in rounds:
-        weights[list(round_.agents)] += round_.weight
-    return weights
-
-
 def _can_be_ignored(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
-    """Let all take the last action of the game itself, approve of nothing and sign nothing."""
-    last = tuple(len(own) - 1 for own in game.labels)
+    """Compare the game itself with play in which all take the last action, approve of nothing and sign nothing."""
+    last = tuple(len(labels) - 1 for labels in game.labels)
     rng = random.Random(seed)
 
     def ignore(question: Question) -> Answer:
         if question.stage == "propose":
             return random_answer(question, rng)
         if question.stage == "choose":
-            own = game.labels[question.seat][-1]
-            return {blank.name: 100 if blank.name == own else 0 for blank in question.sheet.blanks}
+            last_label = game.labels[question.seat][-1]
+            return {blank.name: 100 if blank.name == last_label else 0 for blank in question.sheet.blanks}
         return question.sheet.fallback
 
     result, _, _ = play_with(parts, game, ignore, seed=seed)
     wanted = np.resize(game.table[last], len(result.payoffs))
     if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
-        yield f"players who want nothing of the mechanism get {result.payoffs}, and without it {tuple(wanted)}"
+        yield f"players who ignore the mechanism get {result.payoffs}, but {tuple(wanted)} without it"
 
 
 def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
@@ -221,27 +213,27 @@ def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
 
     def loyal(question: Question) -> Answer:
         for part in parts:
-            if (own := part.follow(game, question)) is not None:
-                return own
+            if (answer := part.follow(game, question)) is not None:
+                return answer
         view = game.seen_by(question.seat)
         return follow(view, question.stage, question.facts, question.seat, question.sheet)
 
     result, _, asked = play_with(parts, game, loyal, seed=seed)
     wanted = np.resize(game.table[dilemma.cooperate], len(result.payoffs))
     if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
-        yield f"who follows the theorem's strategy gets {result.payoffs}, not {tuple(map(float, wanted))}"
+        yield f"the theorem's strategy gets {result.payoffs}, not {tuple(map(float, wanted))}"
         return
     rng = random.Random(seed)
     last_round = max(question.round for question in asked)
-    # The last round stands for all to come, where no player can answer a deviation.
+    # The last round represents all later ones, in which no player can answer a deviation.
     places = [question for question in asked if not question.round or question.round < last_round]
     for question in rng.sample(places, min(_PLACES, len(places))):
         for other in _deviations(question, rng):
 
-            def leave(one: Question, left: Question = question, other: Answer = other) -> Answer:
-                return other if (one.step, one.agent) == (left.step, left.agent) else loyal(one)
+            def deviate(asked: Question, place: Question = question, other: Answer = other) -> Answer:
+                return other if (asked.step, asked.agent) == (place.step, place.agent) else loyal(asked)
 
-            gained, _, _ = play_with(parts, game, leave, seed=seed)
+            gained, _, _ = play_with(parts, game, deviate, seed=seed)
             before, after = result.payoffs[question.agent], gained.payoffs[question.agent]
             if after > before + _TOLERANCE:
                 yield f"a player gains by answering {dict(other)} at '{question.step}': {after:g} instead of {before:g}"
@@ -249,7 +241,7 @@ def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
 
 
 def _deviations(question: Question, rng: random.Random) -> Iterator[Answer]:
-    """A player's alternative answers: every pure action, every yes or no or choice, and a few other designs."""
+    """A player's alternative answers: every pure action, every yes, no or choice, and a few other designs."""
     names = [blank.name for blank in question.sheet.blanks]
     if question.stage == "choose":
         yield from ({name: 100 if name == chosen else 0 for name in names} for chosen in names)
@@ -260,9 +252,9 @@ def _deviations(question: Question, rng: random.Random) -> Iterator[Answer]:
         yield from (random_answer(question, rng) for _ in range(3))
 
 
-_WHAT: dict[Any, str] = {
+_CHECKS: dict[Any, str] = {
     _asks_well: "asking",
     _keeps_points: "counting points",
-    _can_be_ignored: "being ignored",
+    _can_be_ignored: "ignoring the mechanism",
     _is_equilibrium: "the theorem's strategy",
 }

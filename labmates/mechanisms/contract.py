@@ -1,4 +1,4 @@
-"""Contracts: payments among players that depend on what each does, once all have signed (CoopEval, section 3)."""
+"""Contracts: payments among players for their actions, once all have signed (CoopEval, section 3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _USUAL_MOST = 1000
 
 
 class Contract(Negotiation):
-    """A payment for each action: who takes it receives it, and all others pay it in equal parts."""
+    """A payment for each action, to players who take it from all others in equal parts."""
 
     name: ClassVar[str] = "contract"
     title: ClassVar[str] = "Contract"
@@ -32,12 +32,12 @@ class Contract(Negotiation):
         0,
         ge=0,
         le=10**15,
-        description="The largest payment that can be proposed, either way; 0 stands for 1000, or in games with large "
-        "payoffs for the power of ten with which cooperation can be made dominant.",
+        description="Maximum payment, in either direction; 0 means 1000, or in games with large payoffs the power of "
+        "ten with which cooperation can be made dominant.",
     )
 
     def rules(self, game: NormalForm) -> str:
-        """Say what a contract is."""
+        """The rule on contracts."""
         parts = "the other player pays it" if game.players == 2 else "the other players pay it in equal parts"
         signing, unsigned = "Under it,", ""
         if self._asks_to_sign:
@@ -53,22 +53,22 @@ class Contract(Negotiation):
         )
 
     def check(self, game: NormalForm) -> None:
-        """Check that all players have as many actions, since payments are for actions whoever takes them."""
+        """Check that all players have the same number of actions, since payments are for actions of any player."""
         if len(set(map(len, game.labels))) > 1:
             raise UsageError("a contract needs a game in which all players have the same number of actions")
 
     def sheet(self, game: NormalForm) -> Sheet:
-        """A blank for each action."""
+        """The form, with a blank for each action."""
         most = self.most or max(_USUAL_MOST, 10 ** len(str(dominant_payment(game) - 1)))
         allowed = range(-most, most + 1)
         return Sheet(tuple(Blank(label, allowed, f"the payment for {label}") for label in game.labels[0]), {})
 
     def ask_for(self, game: NormalForm) -> str:
-        """Ask for a contract."""
+        """The request for a contract."""
         return "Propose a contract: for each action, the payment from the others to a player who takes it."
 
     def tell(self, game: NormalForm, design: Answer) -> str:
-        """Say what is paid for which action."""
+        """The payment for each action."""
         return ", ".join(f"{design[label]} for {label}" for label in game.labels[0])
 
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:

@@ -13,7 +13,7 @@ from labmates.mechanisms.base import Calls, Insufficient, Play, Seats, Then
 from labmates.seeds import derive
 
 _LEAST = 1e-9
-"""A play that is less likely is none of the equilibrium's."""
+"""Plays with a smaller probability are treated as impossible."""
 
 
 class Correlation(Insufficient):
@@ -26,7 +26,7 @@ class Correlation(Insufficient):
     )
 
     def rules(self, game: NormalForm) -> str:
-        """Say what the device draws from."""
+        """The distribution of the device."""
         plays = zip(game.profiles(), best_correlated(game), strict=True)
         drawn = "; ".join(
             f"{', '.join(_actions(game, profile))} with {100 * share:.3g} %" for profile, share in plays if share
@@ -37,7 +37,7 @@ class Correlation(Insufficient):
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the device recommend, and then the game be played."""
+        """Give recommendations, then play the game."""
         rng = random.Random(derive(seats.seed, self.name, seats.step))
         [profile] = rng.choices(list(game.profiles()), weights=best_correlated(game))
         recommended = _actions(game, profile)
@@ -45,7 +45,7 @@ class Correlation(Insufficient):
         return (yield from then(game, seats.telling(told, [{"recommended": action} for action in recommended])))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Add nothing."""
+        """No further questions."""
         return inner
 
 
@@ -54,13 +54,7 @@ def _actions(game: NormalForm, profile: Profile) -> list[str]:
 
 
 def best_correlated(game: NormalForm) -> list[float]:
-    """The correlated equilibrium with the greatest sum of expected payoffs.
-
-    Returns
-    -------
-    list of float
-        The probability of each of `NormalForm.profiles`, in their order.
-    """
+    """The correlated equilibrium with the greatest sum of expected payoffs, as probabilities of the game's profiles."""
     from scipy.optimize import linprog
 
     total = game.table.sum(axis=-1).ravel()
@@ -71,7 +65,7 @@ def best_correlated(game: NormalForm) -> list[float]:
 
 
 def _gains(game: NormalForm) -> list[NDArray[Any]]:
-    """For each player, action and other action: what it gains in each play by not following the first."""
+    """Gains in each profile from deviating, for each player, recommended action and other action."""
     rows = []
     for player, labels in enumerate(game.labels):
         payoffs = np.moveaxis(game.table[..., player], player, 0)

@@ -13,7 +13,7 @@ from labmates.mechanisms.wording import actions_text
 
 
 class Gifting(Insufficient):
-    """Whoever gives points has less by them, so that a selfish player gives none."""
+    """Gifts cost their giver, so a selfish player gives none."""
 
     name: ClassVar[str] = "gifting"
     title: ClassVar[str] = "Gifting"
@@ -22,14 +22,14 @@ class Gifting(Insufficient):
     most: int = Field(10, ge=1, le=1_000_000, description="Maximum gift to each other player, in points.")
 
     def rules(self, game: NormalForm) -> str:
-        """Say that points can be given."""
+        """The rule on gifts."""
         return (
             f"After the actions are known, each player may give 0 to {self.most} of its points to each other player. "
             "Gifts are voluntary, and all players give at the same time."
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the game be played, and then points be given."""
+        """Play the game, then ask for gifts."""
         played = yield from before_settling(game, seats, then)
         n = game.players
         told = [actions_text("Actions taken", played.result.deeds, me) for me in range(n)]
@@ -48,5 +48,5 @@ class Gifting(Insufficient):
         return settled(seats, played, [gain - loss for gain, loss in zip(received, given, strict=True)])
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Ask everybody for its gifts."""
+        """One question on gifts per player."""
         return Calls(inner.per_match + game.players, inner.shared)

@@ -1,4 +1,4 @@
-"""Mediation: players may let a mediator act for them, who looks at how many do (CoopEval, section 3)."""
+"""Mediation: players may let a mediator act for them, by the number of delegators (CoopEval, section 3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DELEGATE = "delegate"
 
 
 class Mediation(Negotiation):
-    """A mediator that is agreed on plays one action for all who delegate to it."""
+    """An agreed mediator takes one action for all players who delegate to it."""
 
     name: ClassVar[str] = "mediation"
     title: ClassVar[str] = "Mediation"
@@ -27,7 +27,7 @@ class Mediation(Negotiation):
     thing: ClassVar[str] = "mediator"
 
     def rules(self, game: NormalForm) -> str:
-        """Say what a mediator is."""
+        """The rule on mediators."""
         return (
             f'{self.voting()} With a mediator, the game has one more action, "{DELEGATE}": the mediator acts for '
             "a player who takes it. The mediator considers only how many players delegate, and takes the same action "
@@ -35,15 +35,15 @@ class Mediation(Negotiation):
         )
 
     def check(self, game: NormalForm) -> None:
-        """Check that all players have as many actions, since the mediator takes one for all."""
+        """Check that all players have the same number of actions, since the mediator takes one for all."""
         if len(set(map(len, game.labels))) > 1:
             raise UsageError("a mediator needs a game in which all players have the same number of actions")
-        if any(DELEGATE in own for own in game.labels):
+        if any(DELEGATE in labels for labels in game.labels):
             raise UsageError("a mediator can't enclose a game that already has one")
-        check_size([len(own) + 1 for own in game.labels])
+        check_size([len(labels) + 1 for labels in game.labels])
 
     def sheet(self, game: NormalForm) -> Sheet:
-        """A blank for each number of delegators."""
+        """The form, with a blank for each number of delegators."""
         return Sheet(
             tuple(
                 Blank(str(number), game.labels[0], f"the action when {number} of {game.players} delegate")
@@ -53,39 +53,39 @@ class Mediation(Negotiation):
         )
 
     def ask_for(self, game: NormalForm) -> str:
-        """Ask for a mediator."""
+        """The request for a mediator."""
         return "Propose a mediator: for each number of players who delegate, the action it takes for each of them."
 
     def tell(self, game: NormalForm, design: Answer) -> str:
-        """Say which action is taken for how many delegators."""
+        """The action for each number of delegators."""
         return ", ".join(f"{design[str(number)]} if {number} delegate" for number in range(1, game.players + 1))
 
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:
-        """The game with one more action."""
-        n, more = game.players, len(game.labels[0])
-        payoffs = np.empty((more + 1,) * n + (n,), dtype=object)
-        for profile in product(range(more + 1), repeat=n):
+        """The game with the additional action of delegation."""
+        n, delegate = game.players, len(game.labels[0])
+        payoffs = np.empty((delegate + 1,) * n + (n,), dtype=object)
+        for profile in product(range(delegate + 1), repeat=n):
             payoffs[profile] = game.payoffs[_acted(game, design, profile)]
-        all_delegate = (more,) * n
+        all_delegate = (delegate,) * n
         return NormalForm(
-            tuple((*own, DELEGATE) for own in game.labels),
+            tuple((*labels, DELEGATE) for labels in game.labels),
             payoffs,
             all_delegate if _acted(game, design, all_delegate) == cooperation(game) else None,
             game.defect,
         )
 
     def cooperative(self, game: NormalForm, design: Answer) -> list[Profile]:
-        """All plays in which everybody cooperates, or delegates to a mediator that does."""
-        good, more = cooperation(game), len(game.labels[0])
+        """All profiles in which every player cooperates, or delegates to a mediator that does."""
+        good, delegate = cooperation(game), len(game.labels[0])
         if good is None:
             return []
-        plays = product(*((action, more) for action in good))
+        plays = product(*((action, delegate) for action in good))
         return [profile for profile in plays if _acted(game, design, profile) == good]
 
 
 def _acted(game: NormalForm, design: Answer, profile: Profile) -> Profile:
     """The actions after the mediator has acted for all who delegate."""
-    more = len(game.labels[0])
-    delegators = profile.count(more)
-    taken = game.labels[0].index(design[str(delegators)]) if delegators else more
-    return tuple(taken if action == more else action for action in profile)
+    delegate = len(game.labels[0])
+    delegators = profile.count(delegate)
+    action = game.labels[0].index(design[str(delegators)]) if delegators else delegate
+    return tuple(action if taken == delegate else taken for taken in profile)

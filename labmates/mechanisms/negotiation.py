@@ -1,29 +1,30 @@
-"""Designs that players agree on: each proposes one, all vote by approval, and the game is played under the winner."""
+"""Negotiated designs: each player proposes one, all vote by approval, and the game is played under the winner."""
 
 from __future__ import annotations
 
 import random
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from labmates.games.normal_form import NormalForm, Profile, cooperation
-from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Negotiated, Play, Result, Seats, Sheet, Then
+from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Negotiated, Play, Seats, Sheet, Then
+from labmates.mechanisms.play import average
 from labmates.seeds import derive
 
 
 class Negotiation(Mechanism):
-    """The common part of mediation and contracts: proposals, votes, and the game under the winning design.
+    """Base of mediation and contracts: proposals, votes, and the game under the winning design.
 
     Attributes
     ----------
     thing
-        What a design is called, for instance ``mediator``.
+        The word for a design, for instance ``mediator``.
     is_signed
-        Whether all have to sign the winner before it holds.
+        Whether the winner takes effect only if all sign it.
     """
 
     encloses: ClassVar[str] = "The agreement applies to everything below, and is made only once."
@@ -38,7 +39,7 @@ class Negotiation(Mechanism):
     )
     selection: Literal["vote", "choice"] = Field(
         "vote",
-        exclude_if=lambda value: value == "vote",  # conditions from before it was there keep their keys
+        exclude_if=lambda value: value == "vote",  # older conditions keep their keys
         description="An approval vote, or everybody chooses one of all proposals: it holds if all choose the same "
         "(CoopEval, footnote 7).",
     )
@@ -53,11 +54,11 @@ class Negotiation(Mechanism):
 
     @abstractmethod
     def tell(self, game: NormalForm, design: Answer) -> str:
-        """A design in words, on one line."""
+        """A design as text, on one line."""
 
     @abstractmethod
     def apply(self, game: NormalForm, design: Answer) -> NormalForm:
-        """The game under a design, with the play in which all cooperate under it, if there is one."""
+        """The game under a design, with its cooperative profile, if any."""
 
     def stability(self, game: NormalForm, design: Answer) -> tuple[bool, bool]:
         """Whether full cooperation is a Nash equilibrium under a design, and whether it is weakly dominant."""
@@ -69,16 +70,16 @@ class Negotiation(Mechanism):
         ]
         return (
             any(map(under.is_nash, ways)),
-            any(all(action in own for action, own in zip(way, dominant, strict=True)) for way in ways),
+            any(all(action in actions for action, actions in zip(way, dominant, strict=True)) for way in ways),
         )
 
     def cooperative(self, game: NormalForm, design: Answer) -> list[Profile]:
-        """All plays of the game under a design in which everybody's cooperative action is taken."""
+        """All profiles under a design in which every player's cooperative action is taken."""
         good = cooperation(game)
         return [] if good is None else [good]
 
     def voting(self) -> str:
-        """The rule by which a proposal is selected, in words for players."""
+        """The selection of a proposal, as a rule for players."""
         if self.selection == "choice":
             return (
                 f"Before the game, players agree on a {self.thing}: each proposes one, and then all choose, at the "
@@ -93,22 +94,22 @@ class Negotiation(Mechanism):
         )
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Ask everybody for a vote, for a signature if there is one, and for a proposal."""
+        """One vote per player, and a signature and a proposal where they apply."""
         once = self.proposals == "once"
         asked = game.players * (1 + self._asks_to_sign + (not once))
         return Calls(inner.per_match + asked, inner.shared + once)
 
     @property
     def _asks_to_sign(self) -> bool:
-        """Whether signatures are asked for; who chooses a contract among all proposals signs it by that."""
+        """Whether to ask for signatures; to choose a contract among all proposals is to sign it."""
         return self.is_signed and self.selection == "vote"
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let players propose and vote, and the game be played under what has won."""
+        """Ask for proposals and votes, then play the game under the winner."""
         self.check(game)
         n = game.players
         here = f"{seats.step}{self.name}/"
-        table = seats.telling([""] * n, [{}] * n, step=here)
+        table = replace(seats, step=here)
         sheet = self.sheet(game)
         shared = self.name if self.proposals == "once" else ""
         ask = seats.words.proposal(self, game, once=bool(shared))
@@ -128,12 +129,12 @@ class Negotiation(Mechanism):
             winners = [random.Random(derive(seats.seed, "tie", here)).choice(tied)]
         signed: list[tuple[bool, ...]] = []
         results, shares = [], []
-        for alike in _alike(winners, proposals):
+        for alike in _grouped(winners, proposals):
             share = len(alike) / len(winners)
             design = proposals[alike[0]]
             assert design is not None
             label = "" if len(alike) == len(winners) else f"{alike[0]}/"
-            now = table.telling([""] * n, [{}] * n, step=f"{here}{label}", weight=seats.weight * share)
+            now = replace(table, step=f"{here}{label}", weight=seats.weight * share)
             result = yield from self._under(game, now, alike, design, then, signed)
             results.append(result)
             shares.append(share)
@@ -148,17 +149,17 @@ class Negotiation(Mechanism):
                 round=seats.round,
                 agents=seats.agents,
                 proposals=tuple(proposals),
-                stable=tuple(None if one is None else self.stability(game, one) for one in proposals),
+                stable=tuple(None if design is None else self.stability(game, design) for design in proposals),
                 votes=tuple(votes),
                 winners=tuple(winners),
                 tied=len(tied),
                 signed=tuple(signed),
             )
         )
-        return _mean(results, shares)
+        return replace(average(results, shares), deeds=results[0].deeds)
 
     def _vote(self, game: NormalForm, table: Seats, offered: Sequence[int], proposals: Sequence[Answer | None]) -> Any:
-        """Ask for votes; return the seats that each approves of."""
+        """The seats of the approved proposals, for each voter."""
         n = game.players
         designs = {f"P{seat + 1}": proposals[seat] for seat in offered}
         told = [table.words.ballot(self, game, proposals, me) for me in range(n)]
@@ -182,7 +183,7 @@ class Negotiation(Mechanism):
         then: Then,
         signed: list[tuple[bool, ...]],
     ) -> Play:
-        """Let the game be played under a design, if all sign it where that is needed."""
+        """Play the game under a design, or without it if a required signature is refused."""
         n, words = game.players, seats.words
         designs = [words.design(self, game, design, proposers, me) for me in range(n)]
         told = [words.in_force(self, game, text) for text in designs]
@@ -202,20 +203,13 @@ class Negotiation(Mechanism):
         return (yield from then(self.apply(game, design), now))
 
 
-def _alike(winners: Sequence[int], proposals: Sequence[Mapping[str, Any] | None]) -> list[list[int]]:
-    """Winners with equal designs together: each design is played once."""
+def _grouped(winners: Sequence[int], proposals: Sequence[Mapping[str, Any] | None]) -> list[list[int]]:
+    """Winners grouped by design, since each design is played once."""
     groups: list[list[int]] = []
     for seat in winners:
-        for group in groups:
-            if proposals[group[0]] == proposals[seat]:
-                group.append(seat)
-                break
-        else:
+        group = next((group for group in groups if proposals[group[0]] == proposals[seat]), None)
+        if group is None:
             groups.append([seat])
+        else:
+            group.append(seat)
     return groups
-
-
-def _mean(results: Sequence[Result], shares: Sequence[float]) -> Result:
-    payoffs = np.array(shares) @ np.array([result.payoffs for result in results])
-    expected = np.array(shares) @ np.array([result.expected for result in results])
-    return Result(tuple(map(float, payoffs)), tuple(map(float, expected)), results[0].deeds)

@@ -16,13 +16,13 @@ class NoMechanism(Insufficient):
     summary: ClassVar[str] = "Everybody chooses once, at the same time."
 
     def rules(self, game: NormalForm) -> str:
-        """Say that there is one round."""
+        """The rule of a single round."""
         return "The game is played once."
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the game be played."""
+        """Play the game."""
         return (yield from then(game, seats))
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Add nothing."""
+        """No further questions."""
         return inner

@@ -1,4 +1,4 @@
-"""Norms for games that are played again and again: what a player does, by what it knows of earlier rounds."""
+"""Norms for repeated games: when a player cooperates, given its knowledge of earlier rounds."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from itertools import chain
 
 Name = str | int
-"""Who somebody is, as the player is told."""
+"""A player's name or number, as shown to another player."""
 
 
 @dataclass(frozen=True)
 class Deed:
-    """A player's behaviour in a match.
+    """A player's action in a match.
 
     Attributes
     ----------
-    agent, seat
-        Who, and where it sat, from 0.
+    seat
+        From 0.
     action
         Its label.
     """
@@ -39,9 +39,9 @@ class Past:
     me
         The player.
     others
-        Those with whom it plays now.
+        The present co-players.
     rounds
-        The matches that it knows of, by round, the newest first.
+        The known matches by round, latest first.
     """
 
     me: Name
@@ -50,24 +50,24 @@ class Past:
 
 
 IsGood = Callable[[Deed], bool]
-"""Whether somebody did its part of the cooperative play."""
+"""Whether an action is the player's part of the cooperative profile."""
 
 
 def grim(past: Past, is_good: IsGood) -> bool:
-    """Cooperate as long as nothing is known but cooperation."""
+    """Cooperate while no defection is known."""
     return all(is_good(deed) for matches in past.rounds for match in matches for deed in match)
 
 
 def tit_for_tat(past: Past, is_good: IsGood) -> bool:
-    """Cooperate if the last that is known of each co-player is cooperation."""
+    """Cooperate if the last known action of each co-player is cooperation."""
     return all(is_good(deed) for agent in past.others if (deed := _last(past, agent)) is not None)
 
 
 def standing(past: Past, is_good: IsGood) -> bool:
-    """Cooperate if all are in good standing, the player itself left out.
+    """Cooperate if all co-players are in good standing.
 
-    Everybody begins in good standing, and loses it by not cooperating with co-players who all are (Sugden 1986;
-    CoopEval, appendix D). What happened before the rounds that are known does not count.
+    All players begin in good standing and lose it by not cooperating with co-players in good standing (Sugden 1986;
+    CoopEval, appendix D). Rounds before the known ones are ignored.
     """
     bad: set[Name] = set()
     for matches in reversed(past.rounds):

@@ -1,4 +1,4 @@
-"""One round of a game, several plays side by side, and mechanisms around each other."""
+"""One round of a game, parallel plays, and nested mechanisms."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+
+import numpy as np
 
 from labmates.games.base import balanced
 from labmates.games.normal_form import NormalForm
@@ -27,7 +29,7 @@ from labmates.seeds import derive
 
 
 def one_round(game: NormalForm, seats: Seats) -> Play:
-    """Let everybody hand in a distribution over its actions, at the same time, and draw from them."""
+    """Ask all players for distributions over their actions, at the same time, and draw from them."""
     sheets = [mixture(game.labels[seat]) for seat in seats.roles]
     answers = yield seats.ask("choose", [seats.words.choice()] * len(sheets), sheets)
     labels = [game.labels[seat] for seat in seats.roles]
@@ -42,7 +44,7 @@ def one_round(game: NormalForm, seats: Seats) -> Play:
 
 
 def before_settling(game: NormalForm, seats: Seats, then: Then) -> Generator[list[Question], list[Answer], Unsettled]:
-    """Have the game played, and hold its result back until it is settled (`settled`)."""
+    """Play the game without a final result; see `settled`."""
     log: list[Played | Negotiated] = []
     result = yield from then(game, replace(seats, log=log))
     return Unsettled(result, log)
@@ -50,20 +52,20 @@ def before_settling(game: NormalForm, seats: Seats, then: Then) -> Generator[lis
 
 @dataclass(frozen=True)
 class Unsettled:
-    """The outcome of play before gifts and fines, with its events."""
+    """The result of play before gifts and fines, with its log."""
 
     result: Result
     log: list[Played | Negotiated]
 
 
 def settled(seats: Seats, played: Unsettled, changes: Sequence[float]) -> Result:
-    """Record what was played with what players got or lost after it, and return the result.
+    """Log a play with the gains and losses after it, and return the result.
 
     Parameters
     ----------
     changes
-        Of the payoff of each of `Seats.agents`. The payoffs of every round change by it, so that their weighted sum
-        does; ratings and figures are of payoffs after settling.
+        Of the payoff of each of `Seats.agents`. They apply to the payoffs of every round, and so to their weighted sum;
+        ratings and figures use payoffs after settling.
     """
     by_agent = dict(zip(seats.agents, changes, strict=True))
 
@@ -81,13 +83,13 @@ def settled(seats: Seats, played: Unsettled, changes: Sequence[float]) -> Result
 
 
 def mixture(labels: Sequence[str]) -> Sheet:
-    """The form of a distribution over actions; who hands in none takes all as likely."""
+    """The form of a distribution over actions; the fallback is uniform."""
     blanks = tuple(Blank(label, range(101)) for label in labels)
     return Sheet(blanks, dict(zip(labels, balanced(100, len(labels)), strict=True)), total=100)
 
 
 def side_by_side(plays: Sequence[Play]) -> Generator[list[Question], list[Answer], list[Result]]:
-    """Ask the questions of several plays together, and return their results in order."""
+    """The results of several plays, whose questions are asked together."""
     results: dict[int, Result] = {}
     pending: dict[int, list[Question]] = {}
 
@@ -112,7 +114,7 @@ def side_by_side(plays: Sequence[Play]) -> Generator[list[Question], list[Answer
 
 
 def around(mechanisms: Sequence[Mechanism]) -> Then:
-    """A game's play under mechanisms, the first of which is the outermost."""
+    """A game's play under mechanisms, the outermost first."""
     then: Then = one_round
     for mechanism in reversed(mechanisms):
         then = partial(_under, mechanism, then)
@@ -134,3 +136,10 @@ def _under(mechanism: Mechanism, then: Then, game: NormalForm, seats: Seats) -> 
 def _draw(mix: Sequence[int], seats: Seats, place: int) -> int:
     rng = random.Random(derive(seats.seed, "draw", seats.step, place))
     return rng.choices(range(len(mix)), weights=mix)[0]
+
+
+def average(results: Sequence[Result], weights: Sequence[float]) -> Result:
+    """The weighted sum of payoffs over plays by the same players, with the actions of the last play."""
+    payoffs = np.array(weights) @ np.array([result.payoffs for result in results])
+    expected = np.array(weights) @ np.array([result.expected for result in results])
+    return Result(tuple(map(float, payoffs)), tuple(map(float, expected)), results[-1].deeds)

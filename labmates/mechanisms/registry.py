@@ -33,28 +33,22 @@ MECHANISMS: Registry[type[Mechanism]] = Registry(
 
 
 def split_terms(name: str) -> tuple[str, dict[str, str]]:
-    """A name without the values in brackets, and these: ``reputation(order=3)`` is ``reputation`` and its order.
-
-    Raises
-    ------
-    UsageError
-        If what stands in brackets is not ``NAME=VALUE, NAME=VALUE``.
-    """
+    """A name without values in brackets, and these values: ``reputation(order=3)`` is ``reputation`` and its order."""
     given: dict[str, str] = {}
-    plain = []
+    names = []
     for part in name.split("+"):
         match = _NAMED.fullmatch(part.strip())
         if match is None:
             raise UsageError(
                 f"'{name}' is not a mechanism; write for instance reputation(order=3) or contract+repetition"
             )
-        plain.append(match[1])
+        names.append(match[1])
         for pair in filter(None, (match[2] or "").split(",")):
             field, equals, value = pair.partition("=")
             if not equals:
                 raise UsageError(f"'{name}': brackets hold NAME=VALUE, for instance reputation(order=3)")
             given[field.strip()] = value.strip()
-    return "+".join(plain), given
+    return "+".join(names), given
 
 
 def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[Mechanism, ...]:
@@ -63,21 +57,22 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
     Parameters
     ----------
     name
-        A mechanism, or several with a plus sign between them: ``contract+repetition`` is a contract that is agreed on
-        once for a repeated game. Values of parameters may stand in brackets: ``reputation(order=3)``.
+        A mechanism, or nested ones joined by a plus sign: ``contract+repetition`` is a contract agreed on once for a
+        repeated game. Values of parameters may stand in brackets: ``reputation(order=3)``.
     parameters
-        Other values of their parameters; each is given to those that have it.
+        Further values; each mechanism takes its own.
 
     Raises
     ------
     UsageError
-        If there is no such mechanism, or the parameters are not theirs or out of bounds.
+        If a mechanism or a parameter is unknown, or a value is out of bounds.
     """
-    name, own = split_terms(name)
+    name, bracketed = split_terms(name)
     kinds = [_kind(part) for part in name.split("+")]
-    # A choice among numbers takes no texts, which is what a command line gives.
+    # Literals of integers reject texts, which command lines supply.
     given = {
-        field: int(value) if str(value).isdecimal() else value for field, value in {**(parameters or {}), **own}.items()
+        field: int(value) if str(value).isdecimal() else value
+        for field, value in {**(parameters or {}), **bracketed}.items()
     }
     known = {field for kind in kinds for field in kind.model_fields}
     if unknown := sorted(set(given) - known):
@@ -96,13 +91,7 @@ def make_mechanisms(name: str, parameters: Mapping[str, Any] | None = None) -> t
 
 
 def check_fits(mechanisms: Sequence[Mechanism], game: NormalForm) -> None:
-    """Check that mechanisms can be put around a game.
-
-    Raises
-    ------
-    UsageError
-        If one can't.
-    """
+    """Check that mechanisms fit a game; a `UsageError` if not."""
     for mechanism in mechanisms:
         mechanism.check(game)
 

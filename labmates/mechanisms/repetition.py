@@ -1,4 +1,4 @@
-"""Repetition: the same players play again and again, and remember (direct reciprocity; CoopEval, section 3)."""
+"""Repetition: the same players play repeatedly and remember (direct reciprocity; CoopEval, section 3)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pydantic import Field
 from labmates.games.normal_form import NormalForm
 from labmates.mechanisms.base import Calls, Mechanism, Play, Result, Seats, Then
 from labmates.mechanisms.norms import Deed, Past
+from labmates.mechanisms.play import average
 from labmates.mechanisms.wording import player_name
 
 
 def discount_weights(discount: float, rounds: int) -> NDArray[np.float64]:
-    """Weights of rounds when another one follows with probability `discount`; they add up to 1.
+    """Weights of rounds if another one follows with probability `discount`; their sum is 1.
 
-    The last round stands for all that would come after it: its weight is ``discount ** (rounds - 1)``.
+    The last round represents all later ones: its weight is ``discount ** (rounds - 1)``.
     """
     weights = (1.0 - discount) * discount ** np.arange(rounds, dtype=float)
     weights[-1] = discount ** (rounds - 1)
@@ -25,25 +26,25 @@ def discount_weights(discount: float, rounds: int) -> NDArray[np.float64]:
 
 
 class Repeated(Mechanism):
-    """The common part of repetition and reputation: rounds, and memory of them."""
+    """Base of repetition and reputation: rounds, and memory of them."""
 
     encloses: ClassVar[str] = "Everything below happens again in every round."
 
-    rounds: int = Field(15, ge=1, le=200, description="Rounds played; the last stands for all later ones.")
+    rounds: int = Field(15, ge=1, le=200, description="Rounds played; the last represents all later ones.")
     continuation: float = Field(0.8, ge=0, lt=1, description="Stated probability of another round.")
     memory: int = Field(3, ge=1, le=200, description="Number of last rounds shown.")
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Ask in every round; what is shared is asked for once."""
+        """The questions of every round; shared ones are asked once."""
         return Calls(inner.per_match * self.rounds, inner.shared)
 
     def weights(self) -> tuple[float, ...]:
-        """The weights of the rounds."""
+        """Weights of the rounds."""
         return tuple(map(float, discount_weights(self.continuation, self.rounds)))
 
     @property
     def percent(self) -> str:
-        """The probability of another round, in words."""
+        """The probability of another round, as text."""
         return f"{self.continuation * 100:g} %"
 
 
@@ -55,7 +56,7 @@ class Repetition(Repeated):
     summary: ClassVar[str] = "The same players play round after round and see what all did in the last ones."
 
     def rules(self, game: NormalForm) -> str:
-        """Say how rounds go on."""
+        """The rule on further rounds."""
         return (
             f"The same players play the game round after round. After each round, another one follows with a "
             f"probability of {self.percent}. You are shown what everybody chose in at most the last {self.memory} "
@@ -63,7 +64,7 @@ class Repetition(Repeated):
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the rounds be played."""
+        """Play the rounds."""
         past: list[tuple[str, ...]] = []
         results: list[Result] = []
         weights = self.weights()
@@ -81,9 +82,7 @@ class Repetition(Repeated):
             result = yield from then(game, now)
             past.append(result.deeds)
             results.append(result)
-        payoffs = np.array(weights) @ np.array([result.payoffs for result in results])
-        expected = np.array(weights) @ np.array([result.expected for result in results])
-        return Result(tuple(map(float, payoffs)), tuple(map(float, expected)), results[-1].deeds)
+        return average(results, weights)
 
 
 def _past(known: list[tuple[str, ...]], me: int) -> Past:

@@ -1,4 +1,4 @@
-"""Reputation: co-players change in every round, but what they did is known.
+"""Reputation: co-players change in every round, but their past actions are known.
 
 Indirect reciprocity; CoopEval, section 3.
 """
@@ -23,7 +23,7 @@ from labmates.seeds import derive
 
 
 class Reputation(Repeated):
-    """New co-players in every round, with what is known of them."""
+    """New co-players in every round, with knowledge of their past."""
 
     name: ClassVar[str] = "reputation"
     title: ClassVar[str] = "Reputation"
@@ -38,11 +38,11 @@ class Reputation(Repeated):
     )
     pairing: Literal["uniform", "fixed-seats"] = Field(
         "uniform",
-        description="Who meets whom: anybody who fits the seat; or everybody keeps one seat for ever (as published).",
+        description="Who meets whom: any agents that fit the seats; or each agent keeps one seat (as published).",
     )
 
     def rules(self, game: NormalForm) -> str:
-        """Say how rounds go on, and what is known."""
+        """The rule on further rounds and on knowledge of others."""
         more = (
             " You also see earlier matches of the players whom your co-players met, and so on."
             if self.order == 3
@@ -62,7 +62,7 @@ class Reputation(Repeated):
         )
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the rounds be played by everybody."""
+        """Play the rounds with all agents."""
         if len(seats.agents) % game.players:
             raise UsageError(f"{len(seats.agents)} agents can't all play in groups of {game.players}")
         totals = {agent: [0.0, 0.0] for agent in seats.agents}
@@ -91,13 +91,13 @@ class Reputation(Repeated):
         return self.pairing == "uniform" and game.is_symmetric
 
     def _names(self, seats: Seats) -> dict[int, str]:
-        """The name under which others know each agent; it does not reveal the agent."""
+        """A pseudonym for each agent."""
         numbers = list(range(1, len(seats.agents) + 1))
         random.Random(derive(seats.seed, "names")).shuffle(numbers)
         return {agent: f"agent {number}" for agent, number in zip(seats.agents, numbers, strict=True)}
 
     def _groups(self, game: NormalForm, seats: Seats, number: int) -> list[list[int]]:
-        """Draw who plays with whom."""
+        """The random groups of a round."""
         rng = random.Random(derive(seats.seed, "pairing", number))
         if self._draws_places(game):
             pool = list(seats.agents)
@@ -136,9 +136,9 @@ class Reputation(Repeated):
     def _known(
         self, window: list[list[Encounter]], unfollowed: set[int], followed: set[int]
     ) -> Iterator[list[Encounter]]:
-        """Yield the matches that a player gets to know, by round, the newest first.
+        """The matches that a player knows, by round, latest first.
 
-        With order 3, whoever is met on the way is followed further back, but for those whom only `unfollowed` met.
+        With order 3, co-players in known matches are followed further back, except those met only by `unfollowed`.
         """
         for records in window:
             seen = [record for record in records if not followed.isdisjoint(record.agents)]

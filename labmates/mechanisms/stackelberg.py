@@ -1,4 +1,4 @@
-"""Stackelberg leadership: one player commits to a distribution, and the others see it first (CoopEval, section 3)."""
+"""Stackelberg leadership: one player commits to a distribution that the others see first (CoopEval, section 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labmates.mechanisms.base import Answer, Calls, Mechanism, Play, Question, S
 
 
 class Stackelberg(Mechanism):
-    """Whenever actions are chosen, the leader does so first."""
+    """The leader chooses first in every round."""
 
     name: ClassVar[str] = "stackelberg"
     title: ClassVar[str] = "Stackelberg leadership"
@@ -25,19 +25,19 @@ class Stackelberg(Mechanism):
     leader: int = Field(1, ge=1, description="The player that commits.")
 
     def rules(self, game: NormalForm) -> str:
-        """Say who leads."""
+        """The rule on the leader."""
         return (
             f"Player {self.leader} chooses first, and its choice is binding. All other players see the distribution "
             "that it chose, and then choose."
         )
 
     def check(self, game: NormalForm) -> None:
-        """Check that the game has the player that leads."""
+        """Check that the game has this player."""
         if self.leader > game.players:
             raise UsageError(f"leader: player {self.leader} can't lead a game of {game.players} players")
 
     def play(self, game: NormalForm, seats: Seats, then: Then) -> Play:
-        """Let the game be played, and its leader be asked before the others."""
+        """Play the game, with the leader asked first."""
         self.check(game)
         inner = then(game, seats)
         try:
@@ -48,14 +48,13 @@ class Stackelberg(Mechanism):
             return end.value  # type: ignore[no-any-return]
 
     def calls(self, game: NormalForm, inner: Calls) -> Calls:
-        """Add nothing: the same is asked in another order."""
+        """No further questions, only another order."""
         return inner
 
     def sustains(self, game: NormalForm) -> bool:
-        """Whether the leader does best by its cooperative action, to which cooperation is the others' equilibrium.
+        """Whether cooperation is the leader's best commitment and the others' equilibrium reply.
 
-        Of several equilibria of the others after a deviation, the one that is worst for the leader counts; commitments
-        to one action alone are compared.
+        Commitments are pure actions. After a deviation, the others' equilibrium that is worst for the leader counts.
         """
         good, leader = cooperation(game), self.leader - 1
         if good is None or good not in self._replies(game, good[leader]):
@@ -67,7 +66,7 @@ class Stackelberg(Mechanism):
         return all(payoff is None or payoff <= game.payoffs[(*good, leader)] for payoff in worst)
 
     def _replies(self, game: NormalForm, commitment: int) -> list[Profile]:
-        """The plays with an action of the leader from which no follower gains by deviating alone."""
+        """The profiles with an action of the leader from which no follower gains by deviating alone."""
         leader = self.leader - 1
         choices = [
             (commitment,) if player == leader else range(len(labels)) for player, labels in enumerate(game.labels)
@@ -76,7 +75,7 @@ class Stackelberg(Mechanism):
         return [profile for profile in product(*choices) if game.is_nash(profile, others)]
 
     def _asked(self, questions: list[Question]) -> Generator[list[Question], list[Answer], list[Answer]]:
-        """Ask the leader first where actions are chosen, and tell the others its distribution."""
+        """The answers; where actions are chosen, the leader is asked first and the others see its distribution."""
         first = [self._leads(question) for question in questions]
         if not any(first):
             return (yield questions)

@@ -1,10 +1,10 @@
-"""The strategy under which the cooperative payoff is that of an equilibrium (CoopEval, theorem 1 and appendix D).
+"""The strategy with the cooperative payoff in equilibrium (CoopEval, theorem 1 and appendix D).
 
-All propose the same design and approve of no other; under it, and as long as nothing is known but cooperation, they
-cooperate; in all other cases they play the bad equilibrium. Where only the last rounds are known, that grim trigger is
-what the proof rests on (lemma 1): the norm of good standing, which it uses for reputation with all of history known, is
-no equilibrium then, since a punishment looks like an offence when its cause is forgotten. The strategy is one of a
-player who knows the game as it sees it and what it was told, and nothing else.
+All players propose the same design and approve of no other. Under it, and while no defection is known, they cooperate;
+in all other cases they play the bad equilibrium. With limited memory, this grim trigger is the basis of the proof
+(lemma 1): the norm of good standing, used for reputation with full history, is then not an equilibrium, since a
+punishment with a forgotten cause looks like a defection. The strategy uses only the player's view of the game and its
+information.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labmates.mechanisms.norms import Deed, IsGood, grim
 
 
 def dilemma_of(view: NormalForm) -> Dilemma:
-    """The dilemma of a game; for one that has none, the first actions and the last."""
+    """The dilemma of a game; without one, the first actions as cooperation and the last as defection."""
     dilemma = find_dilemma(view)
     if dilemma is not None:
         return dilemma
@@ -33,13 +33,11 @@ def follow(view: NormalForm, stage: Stage, facts: Mapping[str, Any], seat: int, 
     Parameters
     ----------
     view
-        The game as the player sees it, itself in the first place.
+        The game with the player in the first place.
     facts
-        What it was told; see `labmates.mechanisms.base.Question`.
+        The player's information; see `labmates.mechanisms.base.Question`.
     seat
-        Where it sits in the game.
-    sheet
-        What it may answer.
+        Its seat in the game.
     """
     dilemma = dilemma_of(view)
     if stage == "propose":
@@ -77,7 +75,7 @@ def best_design(view: NormalForm, sheet: Sheet) -> Answer:
 
 
 def is_best(view: NormalForm, design: Answer | None) -> bool:
-    """Whether a design is the one of `best_design`."""
+    """Whether a design is `best_design`."""
     if design is None:
         return False
     if not _is_mediator(view, design):
@@ -88,12 +86,12 @@ def is_best(view: NormalForm, design: Answer | None) -> bool:
 
 
 def does_its_part(view: NormalForm, seat: int) -> IsGood:
-    """A test of whether a player did its part of the cooperative play.
+    """A test of whether a deed is its player's part of the cooperative profile.
 
     Parameters
     ----------
     seat
-        Where the player sits who sees the game like this.
+        The seat of the player with this view of the game.
     """
     order = [seat, *(other for other in range(view.players) if other != seat)]
     good = {place: view.labels[number][dilemma_of(view).cooperate[number]] for number, place in enumerate(order)}
@@ -105,17 +103,17 @@ def does_its_part(view: NormalForm, seat: int) -> IsGood:
 
 
 def all_on(labels: list[str], chosen: str) -> dict[str, int]:
-    """The distribution that takes one action for sure."""
+    """The distribution with all probability on one action."""
     return {label: 100 if label == chosen else 0 for label in labels}
 
 
 def _is_mediator(view: NormalForm, names: Iterable[str]) -> bool:
-    """Whether a design covers each number of players; for a contract, each action."""
+    """Whether a design's keys are numbers of players, as for a mediator; a contract's are actions."""
     return set(names) == {str(number) for number in range(1, view.players + 1)}
 
 
 def dominant_payment(game: NormalForm) -> int:
-    """A payment for an action that makes it strictly dominant: more than any payoffs are apart."""
+    """A payment that makes an action strictly dominant: larger than any difference of payoffs."""
     spread = max(game.payoffs[..., player].max() - game.payoffs[..., player].min() for player in range(game.players))
     return (math.ceil(float(spread)) + 1) * (game.players - 1)
 

@@ -1,7 +1,7 @@
-"""The wording of the built-in mechanisms: what players read of rules, earlier rounds, proposals and designs.
+"""Wording of the built-in mechanisms: texts for players on rules, earlier rounds, proposals and designs.
 
-`Wording` is the project's own; `labmates.mechanisms.wording_paper` tells the same facts with the content of CoopEval's
-prompts. A mechanism of another package words itself, in its rules and in what it tells.
+`Wording` is the project's own; `labmates.mechanisms.wording_paper` has the content of CoopEval's prompts. Mechanisms of
+other packages supply their own texts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encounter:
-    """A match that was played under reputation: who did what, and what each got."""
+    """A match under reputation: agents, actions and payoffs."""
 
     agents: tuple[int, ...]
     match: Match
@@ -35,15 +35,13 @@ class Acquaintance:
     group
         The agents of the present match, by seat.
     seat
-        The player's own.
-    names
-        Of all agents.
+        The player's seat.
     known
-        The matches that it knows of, by round, the newest first.
+        The known matches by round, latest first.
     order
         1: the matches of co-players; 3: also those of their co-players, and so on.
     played
-        The number of rounds played.
+        Number of rounds played.
     """
 
     group: Sequence[int]
@@ -55,7 +53,7 @@ class Acquaintance:
 
     @property
     def me(self) -> str:
-        """The player's own name."""
+        """The player's name."""
         return self.names[self.group[self.seat]]
 
 
@@ -65,14 +63,13 @@ class Wording:
     Attributes
     ----------
     follows_own
-        Whether, under reputation of order 3, a player also sees what its own earlier co-players had done before.
+        Whether, under reputation of order 3, a player also sees earlier matches of its own past co-players.
     """
 
     follows_own: ClassVar[bool] = False
 
     def labels(self, game: NormalForm) -> dict[str, str]:
-        """The names under which players read actions, by label; those that are not in it keep their label."""
-        del game
+        """Displayed names of actions, by label; by default the labels."""
         return {}
 
     def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
@@ -91,14 +88,12 @@ class Wording:
 
         Parameters
         ----------
-        deeds
-            By round, the newest first, and seat.
+            By round, latest first, and seat.
         me
-            The seat of the reader.
+            The reader's seat.
         played
-            The number of rounds played.
+            Number of rounds played.
         """
-        del game
         if not deeds:
             return "## Earlier rounds\nThis is the first round."
         lines = [_played(played)]
@@ -108,7 +103,7 @@ class Wording:
         return "\n".join(["## Earlier rounds, latest first", *lines])
 
     def matches(self, game: NormalForm, knows: Acquaintance) -> str:
-        """The matches that a player knows of under reputation."""
+        """The matches known to a player under reputation."""
         met = ", ".join(
             f"player {seat + 1} is {knows.names[agent]}" for seat, agent in enumerate(knows.group) if seat != knows.seat
         )
@@ -131,13 +126,13 @@ class Wording:
         Parameters
         ----------
         once
-            Whether it is put to the vote in all matches of the player at this seat.
+            Whether the proposal is used in all matches of the player at this seat.
         """
         often = " You propose only once: it is put to the vote whenever you play in this position." if once else ""
         return f"{mechanism.ask_for(game)}{often}"
 
     def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
-        """The proposals, each with the number of its author."""
+        """The proposals, each with its author."""
         lines = [f"## Proposals for the {mechanism.thing}"]
         for seat, design in enumerate(proposals):
             design_text = "no valid proposal" if design is None else mechanism.tell(game, design)
@@ -145,7 +140,7 @@ class Wording:
         return "\n".join(lines)
 
     def vote(self, mechanism: Negotiation) -> str:
-        """The request for approvals."""
+        """The request for a vote."""
         if mechanism.selection == "choice":
             return "Choose one of the proposals, or none. A proposal takes effect if all players choose it."
         return "Vote: which of the proposals do you approve of? You may approve of any number, including all or none."
@@ -155,29 +150,28 @@ class Wording:
         return f"Sign: do you sign the {mechanism.thing}? It takes effect only if all players sign it."
 
     def no_design(self, mechanism: Negotiation, *, proposed: bool) -> str:
-        """The news that nobody has proposed anything, or that not all chose the same."""
+        """The notice that there are no proposals, or that choices differed."""
         why = "Players did not all choose the same one" if proposed else "Nobody made a valid proposal"
         return f"## The {mechanism.thing}\n{why}; the game continues without a {mechanism.thing}."
 
     def design(
         self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
     ) -> str:
-        """The design that has won the vote, and who proposed it, as one player reads it."""
+        """The winning design and its proposers, as text for one player."""
         names = " and ".join(f"P{seat + 1}" for seat in proposers)
         return f"{names} (proposed by {player_names(proposers, me)}): {mechanism.tell(game, design)}"
 
     def winner(self, mechanism: Negotiation, design: str) -> str:
-        """The design that has won the vote (see `design`), before it is signed."""
+        """The winning design (see `design`), before signing."""
         return f"## The {mechanism.thing} that won the vote\n{design}"
 
     def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
-        """The news that a design does not hold, and who did not sign it."""
+        """The notice that a design is not in force, and who refused to sign it."""
         names = player_names(refusers, me)
         return f"## The {mechanism.thing}\nIt does not take effect, because {names} did not sign: {design}"
 
     def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
-        """The design that holds from now on."""
-        del game
+        """The design in force."""
         signed = "\nAll players signed it." if mechanism.is_signed else ""
         return f"## The {mechanism.thing} in effect\n{design}{signed}"
 
@@ -186,7 +180,7 @@ OURS = Wording()
 
 
 def player_name(seat: int, me: int) -> str:
-    """A player's name from the view of another one."""
+    """A player's name from another player's view."""
     return "you" if seat == me else f"player {seat + 1}"
 
 
@@ -196,7 +190,7 @@ def player_names(seats: Sequence[int], me: int) -> str:
 
 
 def actions_text(heading: str, actions: Sequence[str], me: int) -> str:
-    """An action of each player below a heading, from the view of one of them."""
+    """Each player's action below a heading, from the view of one player."""
     lines = [f"- {player_name(seat, me)}: {action}" for seat, action in enumerate(actions)]
     return "\n".join([f"## {heading}", *lines])
 

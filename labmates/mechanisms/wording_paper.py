@@ -1,12 +1,13 @@
-"""The wording of mechanisms with the content of CoopEval's prompts (appendix L), in sentences of our own.
+"""Wording of mechanisms with the content of CoopEval's prompts (appendix L), in our own sentences.
 
-Beside the project's own wording: rounds by their number, what players do may influence others later, the tree of
-matches under reputation, designs told as who does or pays what, and delegation as one more action.
+Differences from the project's own wording: rounds have numbers, actions may influence later decisions of others,
+matches under reputation form a tree, designs are spelled out, and delegation is an additional action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from labmates.mechanisms.wording import Acquaintance, Encounter, Wording, player_name, player_names
@@ -20,12 +21,12 @@ _DELEGATE = "delegate"
 
 
 class PaperWording(Wording):
-    """The content of the published prompts; mechanisms of other packages keep their own."""
+    """The content of the published prompts; mechanisms of other packages keep their own texts."""
 
     follows_own: ClassVar[bool] = True
 
     def labels(self, game: NormalForm) -> dict[str, str]:
-        """Delegation is one more action with a number."""
+        """Delegation is an additional numbered action."""
         return {_DELEGATE: f"A{len(game.labels[0])}"}
 
     def rules(self, mechanism: Mechanism, game: NormalForm) -> str:
@@ -48,7 +49,7 @@ class PaperWording(Wording):
         )
 
     def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
-        """The last rounds with the same players, each with its number from the start."""
+        """The last rounds with the same players, with their numbers."""
         lines = [f"## What has been played\n{_played(played)}"]
         for ago, actions in enumerate(deeds):
             lines.append(f"[Round {played - ago}]")
@@ -56,10 +57,10 @@ class PaperWording(Wording):
         return "\n".join(lines)
 
     def matches(self, game: NormalForm, knows: Acquaintance) -> str:
-        """The matches that a player knows of under reputation, as a tree below each player of the present match."""
+        """The matches known to a player under reputation, as a tree below each player of the present match."""
         others = [agent for seat, agent in enumerate(knows.group) if seat != knows.seat]
         names = " and ".join(knows.names[agent] for agent in others)
-        tree = _Tree(knows, lambda label: self._label(game, label))
+        tree = _Tree(knows, partial(self._label, game))
         lines = [
             f"## What has been played\n{_played(knows.played)}",
             f"You are {knows.me}. In this round you play with {names}.",
@@ -76,7 +77,7 @@ class PaperWording(Wording):
         return super().proposal(mechanism, game, once=once) if asked is None else asked.format(players=game.players)
 
     def ballot(self, mechanism: Negotiation, game: NormalForm, proposals: Sequence[Answer | None], me: int) -> str:
-        """The proposals in words, each with the player who made it."""
+        """The proposals in words, each with its author."""
         parts = [f"## The proposals for a {mechanism.thing}"]
         for seat, design in enumerate(proposals):
             design_text = "No valid proposal." if design is None else self._told_design(mechanism, game, design)
@@ -84,7 +85,7 @@ class PaperWording(Wording):
         return "\n".join(parts)
 
     def vote(self, mechanism: Negotiation) -> str:
-        """The request for approvals."""
+        """The request for a vote."""
         if mechanism.selection == "choice":
             return f"Look at each {mechanism.thing} and choose one of them, or none."
         return f"Look at each {mechanism.thing} and decide whether you approve of it. Answer for each of them."
@@ -96,23 +97,23 @@ class PaperWording(Wording):
     def design(
         self, mechanism: Negotiation, game: NormalForm, design: Answer, proposers: Sequence[int], me: int
     ) -> str:
-        """The design that the vote has selected, and who proposed it, as one player reads it."""
+        """The selected design and its proposers, as text for one player."""
         who = player_names(proposers, me)
         return f"It was proposed by {who} and selected by approval vote:\n{self._told_design(mechanism, game, design)}"
 
     def winner(self, mechanism: Negotiation, design: str) -> str:
-        """The design that has won the vote, before it is signed."""
+        """The selected design, before signing."""
         return f"## The {mechanism.thing} selected by the vote\n{design}"
 
     def refused(self, mechanism: Negotiation, design: str, refusers: Sequence[int], me: int) -> str:
-        """The news that a design is not active."""
+        """The notice that a design is not active."""
         return (
             f"## No {mechanism.thing} is active\nNot every player signed the one selected by the vote: "
             f"{player_names(refusers, me)} did not. {design}"
         )
 
     def in_force(self, mechanism: Negotiation, game: NormalForm, design: str) -> str:
-        """The design that holds from now on, and the action that it adds."""
+        """The design in force, and the action that it adds."""
         head = "is active, because every player signed it" if mechanism.is_signed else "is part of this game"
         lines = [f"## A {mechanism.thing} {head}", design]
         if mechanism.name == "mediation":
@@ -182,7 +183,7 @@ _REQUESTS = {
 
 
 def _selection(mechanism: Mechanism) -> str:
-    """The rule by which a proposal is selected, without its full stop; empty for a mechanism without proposals."""
+    """The selection of a proposal, without a full stop; empty for a mechanism without proposals."""
     if getattr(mechanism, "selection", "vote") == "choice":
         return (
             f"{_PROPOSALS}All are shown, every player chooses one or none, and a proposal is adopted if all choose it"
@@ -204,23 +205,23 @@ def _played(played: int) -> str:
 
 
 class _Tree:
-    """The matches of agents, and below each of them the earlier ones of those who took part.
+    """The matches of agents, and below each of them the earlier matches of its players.
 
-    What an agent had done before a round is told once and then referred to, so that long memories stay readable.
+    Repeated branches refer to their first occurrence, so that long memories stay readable.
     """
 
     def __init__(self, knows: Acquaintance, label: Callable[[str], str]) -> None:
         self._knows = knows
         self._label = label
-        self._told: set[tuple[int, int]] = set()
+        self._shown: set[tuple[int, int]] = set()
 
     def of(self, agent: int) -> list[str]:
-        """The lines of one agent's matches, the last one first."""
+        """The lines of one agent's matches, latest first."""
         return list(self._before(agent, 0, "")) or ["None yet."]
 
     def _before(self, agent: int, start: int, indent: str) -> Iterator[str]:
-        """Yield what an agent did up to a round, which is given by its place in what is known."""
-        self._told.add((agent, start))
+        """An agent's matches before a round, given by the index of the round in the known rounds."""
+        self._shown.add((agent, start))
         for place, encounters in enumerate(self._knows.known[start:], start=start):
             for encounter in encounters:
                 if agent in encounter.agents:
@@ -234,7 +235,7 @@ class _Tree:
             if partner == agent or not had_played:
                 continue
             name = self._knows.names[partner]
-            if (partner, start) in self._told:
+            if (partner, start) in self._shown:
                 yield f"{indent}Matches of {name} before this one: see above."
             else:
                 yield f"{indent}Matches of {name} before this one:"

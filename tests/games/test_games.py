@@ -186,8 +186,8 @@ class Matching(Game):
 
 def test_a_wrong_game_is_told_what_is_wrong_with_it() -> None:
     assert check_game(Unfair()) == [
-        "payoffs change when members of a group change places",
-        "payoffs change when groups change places",
+        "payoffs change when members of a group swap places",
+        "payoffs change when groups swap places",
     ]
     [problem] = check_game(Matching())
     assert problem == "the primary quantity 'side' is none of: effort"
@@ -223,7 +223,7 @@ class Boundless(CommonPoolWithSanctions):
 def test_a_game_that_tells_its_rules_badly_is_told_so() -> None:
     assert check_game(Mute()) == [
         "the default decision (11,) is not allowed",
-        "the standard rules omit the figure 'multiplier' (2)",
+        "the standard rules omit the value of 'multiplier' (2)",
         "the alternate rules can't be rendered: KeyError: 'most'",
     ]
     assert check_game(Boundless()) == [

@@ -137,9 +137,9 @@ def test_a_formula_gives_the_payoffs_of_a_table(text: str, payoffs: dict[tuple[i
     ("text", "said"),
     [
         ("actions: [a, b], formula: {kind: lottery}", "pool"),
-        ("actions: [a, b, c], formula: {kind: pool, factor: 2}", "two of them in a pool"),
+        ("actions: [a, b, c], formula: {kind: pool, factor: 2}", "a pool two actions"),
         ("actions: [a, b], formula: {kind: pool, factor: much}", "must be a number"),
-        ("actions: [a, b, c], formula: {kind: claims, bonus: 2}", "their actions are numbers"),
+        ("actions: [a, b, c], formula: {kind: claims, bonus: 2}", "numbers as actions"),
         ("actions: [a, b], words: [give], payoffs: {}", "1 words are given for 2 actions"),
         ("actions: [a, b], formula: {kind: pool, factor: 2}, payoffs: {a a: [1, 1]}", "payoffs and formula disagree"),
     ],

@@ -1,4 +1,4 @@
-"""The iterated prisoner's dilemma: payoffs, matches, schedules, classical strategies, and what can be asked of a match.
+"""The iterated prisoner's dilemma: payoffs, matches, schedules, classical strategies, and comprehension questions.
 
-Actions are the field's C (cooperate) and D (defect) here; what players read and write is another matter.
+Actions have the field's letters C (cooperate) and D (defect); players see neutral labels.
 """

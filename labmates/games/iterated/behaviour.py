@@ -1,7 +1,7 @@
-"""A player's behaviour in the iterated prisoner's dilemma: traits and likeness to classical strategies.
+"""Behaviour of players in the iterated prisoner's dilemma: traits and affinity to classical strategies.
 
-The five traits follow Fontana, Pierri and Aiello (*Nicer than humans*, 2024), each as a share of occasions; where there
-was no occasion there is no number.
+The five traits follow Fontana, Pierri and Aiello (*Nicer than humans*, 2024), each as a share of occasions, or None
+without an occasion.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from labmates.games.iterated.match import Payoffs, Round
 from labmates.games.iterated.strategies import STRATEGIES
 
 TRAITS = {
-    "nice": "matches in which it defected never, or after the opponent had",
+    "nice": "matches in which it never defected first",
     "forgiving": "rounds after a defection of the opponent in which it cooperated",
     "retaliatory": "rounds after an unprovoked defection of the opponent in which it defected",
     "troublemaking": "rounds without a defection of the opponent right before in which it defected",
-    "emulative": "rounds, but for the first, in which it did what the opponent had done last",
+    "emulative": "rounds after the first in which it repeated the opponent's last move",
 }
 """The denominator of each trait's share."""
 LIKE = ("cooperate", "defect", "tit-for-tat", "grim", "win-stay-lose-shift")
-"""Strategies to which a player's moves are compared."""
+"""Strategies for comparison with a player's moves."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A player's behaviour; None where there was no occasion.
+    """A player's behaviour.
 
     Attributes
     ----------
     rounds
-        How many rounds it is of.
+        Number of rounds observed.
     traits
-        Shares by name, in [0, 1].
+        Shares by name, in [0, 1]; None without an occasion.
     affinity
-        Share of rounds in which the player did what a strategy would have done in its place, by strategy.
+        Share of rounds in which the player moved as a strategy would have, by strategy; None without rounds.
     """
 
     rounds: int
@@ -46,13 +46,13 @@ class Profile:
 
 
 def profile(matches: Iterable[Sequence[Round]], payoffs: Payoffs | None = None) -> Profile:
-    """The behaviour of a player over matches, in which its own actions come first."""
+    """The behaviour of a player over matches, with its moves first in each round."""
     payoffs = payoffs or Payoffs()
     played = [match for match in matches if match]
     hits: Counter[str] = Counter()
     occasions: Counter[str] = Counter()
     for match in played:
-        for name, hit in _noticed(match, payoffs):
+        for name, hit in _occasions(match, payoffs):
             occasions[name] += 1
             hits[name] += hit
     shares = {name: hits[name] / occasions[name] if occasions[name] else None for name in (*TRAITS, *LIKE)}
@@ -61,8 +61,8 @@ def profile(matches: Iterable[Sequence[Round]], payoffs: Payoffs | None = None) 
     )
 
 
-def _noticed(match: Sequence[Round], payoffs: Payoffs) -> Iterable[tuple[str, bool]]:
-    """Yield each occasion for a trait, and whether it was shown."""
+def _occasions(match: Sequence[Round], payoffs: Payoffs) -> Iterable[tuple[str, bool]]:
+    """Each occasion for a trait or strategy, and whether the player showed it."""
     yield "nice", _is_nice(match)
     yield "troublemaking", match[0][0] == "D"
     for number, ((_, other), (own, _)) in enumerate(pairwise(match)):

@@ -1,8 +1,7 @@
-"""Strategies of the library `axelrod`: moves in, the next move out.
+"""Strategies of the library `axelrod`, as functions of the match so far.
 
-A strategy object of that library remembers its match. Here it is told the match so far whenever it is asked, so that
-whoever asks has to keep nothing but the moves. The library is imported when one of its strategies is asked for, and not
-before: it takes seconds.
+A strategy object of that library remembers its match. Here each call replays the match so far, so that callers keep
+only the moves. The library is imported on first use, since the import takes seconds.
 """
 
 from __future__ import annotations
@@ -23,20 +22,14 @@ from labmates.games.iterated.match import Action, Payoffs, Round
 from labmates.seeds import derive
 
 _TRIES = 200
-"""The most random states tried for one round until they reproduce the recorded moves."""
-_KEPT = 256
+"""Maximum number of random states tried to reproduce a recorded move."""
+_CACHED = 256
 """Number of matches cached, since making some strategies takes seconds."""
 
 
 @cache
 def library() -> Any:
-    """The library.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
+    """The library; a `MissingExtraError` if it is not installed."""
     try:
         with warnings.catch_warnings(), _sources_read_once():
             warnings.simplefilter("ignore")
@@ -48,23 +41,20 @@ def library() -> Any:
 
 @contextmanager
 def _sources_read_once() -> Iterator[None]:
-    """Let `inspect` remember the source of each function.
-
-    While the library is imported, it asks for the source of 28 methods 12,000 times, which is two thirds of its import.
-    """
+    """Cache `inspect.getsource`: on import, the library reads the source of 28 methods 12,000 times."""
     module: Any = inspect
-    read = module.getsource
-    remembered = cache(read)
-    module.getsource = lambda thing: remembered(getattr(thing, "__func__", thing))
+    getsource = module.getsource
+    cached = cache(getsource)
+    module.getsource = lambda thing: cached(getattr(thing, "__func__", thing))
     try:
         yield
     finally:
-        module.getsource = read
+        module.getsource = getsource
 
 
 @cache
 def library_names() -> tuple[str, ...]:
-    """The names of its strategies, sorted, without those that break the rules of its tournaments."""
+    """Names of the library's strategies, sorted, without those that break the rules of its tournaments."""
     return tuple(sorted(strategy.__name__ for strategy in library().strategies))
 
 
@@ -78,46 +68,38 @@ def library_action(
     name
         Name of its class, for instance ``"TitForTat"``.
     rounds
-        What happened so far; its own actions come first.
+        The rounds so far, with the strategy's moves first.
     payoffs
         By default those of the super-additive paper.
     length
-        Number of rounds that the strategy is told the match has; infinity if it isn't to know.
+        Number of rounds announced to the strategy; infinity if unknown.
     seed
-        For strategies that throw dice: with one seed for all moves of a match, they move as in a match of the library
-        that gave them that seed. Where moves were made with other seeds, the dice of these rounds are thrown again
-        until they give what was played, so that what the strategy remembers agrees with what it did.
+        For random strategies: with one seed for all moves of a match, they move as in a match of the library with that
+        seed. If moves were made with other seeds, their random numbers are redrawn until they reproduce the recorded
+        moves, so that the strategy's memory agrees with them.
 
     Raises
     ------
     UsageError
-        If there is no such strategy, or it can't play with these payoffs.
+        If the strategy is unknown, or can't play with these payoffs.
     MissingExtraError
         If the library is not installed.
     """
     match = _Briefing(name, payoffs or Payoffs(), length, seed)
-    seat = _KEPT_SEATS.pop((match, tuple(rounds[:-1]), rounds[-1][0]), None) if rounds else None
+    seat = _CACHED_SEATS.pop((match, tuple(rounds[:-1]), rounds[-1][0]), None) if rounds else None
     if seat is None:
         seat = _seated(match, rounds)
     else:
         seat.take(*rounds[-1])
     action = cast(Action, str(seat.player.strategy(seat.opponent)))
-    _KEPT_SEATS[match, tuple(rounds), action] = seat
-    if len(_KEPT_SEATS) > _KEPT:
-        _KEPT_SEATS.popitem(last=False)
+    _CACHED_SEATS[match, tuple(rounds), action] = seat
+    if len(_CACHED_SEATS) > _CACHED:
+        _CACHED_SEATS.popitem(last=False)
     return action
 
 
 def check_playable(name: str, payoffs: Payoffs) -> None:
-    """Check that the strategy called `name` can play with these payoffs.
-
-    Raises
-    ------
-    UsageError
-        If there is no such strategy, or it can't.
-    MissingExtraError
-        If the library is not installed.
-    """
+    """Check that the strategy called `name` can play with these payoffs; errors as in `library_action`."""
     _seated(_Briefing(name, payoffs, float("inf"), 0), ())
 
 
@@ -133,24 +115,24 @@ class _Briefing:
 
 @dataclass
 class _Seat:
-    """A strategy in the middle of a match, and an opponent that has nothing but a history."""
+    """A strategy in the middle of a match, and an opponent with nothing but a history."""
 
     player: Any
     opponent: Any
 
     def take(self, own: Action, other: Action) -> None:
-        """Note what both did in a round."""
+        """Record both moves of a round."""
         mine, theirs = _action(own), _action(other)
         self.player.update_history(mine, theirs)
         self.opponent.update_history(theirs, mine)
 
 
-_KEPT_SEATS: OrderedDict[tuple[_Briefing, tuple[Round, ...], Action], _Seat] = OrderedDict()
-"""Strategies that have just moved, by what they were told, the match before that move, and the move."""
+_CACHED_SEATS: OrderedDict[tuple[_Briefing, tuple[Round, ...], Action], _Seat] = OrderedDict()
+"""Strategies after a move, by their briefing, the match before that move, and the move."""
 
 
 def _seated(match: _Briefing, rounds: Sequence[Round]) -> _Seat:
-    """A new object of a strategy that knows a match so far."""
+    """A new strategy object with the history of a match so far."""
     axl = library()
     seat = _Seat(_make(match.name), axl.MockPlayer())
     stochastic = axl.Classifiers["stochastic"](seat.player)
@@ -163,18 +145,18 @@ def _seated(match: _Briefing, rounds: Sequence[Round]) -> _Seat:
         seat.player.set_seed(match.seed)
     for number, (own, other) in enumerate(rounds):
         if stochastic:
-            _throw(seat, own, derive(match.seed, number))
+            _replay_move(seat, own, derive(match.seed, number))
         else:
             seat.player.strategy(seat.opponent)
         seat.take(own, other)
     return seat
 
 
-def _throw(seat: _Seat, played: Action, seed: int) -> None:
-    """Let the player choose `played`, which may take other dice than its own."""
+def _replay_move(seat: _Seat, played: Action, seed: int) -> None:
+    """Let the player choose `played`, with other random numbers if needed."""
     try:
         before = copy.deepcopy(seat.player)
-    except TypeError:  # It has a generator, which can't be copied.
+    except TypeError:  # Generators can't be copied.
         seat.player.strategy(seat.opponent)
         return
     for attempt in range(_TRIES):
@@ -182,7 +164,7 @@ def _throw(seat: _Seat, played: Action, seed: int) -> None:
             return
         seat.player = copy.deepcopy(before)
         seat.player.set_seed(derive(seed, attempt))
-    # Nothing that it does now; it takes the move as one that went wrong, as in a match with noise.
+    # No random state reproduces the move: the player takes it as an execution error, as in a match with noise.
     seat.player.strategy(seat.opponent)
 
 
@@ -197,9 +179,9 @@ def _make(name: str) -> Any:
 
 
 def unknown_strategy(name: str) -> UsageError:
-    """The error for a name that the library does not have; it has too many to list them."""
+    """The error for an unknown name, with the closest of the many known ones."""
     close = difflib.get_close_matches(name, library_names(), n=1) or ["TitForTat"]
-    return UsageError(f"unknown strategy of the library axelrod '{name}'; it has for instance '{close[0]}'")
+    return UsageError(f"unknown axelrod strategy '{name}'; did you mean '{close[0]}'?")
 
 
 @cache

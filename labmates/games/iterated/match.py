@@ -1,4 +1,4 @@
-"""One match of the iterated prisoner's dilemma: payoffs, rounds, and why it ended."""
+"""Matches of the iterated prisoner's dilemma: payoffs, rounds, and why a match ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Literal
 from labmates.errors import UsageError
 
 LABELS = {"C": "action_a", "D": "action_b", "leave": "leave"}
-"""Neutral labels of the moves in prompts and replies: they hide the effect on others."""
+"""Neutral labels of the moves in prompts and replies, which hide the effect on others."""
 
 Action = Literal["C", "D"]
 Move = Literal["C", "D", "leave"]
 Round = tuple[Action, Action]
 """Both players' moves in one round, the viewer's first."""
 End = Literal["length", "chance", "leave", "rounds", "forfeit", "not_played"]
-"""Why a match ended: it had its full length; no further round was drawn; somebody left; somebody had no rounds left;
-somebody gave no usable move; or it was never played, since somebody had no rounds left when its turn came."""
+"""Why a match ended: full length; no further round drawn; a player left; a player had no rounds left; a player made no
+usable move; or not played, since a player had no rounds left when its turn came."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,10 @@ class Payoffs:
 
     Attributes
     ----------
-    temptation
-        Of who defects alone.
-    reward
-        Of both, when both cooperate.
-    punishment
-        Of both, when both defect.
-    sucker
-        Of who cooperates alone.
+    temptation, sucker
+        Of a lone defector and of a lone cooperator.
+    reward, punishment
+        Of each player after mutual cooperation and after mutual defection.
     """
 
     temptation: int = 5
@@ -42,17 +38,17 @@ class Payoffs:
     sucker: int = -1
 
     def check(self) -> None:
-        """Check that this is an iterated prisoner's dilemma.
+        """Check that these are payoffs of an iterated prisoner's dilemma.
 
         Raises
         ------
         UsageError
-            Unless temptation > reward > punishment > sucker, and taking turns at defecting pays less than cooperating.
+            Unless temptation > reward > punishment > sucker, and 2 × reward > temptation + sucker.
         """
         if not self.temptation > self.reward > self.punishment > self.sucker:
-            raise UsageError("in a prisoner's dilemma, temptation > reward > punishment > sucker")
+            raise UsageError("payoffs: a prisoner's dilemma needs temptation > reward > punishment > sucker")
         if not 2 * self.reward > self.temptation + self.sucker:
-            raise UsageError("in an iterated prisoner's dilemma, twice the reward is more than temptation plus sucker")
+            raise UsageError("payoffs: an iterated prisoner's dilemma needs 2 × reward > temptation + sucker")
 
     def of(self, own: Action, other: Action) -> int:
         """The points of a player for a round."""
@@ -61,7 +57,7 @@ class Payoffs:
         return self.temptation if other == "C" else self.punishment
 
     def total(self, rounds: Sequence[Round]) -> int:
-        """The points of whoever is first in these rounds."""
+        """The points of the first player over these rounds."""
         return sum(self.of(own, other) for own, other in rounds)
 
 
@@ -72,22 +68,20 @@ def turned(rounds: Sequence[Round]) -> tuple[Round, ...]:
 
 @dataclass(frozen=True)
 class Match:
-    """A match that is over.
+    """A completed match.
 
     Attributes
     ----------
     number
         Its place in the tournament's schedule, from 1.
-    players
-        Names of both.
-    teams
-        Their teams.
+    players, teams
+        Names of both players and of their teams.
     rounds
-        What they did in each round, in the order of `players`.
+        The moves of each round, in the order of `players`.
     end
         Why it ended.
     by
-        Who ended it: those who left, had no rounds left, or gave no usable move.
+        The players who ended it: those who left, had no rounds left, or made no usable move.
     """
 
     number: int
@@ -107,5 +101,5 @@ class Match:
         return self.players[1 - self.players.index(player)]
 
     def seen_by(self, player: str) -> tuple[Round, ...]:
-        """The rounds with what `player` did first."""
+        """The rounds with the moves of `player` first."""
         return self.rounds if player == self.players[0] else turned(self.rounds)

@@ -1,4 +1,4 @@
-"""Comprehension questions on a match that is over, each with its true answer, computed.
+"""Comprehension questions on a completed match, each with its computed answer.
 
 Questions on the rules, the course and the state of a match follow Fontana, Pierri and Aiello (*Nicer than humans*,
 2024); those on the opponent follow the super-additive paper, table 2.
@@ -16,12 +16,12 @@ from labmates.games.iterated.match import LABELS, Action, Payoffs, Round
 from labmates.games.iterated.strategies import STRATEGIES
 
 FOLLOWS = 0.8
-"""The share of rounds in which an opponent agrees with tit-for-tat, from which on it is said to play it."""
+"""Minimum share of rounds with the moves of tit-for-tat for an opponent that plays it."""
 FORGIVES = 0.5
-"""The share of received `action_b` after which an opponent returned, from which on it is said to forgive."""
+"""Minimum share of cooperation after received defections for a forgiving opponent."""
 UNDECIDABLE = "not decidable"
 OPPONENT = "your opponent"
-"""How a question and its facts name the opponent."""
+"""Name of the opponent in questions and their facts."""
 
 Kind = Literal["number", "action", "actions", "yes_no", "yes_no_open"]
 Answer = int | str | list[str]
@@ -36,15 +36,13 @@ class Question:
     id
         Its key in the answer's JSON.
     group
-        What it asks for: the rules, the course of time, the state, or the opponent.
-    text
-        As it is put.
+        Its subject.
     kind
-        What the answer is.
+        Type of the answer.
     truth
-        The right answer; actions are given as players write them, several in alphabetical order.
+        The right answer; actions by their labels, several in alphabetical order.
     facts
-        What the text names, in its words and order: ``actions`` or an ``action``, ``who``, ``round``.
+        Values named in the text, in its order: ``actions`` or an ``action``, ``who``, ``round``.
     """
 
     id: str
@@ -77,9 +75,9 @@ def questions(rounds: Sequence[Round], payoffs: Payoffs, *, seed: int) -> list[Q
     Parameters
     ----------
     rounds
-        The match; the player's own actions come first.
+        The match, with the player's moves first.
     seed
-        Chooses which pair of actions, which round and which player is asked for.
+        Determines the actions, rounds and players in the questions.
     """
     rng = random.Random(seed)
     return [*_on_rules(payoffs, rng), *_on_time(rounds, payoffs, rng), *_on_state(rounds, payoffs, rng), *_on(rounds)]
@@ -95,7 +93,7 @@ def plays_tit_for_tat(rounds: Sequence[Round], payoffs: Payoffs) -> bool:
 def forgives(rounds: Sequence[Round]) -> bool | None:
     """Whether the first player of these rounds cooperated after defections; None if unknown.
 
-    A defection in the last round can't be answered and doesn't count.
+    A defection in the last round has no answer and is ignored.
     """
     answers = [own == "C" for (_, other), (own, _) in pairwise(rounds) if other == "D"]
     return sum(answers) >= FORGIVES * len(answers) if answers else None
@@ -196,13 +194,7 @@ _YES_NO = {True: "yes", False: "no"}
 
 
 def marked(questions: Sequence[Question], answers: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """The answer, the truth and whether they agree, for each question.
-
-    Parameters
-    ----------
-    answers
-        By question; None if there were none that could be read, which is neither right nor wrong.
-    """
+    """The answer, the truth and their agreement, for each question; None for `answers` means no readable answer."""
     rows: dict[str, dict[str, Any]] = {}
     for question in questions:
         answer = None if answers is None else answers[question.id]

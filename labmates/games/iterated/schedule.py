@@ -1,7 +1,6 @@
-"""Teams by what players wish, and the schedule of a tournament, in rounds of matches that share no player.
+"""Teams by the players' wishes, and the schedule of a tournament, in rounds of matches without common players.
 
-Two structures: everybody meets everybody, or only players of different teams meet. A match of one round of the schedule
-can be played at the same time as all others of that round.
+A schedule has all pairs of players, or only pairs across teams. All matches of a round can run in parallel.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ Pairing = tuple[str, str]
 def form_teams(
     sizes: Mapping[str, int], wishes: Mapping[str, Sequence[str]], *, seed: int
 ) -> tuple[dict[str, list[str]], int]:
-    """Teams of these sizes, and how many wishes to be with somebody come true in them.
+    """Teams of these sizes, and the number of wishes that they fulfil.
 
-    From several random teams on, the two players whose exchange makes most wishes come true change places until no
-    exchange does any more; the best result counts.
+    Local search from several random assignments: the exchange of two players that fulfils most further wishes is made
+    until no exchange does. The best result counts.
 
     Parameters
     ----------
     sizes
         Of each team.
     wishes
-        For each player, whom it wants to be with. All players have an entry.
+        For each player, its desired teammates; every player has an entry.
     seed
-        Of the teams to start from.
+        Of the random assignments.
     """
     players = list(wishes)
     place = {player: number for number, player in enumerate(players)}
@@ -54,7 +53,7 @@ def _fulfilled(wanted: np.ndarray, teams: np.ndarray) -> int:
 
 
 def _exchanged(wanted: np.ndarray, teams: np.ndarray, number: int) -> np.ndarray:
-    """Teams in which no exchange of two players makes more wishes come true."""
+    """Teams after greedy exchanges of two players, until none fulfils more wishes."""
     both, everybody = wanted + wanted.T, np.arange(len(teams))
     while True:
         # Wishes between each player and each team, from either side.
@@ -69,10 +68,10 @@ def _exchanged(wanted: np.ndarray, teams: np.ndarray, number: int) -> np.ndarray
 
 
 def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: int) -> list[list[Pairing]]:
-    """The rounds of a tournament, each a list of pairs; every pair that is to meet does so once.
+    """The rounds of a tournament, each a list of pairs; every scheduled pair meets once.
 
-    Everybody against everybody takes as few rounds as possible, and so do two teams, and an even number of teams of
-    equal size. What else there is may take some more.
+    The number of rounds is minimal for all pairs, for two teams, and for an even number of teams of equal size. Other
+    schedules may take some more.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: in
     within_teams
         Whether players of one team meet too.
     seed
-        Of the order of rounds, of the matches of a round, and of the players in the plan.
+        Of the order of rounds, of the matches in a round, and of the players in a match.
     """
     rng = random.Random(seed)
     sides = [rng.sample(list(team), len(team)) for team in rng.sample(list(teams.values()), len(teams))]
@@ -94,11 +93,11 @@ def schedule(teams: Mapping[str, Sequence[str]], *, within_teams: bool, seed: in
         across = [[pair for pair in pairs if team_of[pair[0]] != team_of[pair[1]]] for pairs in all_rounds]
         rounds = min(_closed_up(across), _closed_up(_by_sides(sides)), key=len)
     rng.shuffle(rounds)
-    return [_mixed(pairs, rng) for pairs in rounds]
+    return [_shuffled(pairs, rng) for pairs in rounds]
 
 
 def _circle(players: Sequence[str]) -> list[list[Pairing]]:
-    """The rounds of the circle method: one player stays, the others go round."""
+    """The rounds of the circle method: one player stays, the others rotate."""
     seats: list[str | None] = [*players, *([None] if len(players) % 2 else [])]
     if len(seats) < 2:
         return []
@@ -112,7 +111,7 @@ def _circle(players: Sequence[str]) -> list[list[Pairing]]:
 
 
 def _by_sides(sides: Sequence[Sequence[str]]) -> list[list[Pairing]]:
-    """The rounds in which teams go round in a circle, and the players of two teams that meet do so too."""
+    """The rounds of the circle method over teams, and within each pair of teams over players."""
     numbers = [str(number) for number in range(len(sides))]
     rounds: list[list[Pairing]] = []
     for meetings in _circle(numbers):
@@ -129,7 +128,7 @@ def _duel(one: Sequence[str], other: Sequence[str]) -> list[list[Pairing]]:
 
 
 def _closed_up(rounds: Sequence[Sequence[Pairing]]) -> list[list[Pairing]]:
-    """The same pairs, each in the first round in which both are free."""
+    """The same pairs, each in the first round with both players free."""
     busy: list[set[str]] = []
     closed: list[list[Pairing]] = []
     for pair in chain.from_iterable(rounds):
@@ -142,7 +141,7 @@ def _closed_up(rounds: Sequence[Sequence[Pairing]]) -> list[list[Pairing]]:
     return closed
 
 
-def _mixed(pairs: Sequence[Pairing], rng: random.Random) -> list[Pairing]:
+def _shuffled(pairs: Sequence[Pairing], rng: random.Random) -> list[Pairing]:
     turned = [pair if rng.random() < 0.5 else (pair[1], pair[0]) for pair in pairs]
     rng.shuffle(turned)
     return turned

@@ -1,7 +1,7 @@
 """A dozen classical strategies for the iterated prisoner's dilemma.
 
-Each is a function of a match so far: it returns the probability of cooperating in the next round. A strategy without
-chance returns 0 or 1.
+Each is a function of the match so far that returns the probability of cooperation in the next round; deterministic
+strategies return 0 or 1.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ class Strategy:
 
     Attributes
     ----------
-    name
-        What it is called here.
     about
-        What it does, in one line.
+        Its behaviour, in one line.
     source
-        Where it was described first, or best.
+        Its first or best description in the literature.
     library
-        Its namesake in the library `axelrod`.
+        Its name in the library `axelrod`.
     rule
-        Probability of cooperating in the round after these, seen by the player, with these payoffs.
+        The probability of cooperation after the player's rounds so far, with these payoffs.
     """
 
     name: str
@@ -44,9 +42,9 @@ class Strategy:
         Parameters
         ----------
         rounds
-            What happened so far; the player's own actions come first.
+            The rounds so far, with the player's moves first.
         chance
-            A number in [0, 1), drawn uniformly for this round.
+            A uniform random number in [0, 1) for this round.
         """
         return "C" if chance < self.rule(rounds, payoffs) else "D"
 
@@ -106,11 +104,10 @@ def _extort(rounds: Sequence[Round], payoffs: Payoffs) -> float:
 
 
 def extortion(payoffs: Payoffs) -> Mapping[Round, float]:
-    """The probability of cooperating after each kind of round, with extortion factor 2 (Press and Dyson 2012).
+    """The probability of cooperation after each kind of round, with extortion factor 2 (Press and Dyson 2012).
 
-    The player's surplus over mutual defection is then twice the opponent's in the long run. The remaining free
-    parameter is 1/9 (Stewart and Plotkin 2012); where the payoffs make one of the four no probability, it is the
-    greatest at which all are.
+    In the long run, the player's surplus over mutual defection is twice the opponent's. The remaining free parameter is
+    1/9 (Stewart and Plotkin 2012), or the greatest value at which all four are probabilities if that is less.
     """
     base, slope = payoffs.punishment, 0.5
     gain, loss, mutual = payoffs.temptation - base, base - payoffs.sucker, payoffs.reward - base
@@ -183,4 +180,4 @@ STRATEGIES: Mapping[str, Strategy] = {
         ),
     )
 }
-"""All of them by name."""
+"""All strategies by name."""

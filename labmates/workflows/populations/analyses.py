@@ -1,4 +1,4 @@
-"""The analyses of strategies written as code: of self-play and evolution, and of the strategies themselves."""
+"""Analyses of self-play, of evolution, and of strategies written as code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from pydantic import Field
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
-from labmates.workflows.populations.condition import Game, PayoffsFile, game_of
+from labmates.workflows.populations.condition import (
+    Attitudes,
+    Benefit,
+    Capacity,
+    Cooperators,
+    Game,
+    ModelNames,
+    PayoffsFile,
+    Processes,
+    Sandbox,
+    game_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,29 +35,30 @@ if TYPE_CHECKING:
     from labmates.workflows.populations.engine.behaviour import Behaviour
     from labmates.workflows.populations.engine.library import Gene, Population
     from labmates.workflows.populations.engine.workers import Workers
-    from labmates.workflows.populations.outcomes import Mixed
+    from labmates.workflows.populations.outcomes import WelfareCurve
 
 
-def selfplay(runs: Runs, params: Params) -> Result:
+def selfplay(runs: Runs, _params: Params) -> Result:
     """Show the welfare of groups by their share of selfish players; by default for all self-play in the store."""
-    from labmates.workflows.populations.outcomes import mixed, mixtures_table
+    from labmates.workflows.populations.outcomes import mixtures_table, welfare_curve
 
-    del params
-    found = [mixed(runs.store, record) for record in runs.completed("selfplay")]
-    return Result([mixtures_table(found)], list(_welfare_drawings(found)), objects=[one.as_json() for one in found])
+    curves = [welfare_curve(runs.store, record) for record in runs.completed("selfplay")]
+    return Result(
+        [mixtures_table(curves)], list(_welfare_drawings(curves)), objects=[curve.as_json() for curve in curves]
+    )
 
 
-def _welfare_drawings(found: Sequence[Mixed]) -> Iterator[Drawing]:
+def _welfare_drawings(curves: Sequence[WelfareCurve]) -> Iterator[Drawing]:
     from labmates.workflows.populations.condition import SelfplayCondition
     from labmates.workflows.populations.figures import selfplay_figure
-    from labmates.workflows.populations.outcomes import curves_of
+    from labmates.workflows.populations.outcomes import named_points
 
-    for game in dict.fromkeys(one.game for one in found):
-        members = [one for one in found if one.game == game]
-        bounds = [SelfplayCondition.model_validate(one.condition).make_game().bounds() for one in members]
+    for game in dict.fromkeys(curve.game for curve in curves):
+        members = [curve for curve in curves if curve.game == game]
+        bounds = [SelfplayCondition.model_validate(curve.condition).make_game().bounds() for curve in members]
         title = f"Self-play in {game}"
         alt = f"Welfare in {game} by the share of selfish players; the numbers are in the table."
-        yield Drawing(f"selfplay-{game}", title, alt, partial(selfplay_figure, curves_of(members), bounds, title))
+        yield Drawing(f"selfplay-{game}", title, alt, partial(selfplay_figure, named_points(members), bounds, title))
 
 
 SELFPLAY = Analysis(
@@ -62,19 +74,17 @@ SELFPLAY = Analysis(
 )
 
 
-def evolution(runs: Runs, params: Params) -> Result:
+def evolution(runs: Runs, _params: Params) -> Result:
     """Show the winning genes by condition; by default for all evolutions in the store.
 
     Figures show the first run of each condition.
     """
-    from labmates.workflows.populations.outcomes import evolved, winners_table
+    from labmates.workflows.populations.outcomes import evolution_results, winners_table
 
-    del params
     records = runs.completed("evolution")
-    found = evolved(runs.store, records)
-    return Result(
-        [winners_table(found)], list(_share_drawings(runs, records)), objects=[one.as_json() for one in found]
-    )
+    results = evolution_results(runs.store, records)
+    drawings = list(_share_drawings(runs, records))
+    return Result([winners_table(results)], drawings, objects=[result.as_json() for result in results])
 
 
 def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawing]:
@@ -90,7 +100,7 @@ def _share_drawings(runs: Runs, records: Sequence[RunRecord]) -> Iterator[Drawin
         firsts.setdefault(record.key, record)
     for record in firsts.values():
         title = f"Evolution in {record.condition['game']}, run {record.id}, the first of its condition"
-        alt = "Stacked shares of genes over the generations; who wins how often is in the table."
+        alt = "Stacked shares of genes over the generations; the table counts the runs that each gene wins."
         yield Drawing(f"evolution-{record.id}", title, alt, partial(draw, record))
 
 
@@ -113,19 +123,13 @@ class StrategiesParams(Params):
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
     game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
     payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
-    models: tuple[str, ...] = Field((), description="Use strategies by this model; repeatable.")
-    attitudes: tuple[str, ...] = Field((), description="Use strategies with this attitude; repeatable.")
-    k: float | None = Field(None, description="Multiplier (public-goods), or benefit (collective-risk). [default: 2]")
-    m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
-    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 per player]")
-    processes: int | None = Field(
-        None, ge=1, le=256, description="Worker processes; by default one for each processor."
-    )
-    sandbox: Literal["auto", "unsafe-local"] = Field(
-        "auto",
-        description="Sandbox of the strategies' code: confined processes (auto), or plain processes with all your "
-        "rights (unsafe-local).",
-    )
+    models: ModelNames = ()
+    attitudes: Attitudes = ()
+    k: Benefit = None
+    m: Cooperators = None
+    capacity: Capacity = None
+    processes: Processes = None
+    sandbox: Sandbox = "auto"
 
     def make_game(self, group_size: int, rounds: int, **rules: float) -> RepeatedGame:
         """The game under these rules and further ones."""
@@ -133,7 +137,7 @@ class StrategiesParams(Params):
         return game_of(self.game, group_size, rounds, rules, self.payoffs)
 
     def workers(self, runs: Runs) -> Workers:
-        """The workers that play the strategies."""
+        """Workers that play the strategies."""
         from labmates.workflows.populations.engine.workers import Workers
 
         unsafe = self.sandbox == "unsafe-local"
@@ -172,7 +176,7 @@ class DiversityParams(StrategiesParams):
 
         steps = max(1, len(indices) // 10)
 
-        def tell(done: int) -> None:
+        def report(done: int) -> None:
             if done % steps == 0:
                 runs.watch(f"{done} of {len(indices)} strategies")
 
@@ -184,7 +188,7 @@ class DiversityParams(StrategiesParams):
             random={loaded.index: loaded.random for loaded in workers.loaded},
             cooperate=cooperate,
             rollouts=self.rollouts,
-            tell=tell,
+            tell=report,
         )
 
 
@@ -194,8 +198,8 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     Each strategy is played against every possible history of its opponents, which yields a vector of cooperation rates.
     A set has one model, attitude and way of writing (prompt and its version, information, system prompt, temperature).
     For each set, the table shows the mean pairwise distance (1 for random vectors), the effective number of dimensions,
-    and the distance (Cohen's d) from the model's sets with the opposite attitude, or with the same attitude written in
-    another way. A strategy takes turns if it changes its move at least twice while all others cooperate.
+    and the distance (Cohen's d) from the model's sets with the opposite attitude, or with the same attitude and another
+    way of writing. A strategy takes turns if it changes its move at least twice while all others cooperate.
     """
     import numpy as np
 
@@ -206,44 +210,44 @@ def diversity(runs: Runs, params: DiversityParams) -> Result:
     with params.workers(runs) as workers:
         population = params.load(workers)
         members = [index for indices in population.genes.values() for index in indices]
-        found = params.behaviours(runs, workers, members, population.cooperate)
-        following = sum(workers.loaded[index].paper for index in members)
-    vectors = np.array([behaviour.rates for behaviour in found])
+        behaviours = params.behaviours(runs, workers, members, population.cooperate)
+        per_opponent = sum(workers.loaded[index].paper for index in members)
+    vectors = np.array([behaviour.rates for behaviour in behaviours])
     rows = {index: row for row, index in enumerate(members)}
     sets = {gene: [rows[index] for index in indices] for gene, indices in population.genes.items()}
-    turning = takes_turns(vectors[:, known.all_cooperate])
-    measured = [
-        {**_measured(gene, sets, found, vectors), "take_turns": int(turning[sets[gene]].sum())} for gene in sets
+    turns = takes_turns(vectors[:, known.all_cooperate])
+    measures = [
+        {**_measures(gene, sets, behaviours, vectors), "take_turns": int(turns[sets[gene]].sum())} for gene in sets
     ]
     notes = ["Distance: mean of all pairs, 1 for random vectors. Apart: Cohen's d. – is not defined."]
     notes += [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()]
     notes += [
         f"{population.names[index]} failed in {behaviour.errors} decisions and fell back"
-        for index, behaviour in zip(members, found, strict=True)
+        for index, behaviour in zip(members, behaviours, strict=True)
         if behaviour.errors
     ]
-    if following and params.features == "counts":
-        notes += [
-            f"{following} strategies see what each opponent did; --features histories distinguishes more of them."
-        ]
+    if per_opponent and params.features == "counts":
+        notes.append(
+            f"{per_opponent} strategies see each opponent's moves; use --features histories to tell them apart."
+        )
     return Result(
-        [_diversity_table(measured, notes)],
+        [_diversity_table(measures, notes)],
         list(_maps(runs, params, sets, vectors)),
         objects=[
             {"game": params.game, "features": params.features, "situations": vectors.shape[1], **row}
-            for row in measured
+            for row in measures
         ],
     )
 
 
-def _measured(
-    gene: Gene, sets: Mapping[Gene, Sequence[int]], found: Sequence[Behaviour], vectors: NDArray[np.float64]
+def _measures(
+    gene: Gene, sets: Mapping[Gene, Sequence[int]], behaviours: Sequence[Behaviour], vectors: NDArray[np.float64]
 ) -> dict[str, Any]:
     from labmates.workflows.populations.diversity import cohens_d, mean_pairwise_distance, participation_ratio
     from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 
     rates = vectors[sets[gene]]
-    kind = falls_back_to_cooperation(gene.attitude)
+    cooperative = falls_back_to_cooperation(gene.attitude)
     return {
         "model": gene.model,
         "attitude": gene.attitude,
@@ -257,37 +261,39 @@ def _measured(
             other.set_name: cohens_d(rates, vectors[sets[other]])
             for other in sets
             if other.model == gene.model
-            and (falls_back_to_cooperation(other.attitude) != kind or _is_variant(other, gene))
+            and (falls_back_to_cooperation(other.attitude) != cooperative or _is_variant(other, gene))
         },
-        "deterministic": sum(found[row].deterministic for row in sets[gene]),
-        "errors": sum(found[row].errors for row in sets[gene]),
+        "deterministic": sum(behaviours[row].deterministic for row in sets[gene]),
+        "errors": sum(behaviours[row].errors for row in sets[gene]),
     }
 
 
 def _is_variant(gene: Gene, other: Gene) -> bool:
-    """Whether two sets differ in the way they were written alone."""
+    """Whether two sets differ only in the way they were written."""
     return gene != other and (gene.model, gene.attitude) == (other.model, other.attitude)
 
 
-def _diversity_table(measured: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> Table:
+def _diversity_table(measures: Sequence[Mapping[str, Any]], notes: Sequence[str]) -> Table:
     rows = []
-    for row in measured:
+    for row in measures:
         apart = (f"{'–' if value is None else f'{value:.2f}'} from {name}" for name, value in row["cohens_d"].items())
         rows.append({**row, "cohens_d": ", ".join(apart) or None})
-    columns = [Column("model", once=True), *map(Column, ("set", "strategies", "deterministic"))]
-    columns += [
+    columns = [
+        Column("model", once=True),
+        *map(Column, ("set", "strategies", "deterministic")),
         Column("take_turns", "take turns"),
         Column("cooperation", form=".2f"),
         Column("mean_pairwise_distance", "distance", ".2f"),
+        Column("participation_ratio", "dimensions", ".2f"),
+        Column("cohens_d", "apart"),
     ]
-    columns += [Column("participation_ratio", "dimensions", ".2f"), Column("cohens_d", "apart")]
     return Table("diversity", "How different strategies are", columns, rows, notes)
 
 
 def _maps(
     runs: Runs, params: DiversityParams, sets: Mapping[Gene, Sequence[int]], vectors: NDArray[np.float64]
 ) -> Iterator[Drawing]:
-    """The map of all sets, and where a set has variants, that of them side by side."""
+    """The map of all sets; and where sets have variants, the variants side by side."""
     title = f"Strategies for {params.game}"
     alt = "The strategies on the first two principal components of their behaviour, beside reference strategies."
     yield Drawing("map", title, alt, partial(_map, runs, params, sets, vectors, title))
@@ -296,8 +302,8 @@ def _maps(
         if any(_is_variant(gene, other) for other in sets):
             panels.setdefault(f"{gene.model}, {gene.attitude}", {})[gene.variant] = rows
     if panels:
-        title = f"Strategies for {params.game} by the way they were written"
-        alt = "For each model and attitude, the strategies of each variant on the map of all, with their centres."
+        title = f"Strategies for {params.game} by the way of writing"
+        alt = "For each model and attitude, the strategies of each variant on the common map, with their centres."
         yield Drawing("variants", title, alt, partial(_variants_map, vectors, panels, title))
 
 
@@ -317,7 +323,7 @@ def _map(
     vectors: NDArray[np.float64],
     title: str,
 ) -> Figure:
-    """All strategies on a map beside the reference strategies, which are played for it."""
+    """The figure of all strategies and the reference strategies, which are played for it."""
     import numpy as np
 
     from labmates.workflows.populations.diversity import principal_components
@@ -380,10 +386,18 @@ def invasion(runs: Runs, params: InvasionParams) -> Result:
             raise UsageError(f"there is only one set of strategies, {genes[0]}; an invasion needs two")
         play = partial(evolution.invasion, game, population, workers.play, samples=params.samples, seed=params.seed)
         rows = [play(resident, invader).row() for resident in genes for invader in genes if invader != resident]
-    columns = [Column("resident", once=True), Column("invader"), Column("resident_payoff", "residents earn")]
-    columns += [Column("invader_payoff", "invader earns"), Column("standard_error", "SE of the difference")]
-    columns += [Column("invades"), Column("errors", "failed decisions")]
-    notes = ["Payoffs per round. A set invades if one of it earns at least two standard errors more than residents do."]
+    columns = [
+        Column("resident", once=True),
+        Column("invader"),
+        Column("resident_payoff", "residents earn"),
+        Column("invader_payoff", "invader earns"),
+        Column("standard_error", "SE of the difference"),
+        Column("invades"),
+        Column("errors", "failed decisions"),
+    ]
+    notes = [
+        "Payoffs per round. A set invades if an invader earns at least two standard errors more than residents do."
+    ]
     return Result([Table("invasion", "Which sets can invade which", columns, rows, notes)])
 
 
@@ -422,7 +436,7 @@ class FixationParams(PlayedParams):
     samples: int = Field(200, ge=2, le=100_000, description="Groups per composition.")
 
     def types(self, workers: Workers, population: Population) -> dict[str, tuple[int, ...]]:
-        """The numbers of the strategies of each type, by name.
+        """Indices of the strategies of each type, by the type's name.
 
         Raises
         ------
@@ -433,25 +447,26 @@ class FixationParams(PlayedParams):
         from labmates.workflows.populations.engine.reference import PREFIX
 
         if self.by == "gene":
-            found = {str(gene): members for gene, members in population.genes.items()}
+            types = {str(gene): members for gene, members in population.genes.items()}
         else:
-            found = {name: (index,) for index, name in population.names.items()}
+            types = {name: (index,) for index, name in population.names.items()}
         names = [PREFIX + name for name in dict.fromkeys(self.references)]
         if names:
-            found |= {name: (one.index,) for name, one in zip(names, load_players(workers, names), strict=True)}
-        if not 2 <= len(found) <= _MOST_TYPES:
+            players = load_players(workers, names)
+            types |= {name: (player.index,) for name, player in zip(names, players, strict=True)}
+        if not 2 <= len(types) <= _MOST_TYPES:
             raise UsageError(
-                f"there are {len(found)} types of strategies; fixation needs 2 to {_MOST_TYPES} "
+                f"there are {len(types)} types of strategies; fixation needs 2 to {_MOST_TYPES} "
                 "(choose with --model, --attitude, --by and --reference)"
             )
-        return found
+        return types
 
 
 def fixation(runs: Runs, params: FixationParams) -> Result:
     """Show which types selection favours in a finite population, with pairwise payoffs and fixation probabilities.
 
     Types meet in groups of every composition. Mutations are rare: each mutant takes over or dies out before the next
-    one appears. A type's share is the share of time in which the whole population is of this type.
+    next one appears. A type's share is the share of time in which it forms the whole population.
     """
     from labmates.workflows.populations.engine.meetings import meet
     from labmates.workflows.populations.figures import response_figure
@@ -461,16 +476,14 @@ def fixation(runs: Runs, params: FixationParams) -> Result:
     with params.workers(runs) as workers:
         population = params.load(workers)
         types = params.types(workers, population)
-        play = workers.play
-        meetings = meet(game, types, population.cooperate, play, samples=params.samples, seed=params.seed)
+        meetings = meet(game, types, population.cooperate, workers.play, samples=params.samples, seed=params.seed)
     selection = Selection(meetings, game, params.population, params.strength, params.process, params.seed)
     sizes = [len(members) for members in types.values()]
     title = f"Response graph in {params.game}"
-    alt = "Types as discs by their share of time; arrows lead to mutants that selection favours, as the tables say."
+    alt = "Types as discs, sized by their share of time; arrows point to mutants that selection favours."
     favoured = selection.fixation * params.population
-    drawing = Drawing(
-        "response", title, alt, partial(response_figure, meetings.types, selection.shares[0], favoured, title)
-    )
+    draw = partial(response_figure, meetings.types, selection.shares[0], favoured, title)
+    drawing = Drawing("response", title, alt, draw)
     return Result([types_table(selection, sizes), *pair_tables(selection)], [drawing])
 
 

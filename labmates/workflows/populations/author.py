@@ -1,6 +1,6 @@
 """A scripted baseline that writes strategies: plain rules, described in words and then written as code.
 
-It writes code for its own descriptions: of another's it understands as much as it would have said itself.
+The code implements only the words of its own descriptions; anything else in a description is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FOLLOWED = {
     "cooperated in the last round": "history.opponent_actions[-1].sum()",
     "have each cooperated in most rounds so far": "(history.opponent_actions.mean(axis=0) > 0.5).sum()",
 }
-"""Rules in words and as code, for strategies that see counts and for those that follow each opponent."""
+"""Conditions in words and as code: from the counts of cooperators, and from each opponent's moves."""
 
 _CODE = """```python
 class {name}(BaseStrategy):
@@ -45,7 +45,7 @@ class {name}(BaseStrategy):
 
 
 class Author(ScriptedModel):
-    """Writes strategies that cooperate when enough others have; how many, is a matter of attitude and chance."""
+    """Writes strategies that cooperate when enough others have; attitude and chance set the threshold."""
 
     baseline: ClassVar[str] = "author"
     description: ClassVar[str] = "Writes plain strategies: cooperates when enough others have."
@@ -62,14 +62,14 @@ class Author(ScriptedModel):
 
 def _describe(attitude: str, seed: int, rules: tuple[str, ...]) -> str:
     chance = random.Random(seed)
-    kind = attitude in _KIND
+    cooperative = attitude in _KIND
     return _DESCRIPTION.format(
-        first="cooperate" if kind or chance.random() < 0.2 else "defect",
-        last="cooperate" if kind and chance.random() < 0.8 else "defect",
-        share=chance.randrange(10, 60, 5) if kind else chance.randrange(60, 100, 5),
+        first="cooperate" if cooperative or chance.random() < 0.2 else "defect",
+        last="cooperate" if cooperative and chance.random() < 0.8 else "defect",
+        share=chance.randrange(10, 60, 5) if cooperative else chance.randrange(60, 100, 5),
         when=chance.choice(rules),
         attitude=attitude,
-        why="goes on with what works for all" if kind else "gives up no gain that it can have",
+        why="goes on with what works for all" if cooperative else "gives up no gain that it can have",
     )
 
 
@@ -77,13 +77,13 @@ def _implement(name: str, description: str, arguments: str) -> str:
     share = _SHARE.search(description)
     follows_each = arguments.startswith("state")
     rules = _FOLLOWED if follows_each else _COUNTED
-    usual, other = rules
+    default, alternative = rules
     return _CODE.format(
         name=name,
         arguments=arguments,
         now="state" if follows_each else "history",
         first="C" if "first round: cooperate" in description else "D",
         last="C" if "last round: cooperate" in description else "D",
-        seen=rules[other if other in description else usual],
+        seen=rules[alternative if alternative in description else default],
         share=int(share[1]) / 100 if share else 0.5,
     )

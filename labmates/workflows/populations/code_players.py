@@ -1,7 +1,7 @@
 """Strategies written as code as players of iterated prisoner's dilemmas, ``scripted:code/FILE.py:CLASS``.
 
-They play beside chat models and strategies of the library axelrod. Their code runs in a confined process, as in
-populations. They see what a model is told of the match; where that is not all, they see a shorter match.
+They play against chat models and strategies of the axelrod library, in a confined process as in populations. They get
+the same information on the match as a model; where the full match is not representable, they get a shorter one.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from labmates.workflows.populations.engine.library import read_text
 from labmates.workflows.populations.engine.workers import Batch, Loaded, Workers
 
 _UNKNOWN_END = 200
-"""The rounds that a strategy is told where nobody knows the end: the most of a match under repetition."""
+"""Rounds announced to a strategy when the end is unknown: the maximum of a match under repetition."""
 
 
 def code_player(name: str) -> type[Player]:
-    """The player that follows a strategy, ``FILE.py:CLASS``; in records ``@`` and a digest of the file stand after it.
+    """The player that follows a strategy, ``FILE.py:CLASS``; records append ``@`` and a digest of the file.
 
     Raises
     ------
     UsageError
-        If there is no such class in the file, or the file has another digest.
+        If the class is not in the file, or the file's digest differs.
     """
     given, _, digest = name.partition("@")
     file, colon, strategy = given.rpartition(":")
     if not colon or not file or not strategy.isidentifier():
         raise UsageError(f"a strategy is named scripted:{CODE}FILE.py:CLASS, not 'scripted:{CODE}{name}'")
     text = read_text(Path(file))
-    found = hashlib.sha256(text.encode()).hexdigest()[:12]
-    if digest not in ("", found):
-        raise UsageError(f"{file} is not the file that scripted:{CODE}{name} stands for: its digest is {found}")
+    actual = hashlib.sha256(text.encode()).hexdigest()[:12]
+    if digest not in ("", actual):
+        raise UsageError(f"{file} has changed: its digest is {actual}, but scripted:{CODE}{name} names {digest}")
     if not re.search(rf"^class {strategy}\b", text, re.MULTILINE):
         raise UsageError(f"{file} has no class '{strategy}'")
-    about = f"Plays as the strategy {strategy} of {file} does."
-    return player(f"{CODE}{given}@{found}", about, partial(_choose, file, text, strategy), text)
+    about = f"Plays the strategy {strategy} of {file}."
+    return player(f"{CODE}{given}@{actual}", about, partial(_choose, file, text, strategy), text)
 
 
 @cache
@@ -59,21 +59,21 @@ def _workers() -> Workers:
 
 @cache
 def _loaded(file: str, text: str) -> dict[str, Loaded]:
-    return {one.name: one for one in _workers().load(file, text)}
+    return {loaded.name: loaded for loaded in _workers().load(file, text)}
 
 
 def _choose(
     file: str, text: str, strategy: str, rounds: Sequence[Round], payoffs: Payoffs, length: float, seed: int
 ) -> Action:
-    """The next move: the strategy decides in all rounds again, where its moves are those that were played."""
+    """The next move: the strategy decides in all rounds anew, with its moves replaced by the recorded ones."""
     loaded = _loaded(file, text).get(strategy)
     if loaded is None:
         raise StrategyError(f"{strategy} is not a strategy")
     if loaded.problems:
         raise StrategyError(loaded.problems[0])
-    told = max(_UNKNOWN_END, len(rounds) + 1) if math.isinf(length) else int(length)
+    announced = max(_UNKNOWN_END, len(rounds) + 1) if math.isinf(length) else int(length)
     cooperate, defect = (payoffs.sucker, payoffs.reward), (payoffs.punishment, payoffs.temptation)
-    game = ByCount(2, min(told, MOST_ROUNDS), cooperate=cooperate, defect=defect)
+    game = ByCount(2, min(announced, MOST_ROUNDS), cooperate=cooperate, defect=defect)
     played = np.array([[own == "C", other == "C"] for own, other in rounds], dtype=bool).reshape(1, -1, 2)
     others = np.concatenate([played[:, :, 1:], np.zeros((1, 1, 1), bool)], axis=1)
     falls_back = frozenset({loaded.index} if falls_back_to_cooperation(loaded.attitude) else ())

@@ -14,9 +14,14 @@ from labmates.workflows.analysis import Params, Result, Runs
 from labmates.workflows.command import Command
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.populations.condition import (
+    Benefit,
+    Capacity,
+    Cooperators,
     EvolutionCondition,
     Game,
     PayoffsFile,
+    Processes,
+    Sandbox,
     StrategiesCondition,
     game_of,
 )
@@ -33,13 +38,9 @@ _PATH = Field(description="A library or a file of strategies.", json_schema_extr
 
 
 class SandboxParams(Params):
-    """The sandbox of strategies' code."""
+    """The sandbox of strategies' code, common to the commands that run it."""
 
-    sandbox: Literal["auto", "unsafe-local"] = Field(
-        "auto",
-        description="Sandbox of the strategies' code: confined processes (auto), or plain processes with all your "
-        "rights (unsafe-local).",
-    )
+    sandbox: Sandbox = "auto"
 
     def warn(self, lab: Lab) -> None:
         """Warn if strategies' code is not confined."""
@@ -47,7 +48,7 @@ class SandboxParams(Params):
             lab.warn("WARNING: strategies' code runs on this machine without any isolation.")
 
     def workers(self, lab: Lab, processes: int | None) -> Workers:
-        """The workers that play strategies; warns if they are not confined."""
+        """Workers that play strategies, with a warning if they are not confined."""
         from labmates.workflows.populations.engine.workers import Workers
 
         self.warn(lab)
@@ -55,14 +56,14 @@ class SandboxParams(Params):
 
 
 class PlayParams(SandboxParams):
-    """The parameters of one game."""
+    """Parameters of a game."""
 
     game: Game = Field(description="The game.")
     payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
     rounds: int = Field(20, description="Rounds of the game.")
-    k: float | None = Field(None, description="Multiplier (public-goods), or benefit (collective-risk). [default: 2]")
-    m: int | None = Field(None, description="Cooperators needed (collective-risk). [default: half of the players]")
-    capacity: int | None = Field(None, description="Maximum stock (common-pool). [default: 4 per player]")
+    k: Benefit = None
+    m: Cooperators = None
+    capacity: Capacity = None
     noise: float = Field(0.0, ge=0, le=0.5, description="Probability that a move is flipped.")
     sources: bool = Field(False, description="Let strategies read each other's code, as text.")
     players: tuple[str, ...] = Field(
@@ -84,7 +85,7 @@ def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
 
 
 class MatchParams(SandboxParams):
-    """The parameters of playing matches of a run again."""
+    """Parameters of a replay of matches."""
 
     run: str = Field(description="A run of an evolution or a self-play.", json_schema_extra={"argument": True})
     step: int | None = Field(
@@ -99,8 +100,8 @@ class MatchParams(SandboxParams):
 def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
     """Replay matches of an evolution or self-play from the run's seed, and export all moves and payoffs.
 
-    The moves equal those of the run. An evolution records its agents every tenth generation; for other generations,
-    those in between are replayed first.
+    The moves equal those of the run. An evolution records its agents every tenth generation; a match of another
+    generation replays the generations since then first.
     """
     from contextlib import closing
 
@@ -121,13 +122,11 @@ def match(lab: Lab, params: MatchParams) -> Iterator[Result]:
 
 
 class EstimateParams(SandboxParams):
-    """The parameters of estimating an evolution's duration, beside those of its condition."""
+    """Parameters of an estimate of an evolution's duration, beside those of its condition."""
 
     seconds: float = Field(10.0, gt=0, le=3600, description="Time for the measurement, in seconds.")
     seed: int = Field(0, ge=0, description="Seed of the run.")
-    processes: int | None = Field(
-        None, ge=1, le=256, description="Worker processes; by default one for each processor."
-    )
+    processes: Processes = None
     executor: Literal["local", "ray"] = Field(
         "local", description="Where workers run: on this machine, or on a Ray cluster."
     )
@@ -163,18 +162,16 @@ def estimate(lab: Lab, params: EstimateParams) -> Iterator[Result]:
 
 
 class CheckParams(SandboxParams):
-    """The parameters of checking strategies."""
+    """Parameters of a check of strategies."""
 
     path: Path = _PATH
     game: Game | None = _GAME
     payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-action); the checks play this game.")
-    processes: int | None = Field(
-        None, ge=1, le=256, description="Worker processes; by default one for each processor."
-    )
+    processes: Processes = None
 
 
 def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
-    """Check strategies: a file, or a folder of them. The exit code is 1 if there are problems.
+    """Check strategies: a file, or a folder of files. The exit code is 1 if there are problems.
 
     Each strategy's code is analysed, then played in games of several sizes and lengths. It must not crash, return
     anything but C or D, or exceed the limits of time and memory, and it must be deterministic unless it draws random
@@ -182,7 +179,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     """
     from labmates.workflows.populations.engine.library import read_text, strategy_files
 
-    wrong = total = old = 0
+    faulty = total = cached = 0
     with params.workers(lab, params.processes) as workers:
         for file in strategy_files(params.path):
             game = params.game or file.game
@@ -190,20 +187,20 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
                 known = ", ".join(get_args(Game))
                 raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
             if (game == "by-action") != (params.payoffs is not None):
-                raise UsageError("--payoffs: strategies for by-action are checked with their payoffs, and no others")
-            verdicts, cached = _verdicts(workers, file.path.name, read_text(file.path), game, params)
+                raise UsageError("--payoffs: required for strategies of by-action, and not used for other games")
+            verdicts, are_cached = _verdicts(workers, file.path.name, read_text(file.path), game, params)
             total += len(verdicts)
-            wrong += sum(bool(verdict.problems) for verdict in verdicts)
-            old += len(verdicts) if cached else 0
+            faulty += sum(bool(verdict.problems) for verdict in verdicts)
+            cached += len(verdicts) if are_cached else 0
             yield from (_checked(file.path, game, verdict) for verdict in verdicts)
-    fault = f"{wrong} of {total} strategies have problems" if wrong else None
-    summary = f"{total} strategies, {wrong or 'none'} with problems"
-    summary += f"; {old} verdicts are of earlier checks." if old else "."
+    fault = f"{faulty} of {total} strategies have problems" if faulty else None
+    summary = f"{total} strategies, {faulty or 'none'} with problems"
+    summary += f"; {cached} verdicts are of earlier checks." if cached else "."
     yield Result((), verdict=[summary], objects=(), fault=fault)
 
 
 def _verdicts(workers: Workers, name: str, text: str, game: str, params: CheckParams) -> tuple[list[Checked], bool]:
-    """The verdicts on a file, and whether they are of an earlier check; only confined checks are kept."""
+    """The verdicts on a file, and whether they are cached; only confined checks are cached."""
     from labmates.games.count_payoffs import players_of
     from labmates.workflows.populations.engine.checks import check_strategies
     from labmates.workflows.populations.engine.verdicts import keep_verdicts, known_verdicts
@@ -221,7 +218,7 @@ def _verdicts(workers: Workers, name: str, text: str, game: str, params: CheckPa
 
 def _checked(path: Path, game: str, checked: Checked) -> Result:
     strategy = checked.strategy
-    told = {
+    row = {
         "file": str(path),
         "class": strategy.name,
         "game": game,
@@ -232,11 +229,11 @@ def _checked(path: Path, game: str, checked: Checked) -> Result:
         "problems": list(checked.problems),
     }
     lines = [f"{path}:{strategy.line} {strategy.name}: {problem}" for problem in checked.problems]
-    return Result((), verdict=lines, objects=[told])
+    return Result((), verdict=lines, objects=[row])
 
 
 class ImportParams(Params):
-    """The parameters of importing strategies."""
+    """Parameters of an import of strategies."""
 
     path: Path = _PATH
     to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
@@ -254,7 +251,7 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
 
     with Workers(processes=1) as workers:
         for imported in import_strategies(workers, params.path, params.to, params.game):
-            told = {
+            row = {
                 "file": str(imported.file.path),
                 "game": imported.file.game,
                 "model": imported.file.model,
@@ -265,23 +262,23 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
             if imported.refused:
                 line += f", {imported.refused} refused by the static checks"
             if imported.faulty is not None:
-                told["problems"] = imported.faulty
+                row["problems"] = imported.faulty
                 line += f", {imported.faulty or 'none'} with problems by an earlier check"
-            yield Result((), verdict=[line], objects=[told])
+            yield Result((), verdict=[line], objects=[row])
 
 
 def references(_lab: Lab, _params: Params) -> Iterator[Result]:
-    """List the reference strategies; as players they are named reference:NAME, such as reference:cc-2."""
+    """List the reference strategies; as players their names are reference:NAME, such as reference:cc-2."""
     from labmates.workflows.populations.engine.reference import REFERENCES
 
     for name, reference in REFERENCES.items():
         spelled = f"{name}-{reference.parameter}" if reference.parameter else name
-        told = {"name": spelled, "title": reference.title}
-        yield Result((), verdict=[f"{spelled:<14}{reference.title}"], objects=[told])
+        row = {"name": spelled, "title": reference.title}
+        yield Result((), verdict=[f"{spelled:<14}{reference.title}"], objects=[row])
 
 
 class WriteParams(Params):
-    """The parameters of writing strategies, beside those of its condition."""
+    """Parameters of writing strategies, beside those of the condition."""
 
     to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
     seed: int = Field(0, ge=0, description="Seed of the run.")
@@ -305,7 +302,7 @@ def write(lab: Lab, params: WriteParams) -> Iterator[Result]:
 
 
 class CollectParams(Params):
-    """The study of writing whose strategies are collected."""
+    """Parameters of collecting a study's strategies."""
 
     study: str = Field(description="The study.", json_schema_extra={"argument": True})
     to: Path = Field(Path("strategies"), description="Target library.", json_schema_extra={"folder": True})
@@ -318,14 +315,14 @@ def collect(lab: Lab, params: CollectParams) -> Iterator[Result]:
 
 
 def _added(lab: Lab, run: RunRecord, to: Path) -> Result:
-    """Add what a run wrote to a library."""
+    """Add the strategies of a run to a library."""
     from labmates.records.bodies import Bodies
     from labmates.workflows.populations.engine.authoring import add_to_library
-    from labmates.workflows.populations.strategies import written_in
+    from labmates.workflows.populations.strategies import recorded_strategies
 
     condition = StrategiesCondition.model_validate(condition_of(run).model_dump())
-    found = written_in(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
-    file, added = add_to_library(to, condition.game, condition.model, found)
+    strategies = recorded_strategies(condition, run.id, lab.store.events(run.id), Bodies(lab.store.bodies(run.id)))
+    file, added = add_to_library(to, condition.game, condition.model, strategies)
     return Result((), verdict=[f"{added} strategies were added to {file.path}"], objects=())
 
 

@@ -1,4 +1,4 @@
-"""The conditions of self-play, evolution and strategy writing. This module is light."""
+"""The conditions of self-play, evolution and strategy writing. This module imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -37,29 +37,49 @@ def _read(value: str | None) -> str | None:
 
 
 PayoffsFile = Annotated[str | None, BeforeValidator(_read)]
-"""Payoffs of a game of one's own: a file when it is given, then its content."""
+"""Payoffs of a user's game: the path of a file when given, then its content."""
+
+ModelNames = Annotated[tuple[str, ...], Field(description="Use strategies by this model; repeatable.")]
+Attitudes = Annotated[tuple[str, ...], Field(description="Use strategies with this attitude; repeatable.")]
+Benefit = Annotated[
+    float | None, Field(description="Multiplier (public-goods), or benefit (collective-risk). [default: 2]")
+]
+Cooperators = Annotated[
+    int | None, Field(description="Cooperators needed (collective-risk). [default: half of the players]")
+]
+Capacity = Annotated[int | None, Field(description="Maximum stock (common-pool). [default: 4 per player]")]
+Processes = Annotated[
+    int | None, Field(ge=1, le=256, description="Worker processes; by default one for each processor.")
+]
+Sandbox = Annotated[
+    Literal["auto", "unsafe-local"],
+    Field(
+        description="Sandbox of the strategies' code: confined processes (auto), or plain processes with all your "
+        "rights (unsafe-local)."
+    ),
+]
 
 
 def game_of(
     name: str, n_players: int, n_rounds: int, rules: Mapping[str, Any], payoffs: str | None = None
 ) -> RepeatedGame:
-    """The repeated game called `name`, with the payoffs of a user's own game.
+    """The repeated game called `name`; `payoffs` are those of by-count and by-action.
 
     Raises
     ------
     UsageError
-        If a parameter is unknown or out of bounds, or there are payoffs for a game that has its own.
+        If a parameter is unknown or out of bounds, or payoffs are given for a game with built-in payoffs.
     """
     from labmates.games.count_payoffs import rules_of
     from labmates.games.repeated import make_repeated
 
-    own = rules_of(payoffs)
-    if (name in ("by-count", "by-action")) != bool(own):
+    user_rules = rules_of(payoffs)
+    if (name in ("by-count", "by-action")) != bool(user_rules):
         raise UsageError("payoffs (--payoffs FILE) and --game by-count or by-action go together")
-    if own and (name == "by-action") != ("actions" in own):
-        other = "by-action" if "actions" in own else "by-count"
+    if user_rules and (name == "by-action") != ("actions" in user_rules):
+        other = "by-action" if "actions" in user_rules else "by-count"
         raise UsageError(f"payoffs: the file is of another game; give --game {other}")
-    return make_repeated(name, n_players, n_rounds, {**rules, **own})
+    return make_repeated(name, n_players, n_rounds, {**rules, **user_rules})
 
 
 class PopulationCondition(Condition, ABC):
@@ -112,29 +132,23 @@ class PopulationCondition(Condition, ABC):
     @property
     @abstractmethod
     def chosen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The models and the attitudes whose strategies take part; all where there are none."""
+        """Models and attitudes whose strategies take part; all if empty."""
 
     def make_game(self) -> RepeatedGame:
-        """The game.
-
-        Raises
-        ------
-        UsageError
-            If its parameters are invalid.
-        """
+        """The game; a `UsageError` if its parameters are invalid."""
         rules = {name: int(value) if value == int(value) else value for name, value in self.rules.items()}
         return game_of(self.game, self.group_size, self.rounds, rules, self.payoffs)
 
     def models(self) -> list[str]:
-        """No models: those that wrote the strategies are not asked again."""
+        """No models: the authors of the strategies are not called."""
         return []
 
     def check(self) -> None:
-        """Check nothing more: further faults show only once the strategies have been read."""
+        """Nothing more: other faults show only when the strategies are loaded."""
 
 
 def fault(condition: Condition, name: str, text: str) -> ValidationError:
-    """The validation error of one field, where the fault depends on several."""
+    """The validation error of one field, for a fault that depends on several fields."""
     why = PydanticCustomError("population", "{text}", {"text": text})
     details = InitErrorDetails(type=why, loc=(name,), input=getattr(condition, name))
     return ValidationError.from_exception_data(type(condition).__name__, [details])
@@ -157,7 +171,7 @@ class SelfplayCondition(PopulationCondition):
 
     @property
     def chosen(self) -> tuple[tuple[str, ...], tuple[str, str]]:
-        """The model, if it is named, and both attitudes."""
+        """The model, if given, and both attitudes."""
         return (self.model,) if self.model else (), (self.collective, self.selfish)
 
     @field_validator("collective", "selfish")
@@ -166,13 +180,7 @@ class SelfplayCondition(PopulationCondition):
         return value.lower()
 
     def check(self) -> None:
-        """Check that there is one model's strategies, enough of each attitude for a group.
-
-        Raises
-        ------
-        UsageError
-            If not.
-        """
+        """Check that the strategies are by one model, with enough of each attitude for a group."""
         from labmates.workflows.populations.engine.library import files_for, written_counts
 
         files = files_for(Path(self.strategies), self.game, (self.model,) if self.model else ())
@@ -180,7 +188,7 @@ class SelfplayCondition(PopulationCondition):
             raise UsageError(f"--model: choose the author of the strategies: {', '.join(file.model for file in files)}")
         counts = written_counts(files[0])
         for attitude in (self.collective, self.selfish):
-            # All sets with this attitude are counted (collective[prompt=brief]); the run itself takes one alone.
+            # All sets with this attitude are counted (collective[prompt=brief]); the run itself takes one set.
             written = counts[attitude.partition("[")[0]]
             if written < self.group_size:
                 raise UsageError(
@@ -231,8 +239,8 @@ class EvolutionCondition(PopulationCondition):
         description="Agents per generation that compare (imitation; by default all) or have a child (moran; by "
         "default 1).",
     )
-    model_names: tuple[str, ...] = Field((), description="Use strategies by this model; repeatable.")
-    attitudes: tuple[str, ...] = Field((), description="Use strategies with this attitude; repeatable.")
+    model_names: ModelNames = ()
+    attitudes: Attitudes = ()
     population: int = Field(512, ge=4, le=1_000_000, description="Number of agents.")
     games: int = Field(4, ge=1, le=1000, description="Games per agent and generation.")
     elite: int = Field(64, ge=0, le=1_000_000, description="Number of best agents that keep gene and strategy (paper).")
@@ -311,9 +319,10 @@ class EvolutionCondition(PopulationCondition):
                 raise fault(self, "strength", "must be at most 1 in a Moran process")
             object.__setattr__(self, "updates", self.updates or 1)
         if self.switching_cost and self.protocol != "imitation":
-            raise fault(self, "switching_cost", "in imitation alone")
+            raise fault(self, "switching_cost", "only for --protocol imitation")
         if self.updates is not None and (self.protocol == "paper" or self.updates > self.population):
-            raise fault(self, "updates", f"at most the population ({self.population}), in imitation and moran alone")
+            text = f"only for --protocol imitation or moran, and at most the population ({self.population})"
+            raise fault(self, "updates", text)
         if self.structure != "well-mixed" and self.protocol == "paper":
             raise fault(self, "structure", "a graph needs --protocol imitation or moran")
         return self
@@ -373,7 +382,7 @@ class StrategiesCondition(PlayCondition):
     @field_validator("attitude")
     @classmethod
     def _a_word(cls, value: str) -> str:
-        word = value.replace("-", "")  # names of classes have letters alone
+        word = value.replace("-", "")  # class names contain the attitude
         if not word.isascii() or not word.isalpha():
             raise ValueError("must be one word of letters, for instance exploitative or self-interested")
         return word.lower()

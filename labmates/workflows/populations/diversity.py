@@ -1,6 +1,6 @@
 """Diversity of strategies within a set, and distance between sets (collective-behaviour paper, section 4.2).
 
-All is computed from vectors of cooperation rates, a row for each strategy.
+All measures use vectors of cooperation rates, one row per strategy.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Vectors = NDArray[np.float64]
 
 
 def mean_pairwise_distance(vectors: Vectors) -> float | None:
-    """The mean Euclidean distance of all pairs over that of uniformly random vectors; None of fewer than two.
+    """The mean Euclidean distance of all pairs relative to uniformly random vectors; None for fewer than two.
 
-    Two random vectors of d entries have the squared distance d/6 on average, of which the root is taken.
+    Two random vectors of d entries have the mean squared distance d/6; the root of it is the reference.
     """
     count, size = vectors.shape
     if count < 2:
@@ -28,13 +28,13 @@ def mean_pairwise_distance(vectors: Vectors) -> float | None:
 
 
 def takes_turns(moves: Vectors) -> NDArray[np.bool_]:
-    """Whether strategies change their move twice or more by themselves, as those do that go by a schedule.
+    """Whether strategies change their move twice or more while others do not, as schedules do.
 
     Parameters
     ----------
     moves
-        Cooperation rates in each round while all others cooperate, ``(strategies, rounds)``. The last round does not
-        count, and a strategy that acts at random does not take turns.
+        Cooperation rates in each round while all others cooperate, ``(strategies, rounds)``. The last round is
+        ignored, and random strategies do not take turns.
     """
     before_last = moves[:, :-1]
     changes = (np.diff(before_last, axis=1) != 0).sum(axis=1)
@@ -42,24 +42,24 @@ def takes_turns(moves: Vectors) -> NDArray[np.bool_]:
 
 
 def cohens_d(first: Vectors, second: Vectors) -> float | None:
-    """The distance of two sets' centroids over their pooled deviation within; None where that is not defined.
+    """The distance of two sets' centroids over their pooled standard deviation; None where it is undefined.
 
-    The deviation within a set is the root of the summed squared distances from its centroid over its size less one,
-    and both are pooled by their degrees of freedom.
+    A set's variance is the sum of squared distances from its centroid over its size less one; the variances are pooled
+    by their degrees of freedom.
     """
     degrees = len(first) + len(second) - 2
     if degrees < 1 or not len(first) or not len(second):
         return None
-    within = sum(float(((one - one.mean(axis=0)) ** 2).sum()) for one in (first, second)) / degrees
+    within = sum(float(((vectors - vectors.mean(axis=0)) ** 2).sum()) for vectors in (first, second)) / degrees
     apart = float(np.linalg.norm(first.mean(axis=0) - second.mean(axis=0)))
     return apart / float(np.sqrt(within)) if within > 0 else None
 
 
 def participation_ratio(vectors: Vectors) -> float | None:
-    """The effective number of dimensions, (Σλ)²/Σλ² of the covariance's eigenvalues; None if all are the same.
+    """The effective number of dimensions, (Σλ)²/Σλ² of the covariance's eigenvalues; None if all vectors are equal.
 
-    The matrix of inner products of the (few) strategies has the same eigenvalues, but for zeroes, as the covariance of
-    the (many) situations; and neither sum needs them one by one.
+    The inner products of the (few) strategies have the same nonzero eigenvalues as the covariance of the (many)
+    situations, and both sums are traces, so no eigenvalues are computed.
     """
     centred = vectors - vectors.mean(axis=0)
     inner = centred @ centred.T
@@ -78,7 +78,7 @@ class Map:
     explained
         Share of the variance that each component explains.
     mean, axes
-        What projects other vectors: ``(vectors - mean) @ axes``.
+        The projection of other vectors is ``(vectors - mean) @ axes``.
     """
 
     points: NDArray[np.float64]
@@ -87,14 +87,14 @@ class Map:
     axes: NDArray[np.float64]
 
     def project(self, vectors: Vectors) -> NDArray[np.float64]:
-        """The places of other strategies on the map."""
+        """Map coordinates of other strategies."""
         return np.asarray((vectors - self.mean) @ self.axes)
 
 
 def principal_components(vectors: Vectors, components: int = 2) -> Map:
-    """The map of strategies; the first component grows with the cooperation rate, the others by convention.
+    """The map of strategies; the first component grows with the cooperation rate.
 
-    Each other axis points so that its largest entry is positive. Components beyond the rank are zero.
+    Each other axis has a positive largest entry. Components beyond the rank are zero.
     """
     mean = vectors.mean(axis=0)
     centred = vectors - mean
@@ -115,7 +115,7 @@ def principal_components(vectors: Vectors, components: int = 2) -> Map:
 
 
 def ellipse(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Centre and outline (``(100, 2)``) of the ellipse of one standard deviation; None of fewer than three."""
+    """Centre and outline (``(100, 2)``) of the ellipse of one standard deviation; None for fewer than three points."""
     if len(points) < 3:
         return None
     centre = points.mean(axis=0)

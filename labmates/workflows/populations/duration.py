@@ -1,4 +1,4 @@
-"""Estimated run time of an evolution on this machine, from a few generations played for it."""
+"""Estimated run time of an evolution on this machine, measured on its first generations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ _LEAST_GENERATIONS = 3
 
 @dataclass(frozen=True)
 class Duration:
-    """The measured curve of an evolution's generations, and what follows from it.
+    """The measured seconds of an evolution's first generations, and the estimates from them.
 
     Attributes
     ----------
     decisions
-        Of a generation.
+        Per generation.
     measured
-        Seconds of each generation that was played, from the first. Generations become faster while moves are
-        remembered.
+        Seconds of each generation played, from the first. Generations become faster as moves are memoised.
     generations
-        The most that the evolution has.
+        Maximum number of generations.
     """
 
     decisions: int
@@ -32,18 +31,18 @@ class Duration:
 
     @property
     def later(self) -> float:
-        """Seconds of a generation from now on: the mean of the last third of those measured."""
+        """Seconds per later generation: the mean of the last third of those measured."""
         last = self.measured[-max(1, len(self.measured) // 3) :]
         return sum(last) / len(last)
 
     @property
     def seconds(self) -> float:
-        """Expected seconds of the whole evolution if no gene reaches the threshold before its last generation."""
+        """Expected seconds of the whole evolution if no gene reaches the threshold earlier."""
         played = self.measured[: self.generations]
         return sum(played) + (self.generations - len(played)) * self.later
 
     def row(self) -> dict[str, float]:
-        """It as an object of JSON."""
+        """The JSON object."""
         return {
             "decisions_per_generation": self.decisions,
             "generations": self.generations,
@@ -55,9 +54,9 @@ class Duration:
 
 
 def measure(evolution: Evolution, condition: EvolutionCondition, seconds: float) -> Duration:
-    """Play the first generations of an evolution for about so many seconds, three at least.
+    """Play the first generations of an evolution for about `seconds`, at least three.
 
-    These are the generations of a run with the same seed; nothing of them is kept.
+    They equal the generations of a run with the same seed; none is recorded.
     """
     assert condition.generations is not None
     agents, broken = evolution.first(), frozenset[int]()

@@ -1,13 +1,14 @@
 """Evolution as a graph: a generation plays, then the agents of the next one take genes and strategies.
 
-Each generation is recorded, and every tenth one with its agents. A resumed run starts from the newest of these: what
-lies between is played once more, and comes out the same.
+Each generation is recorded, and every tenth one with its agents. A resumed run starts from the newest recorded agents
+and replays the generations since then, with equal results.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import TypedDict
@@ -26,15 +27,15 @@ from labmates.workflows.populations.engine.evolution import Evolution, Generatio
 from labmates.workflows.populations.engine.structure import make_structure
 from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
 
-_KEEP_EACH = 10
-"""Generations between those of which all agents are recorded."""
+_RECORD_AGENTS_EVERY = 10
+"""Generations."""
 _FLUSH_SECONDS = 1.0
 _MOST_STEPS = 3_000_000
-"""Steps of the graph: two for each generation."""
+"""Steps of the graph: two per generation."""
 
 
 def rules_of(condition: EvolutionCondition, seed: int) -> Rules:
-    """The rules of an evolution; of the seed depend graphs with random edges."""
+    """The rules of an evolution; the seed determines random graphs."""
     assert condition.mutation is not None
     return Rules(
         game=condition.make_game(),
@@ -79,13 +80,13 @@ class EvolutionState(TypedDict, total=False):
     number
         From 0.
     agents
-        The strategy of each agent, by number.
+        The strategy index of each agent.
     broken
-        Strategies that are not run any more.
+        Strategies that are no longer run.
     played
-        What the generation did, once it has played.
+        The generation's result, once it has played.
     flushed
-        When the record was last written, in seconds of the monotonic clock.
+        Time of the last flush of the record, in seconds of the monotonic clock.
     """
 
     number: int
@@ -99,7 +100,7 @@ EvolutionGraph = CompiledStateGraph[EvolutionState, EvolutionArena, EvolutionSta
 
 
 async def begin(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> EvolutionState:
-    """Begin with the newest generation whose agents are recorded, or with the first."""
+    """Begin with the newest generation with recorded agents, or with the first."""
     del state
     arena = runtime.context
     for event in reversed(arena.recorded):
@@ -140,7 +141,7 @@ async def select(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> Evo
 
 
 def graph(condition: EvolutionCondition) -> EvolutionGraph:
-    """The graph of an evolution; it is the same for all conditions."""
+    """The graph of an evolution, the same for all conditions."""
     del condition
     return _graph()
 
@@ -159,7 +160,7 @@ def _graph() -> EvolutionGraph:
 
 
 def outcome(state: EvolutionState, arena: EvolutionArena) -> Outcome:
-    """The outcome of an evolution that has ended, from its record."""
+    """The outcome of an ended evolution, from its record."""
     del state
     metrics = _metrics(arena.condition, arena.recorded)
     return Outcome("completed", metrics, invalid_strategies(metrics))
@@ -167,9 +168,9 @@ def outcome(state: EvolutionState, arena: EvolutionArena) -> Outcome:
 
 def _event(evolution: Evolution, generation: Generation, broken: frozenset[int]) -> PayoffEvent:
     """The record of a generation: payoffs and shares of all genes."""
-    places = evolution.genes_of(generation.agents)
-    counts = np.bincount(places, minlength=len(evolution.genes))
-    sums = np.bincount(places, weights=generation.payoffs, minlength=len(evolution.genes))
+    genes = evolution.genes_of(generation.agents)
+    counts = np.bincount(genes, minlength=len(evolution.genes))
+    sums = np.bincount(genes, weights=generation.payoffs, minlength=len(evolution.genes))
     payoffs = {str(gene): float(sums[at] / counts[at]) for at, gene in enumerate(evolution.genes) if counts[at]}
     details = {
         "shares": {gene: share for gene, share in evolution.shares(generation.agents).items() if share},
@@ -177,7 +178,7 @@ def _event(evolution: Evolution, generation: Generation, broken: frozenset[int])
         "cooperation": generation.cooperation,
         "errors": sum(error.count for error in generation.errors.values()),
     }
-    if generation.number % _KEEP_EACH == 0:
+    if generation.number % _RECORD_AGENTS_EVERY == 0:
         details |= {"agents": generation.agents.tolist(), "broken": sorted(broken)}
     number = generation.number
     return PayoffEvent(step=f"generation/{number}", round=number, payoffs=payoffs, details=details)
@@ -186,12 +187,11 @@ def _event(evolution: Evolution, generation: Generation, broken: frozenset[int])
 def _metrics(condition: EvolutionCondition, events: Sequence[PayoffEvent]) -> dict[str, float]:
     """The metrics: at the end (paper, moran), or over the last generations (imitation)."""
     last = events[-condition.window :] if condition.protocol == "imitation" else events[-1:]
-    shares: dict[str, float] = {}
+    totals: Counter[str] = Counter()
     for event in last:
-        for gene, share in event.details["shares"].items():
-            shares[gene] = shares.get(gene, 0.0) + share
-    # Divided in the end, so that a gene that always held all holds 1 exactly.
-    shares = {gene: share / len(last) for gene, share in shares.items()}
+        totals.update(event.details["shares"])
+    # Divided at the end, so that a gene with all agents throughout has the share 1 exactly.
+    shares = {gene: total / len(last) for gene, total in totals.items()}
     decisions = len(events) * condition.decisions
     welfare = sum(event.details["welfare"] for event in last) / len(last)
     selfish = [share for gene, share in shares.items() if not falls_back_to_cooperation(gene.rpartition("/")[2])]

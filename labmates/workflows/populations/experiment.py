@@ -1,4 +1,4 @@
-"""Self-play, evolution and strategy writing as experiments. This module is light: runs import what executes them."""
+"""Self-play, evolution and strategy writing as experiments. This module imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ STRATEGIES_METRICS = (
 
 
 def estimate(condition: StrategiesCondition) -> Estimate:
-    """The expected calls of a run in which each first implementation passes."""
+    """The expected calls of a run in which every first implementation passes."""
     calls = 2 * condition.number
     return Estimate(calls, calls * _INPUT, calls * _OUTPUT, _SECONDS * calls / _AT_ONCE, in_a_row=2)
 

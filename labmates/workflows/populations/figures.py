@@ -1,7 +1,8 @@
-"""Figures of strategies written as code: their map, self-play, one evolution, and fixation."""
+"""Figures of self-play, evolution, fixation, and the behaviour of strategies."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,9 @@ _REST = "all others"
 
 
 def diversity_figure(
-    found: Map, sets: Mapping[str, Sequence[int]], references: Mapping[str, NDArray[np.float64]], title: str
+    components: Map, sets: Mapping[str, Sequence[int]], references: Mapping[str, NDArray[np.float64]], title: str
 ) -> Figure:
-    """Draw strategies on the map of their first two components.
+    """A map of strategies by their first two principal components.
 
     Parameters
     ----------
@@ -35,18 +36,18 @@ def diversity_figure(
     """
     figure, [axes] = new_figure(7.0, max(5.0, 0.6 + LEGEND_ROW * len(sets)))
     for place, (name, rows) in enumerate(sets.items()):
-        _draw_set(axes, found.points[list(rows)], name, place)
-    # Strategies that do the same stand at the same point, and are named together.
+        _draw_set(axes, components.points[list(rows)], name, place)
+    # Strategies with the same behaviour share a point and a label.
     at: dict[tuple[float, float], list[str]] = {}
     for name, vector in references.items():
-        x, y = found.project(vector[None])[0]
+        x, y = components.project(vector[None])[0]
         at.setdefault((round(float(x), 2), round(float(y), 2)), []).append(name)
     for (x, y), names in at.items():
         axes.plot(x, y, marker="x", color=GREY, linestyle="")
         axes.annotate(", ".join(names), (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7, color="#444444")
     axes.margins(x=0.15)
-    axes.set_xlabel(f"first component ({100 * found.explained[0]:.0f} % of the variance)")
-    axes.set_ylabel(f"second component ({100 * found.explained[1]:.0f} %)")
+    axes.set_xlabel(f"first component ({100 * components.explained[0]:.0f} % of the variance)")
+    axes.set_ylabel(f"second component ({100 * components.explained[1]:.0f} %)")
     axes.set_title(title, loc="left", fontsize=10)
     add_legend_beside(axes)
     return figure
@@ -61,8 +62,8 @@ def _draw_set(axes: Axes, points: NDArray[np.float64], name: str, place: int) ->
         axes.plot(outline[1][:, 0], outline[1][:, 1], color=colour, linewidth=1)
 
 
-def variants_figure(found: Map, panels: Mapping[str, Mapping[str, Sequence[int]]], title: str) -> Figure:
-    """Draw sets that differ in the way they were written side by side on the map of all strategies.
+def variants_figure(components: Map, panels: Mapping[str, Mapping[str, Sequence[int]]], title: str) -> Figure:
+    """Sets by their way of writing, side by side on the map of all strategies.
 
     Parameters
     ----------
@@ -74,9 +75,9 @@ def variants_figure(found: Map, panels: Mapping[str, Mapping[str, Sequence[int]]
     figure, every = new_figure(3.2 * columns, 0.6 + 2.8 * rows, rows=rows, columns=columns)
     names = sorted({name for sets in panels.values() for name in sets})
     for axes, (panel, sets) in zip(every, panels.items(), strict=False):
-        axes.scatter(found.points[:, 0], found.points[:, 1], s=4, color="#dddddd", linewidths=0)
+        axes.scatter(components.points[:, 0], components.points[:, 1], s=4, color="#dddddd", linewidths=0)
         for name, members in sets.items():
-            _draw_set(axes, found.points[list(members)], name, names.index(name))
+            _draw_set(axes, components.points[list(members)], name, names.index(name))
         axes.set_title(panel, loc="left", fontsize=9)
         axes.legend(fontsize=7, framealpha=0.7, edgecolor="none")
         if axes is not every[0]:
@@ -85,20 +86,18 @@ def variants_figure(found: Map, panels: Mapping[str, Mapping[str, Sequence[int]]
     for axes in every[len(panels) :]:
         axes.set_axis_off()
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-    figure.supxlabel(f"first component ({100 * found.explained[0]:.0f} % of the variance)", fontsize=9)
-    figure.supylabel(f"second component ({100 * found.explained[1]:.0f} %)", fontsize=9)
+    figure.supxlabel(f"first component ({100 * components.explained[0]:.0f} % of the variance)", fontsize=9)
+    figure.supylabel(f"second component ({100 * components.explained[1]:.0f} %)", fontsize=9)
     return figure
 
 
 def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, float]], title: str) -> Figure:
-    """Draw the welfare of groups by their share of selfish players.
+    """The welfare of groups by their share of selfish players.
 
     Parameters
     ----------
-    curves
-        For each, the welfare by the share of selfish players.
     bounds
-        Of the welfare, of each curve; those of several rules are drawn in the colour of the first curve with them.
+        The bounds of each curve's welfare. Where they differ, they have the colour of the first curve with them.
     """
     figure, [axes] = new_figure(6.0, max(4.0, 0.6 + LEGEND_ROW * len(curves)))
     several = len(set(bounds)) > 1
@@ -106,9 +105,9 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, 
         colour = look(bounds.index(ends))[0] if several else GREY
         for bound in ends:
             axes.axhline(bound, color=colour, linewidth=0.8, linestyle=":")
-    axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label="least and greatest possible")
+    axes.plot([], [], color=GREY, linewidth=0.8, linestyle=":", label="minimum and maximum possible")
     for place, (name, points) in enumerate(curves.items()):
-        share, welfare, low, high = np.array([(share, one.value, *one.ends()) for share, one in points]).T
+        share, welfare, low, high = np.array([(share, mean.value, *mean.ends()) for share, mean in points]).T
         colour, marker = look(place)
         axes.fill_between(share, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(share, welfare, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
@@ -120,19 +119,12 @@ def selfplay_figure(curves: Mapping[str, Points], bounds: Sequence[tuple[float, 
 
 
 def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figure:
-    """Draw the shares of genes over the generations of one run, stacked.
-
-    Parameters
-    ----------
-    shares
-        Of each generation, by gene.
-    """
-    totals: dict[str, float] = {}
-    for one in shares:
-        for gene, share in one.items():
-            totals[gene] = totals.get(gene, 0.0) + share
-    drawn = sorted(totals, key=lambda gene: -totals[gene])[:_MOST_DRAWN]
-    rows = [[one.get(gene, 0.0) for one in shares] for gene in drawn]
+    """The shares of genes by generation of one run, stacked; `shares` has a mapping for each generation."""
+    totals: Counter[str] = Counter()
+    for generation in shares:
+        totals.update(generation)
+    drawn = [gene for gene, _ in totals.most_common(_MOST_DRAWN)]
+    rows = [[generation.get(gene, 0.0) for generation in shares] for gene in drawn]
     figure, [axes] = new_figure(7.0, 4.0)
     colours = [*COLOURS[: len(drawn)]]
     if len(totals) > len(drawn):
@@ -152,14 +144,14 @@ def evolution_figure(shares: Sequence[Mapping[str, float]], title: str) -> Figur
 def response_figure(
     names: Sequence[str], shares: NDArray[np.float64], times_neutral: NDArray[np.float64], title: str
 ) -> Figure:
-    """Draw types as discs on a circle, with an arrow to each mutant that takes over more often than a neutral one.
+    """Types as discs on a circle, with an arrow to each mutant that takes over more often than a neutral one.
 
     Parameters
     ----------
     shares
-        Of the time, by type: the areas of the discs.
+        Of the time, by type; the discs' areas.
     times_neutral
-        Fixation probabilities over that of a neutral mutant; residents in rows.
+        Fixation probabilities relative to a neutral mutant's; residents in rows.
     """
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)

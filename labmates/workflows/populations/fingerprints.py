@@ -1,8 +1,9 @@
-"""The analysis of single strategies: fingerprint, nearest classical namesake, behaviour as an automaton."""
+"""Analysis of single strategies: fingerprint, nearest known strategy, and an equivalent automaton."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_DRAWN = 60
 _MOST_NUMBERED = 60
-"""Rows of a heat map with numbers in its cells."""
+"""Maximum rows of a heat map with numbers in its cells."""
 
 
 class FingerprintParams(DiversityParams):
@@ -41,12 +42,12 @@ class FingerprintParams(DiversityParams):
     )
 
     def references(self, runs: Runs, workers: Workers) -> dict[str, NDArray[np.float64]]:
-        """The cooperation rates of the strategies that others are compared with, by name.
+        """Cooperation rates of the strategies to compare with, by name.
 
         Raises
         ------
         UsageError
-            If the library axelrod is to be compared with in games of more than two players.
+            If strategies of axelrod are requested for games of more than two players.
         """
         from labmates.workflows.populations.engine.reference import REFERENCES, reference_source
 
@@ -58,12 +59,12 @@ class FingerprintParams(DiversityParams):
             for name, reference in REFERENCES.items()
             for value in values[reference.parameter]
         ]
-        known = workers.load("reference strategies", reference_source(names))
-        found = self.behaviours(runs, workers, [loaded.index for loaded in known])
-        rates = {name: behaviour.rates for name, behaviour in zip(names, found, strict=True)}
-        return rates | (self._library() if self.namesakes == "axelrod" else {})
+        loaded = workers.load("reference strategies", reference_source(names))
+        behaviours = self.behaviours(runs, workers, [strategy.index for strategy in loaded])
+        rates = {name: behaviour.rates for name, behaviour in zip(names, behaviours, strict=True)}
+        return rates | (self._axelrod() if self.namesakes == "axelrod" else {})
 
-    def _library(self) -> dict[str, NDArray[np.float64]]:
+    def _axelrod(self) -> dict[str, NDArray[np.float64]]:
         import numpy as np
 
         from labmates.games.iterated.match import Payoffs
@@ -71,16 +72,16 @@ class FingerprintParams(DiversityParams):
 
         game = self.make_game(2, 1)
         actions = np.array([[[False, True]], [[True, True]], [[False, False]], [[True, False]]])
-        # The library counts in whole numbers as well; only their proportions matter to its strategies.
-        temptation, reward, punishment, sucker = (round(1000 * own) for own in game.play(actions)[:, 0, 0].tolist())
+        # The library also needs integers; only the proportions of payoffs matter to its strategies.
+        temptation, reward, punishment, sucker = (
+            round(1000 * payoff) for payoff in game.play(actions)[:, 0, 0].tolist()
+        )
         payoffs = Payoffs(temptation, reward, punishment, sucker)
-        found = {}
+        rates = {}
         for name in deterministic_strategies():
-            try:
-                found[f"axelrod/{name}"] = library_moves(name, self.rounds, payoffs).astype(float)
-            except UsageError:
-                continue  # it can't play with these payoffs
-        return found
+            with suppress(UsageError):  # strategies that require other payoffs
+                rates[f"axelrod/{name}"] = library_moves(name, self.rounds, payoffs).astype(float)
+        return rates
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,12 @@ class Fingerprint:
     after
         Cooperation rate after a round in which 0, 1, … others cooperated, over all situations.
     nearest, agreement
-        The strategy that is most like it, and the share of decisions that both make alike: the mean over rounds, of all
-        situations of each.
+        The most similar known strategy, and the share of equal decisions: the mean over rounds of the mean over
+        situations.
     automaton
-        None if it is not deterministic, or no automaton is found.
+        None for random strategies, or if there is no automaton.
     last
-        The move of the last round where that is always the same and the automaton is of the rounds before; else empty.
+        The move of the last round if it is constant and the automaton covers the rounds before; else empty.
     """
 
     name: str
@@ -110,7 +111,7 @@ class Fingerprint:
     last: str = ""
 
     def row(self) -> dict[str, Any]:
-        """It as a row of a table."""
+        """A table row."""
         return {
             "strategy": self.name,
             "deterministic": self.behaviour.deterministic,
@@ -127,16 +128,16 @@ class Fingerprint:
 def fingerprint(runs: Runs, params: FingerprintParams) -> Result:
     """Describe each strategy: cooperation by the others' last moves, the nearest known strategy, and an automaton.
 
-    Each strategy is played against every history of the others. The automaton reproduces all its moves in games of this
+    Each strategy is played against every history of the others. The automaton reproduces all moves in games of this
     length; a strategy that counts rounds has no automaton.
     """
     with params.workers(runs) as workers:
         population = params.load(workers)
         members = [index for indices in population.genes.values() for index in indices]
-        found = params.behaviours(runs, workers, members, population.cooperate)
+        behaviours = params.behaviours(runs, workers, members, population.cooperate)
         references = params.references(runs, workers)
     names = [population.names[index] for index in members]
-    fingerprints = [_fingerprint(name, one, references, params) for name, one in zip(names, found, strict=True)]
+    fingerprints = [_fingerprint(*named, references, params) for named in zip(names, behaviours, strict=True)]
     title = f"Fingerprints in {params.game}"
     alt = "Cooperation rates of strategies, in the first round and by how many others cooperated in the last one."
     drawing = Drawing("fingerprints", title, alt, partial(_figure, fingerprints[:_MOST_DRAWN], title))
@@ -147,7 +148,7 @@ def _fingerprint(
     name: str, behaviour: Behaviour, references: Mapping[str, NDArray[np.float64]], params: FingerprintParams
 ) -> Fingerprint:
     rates, players, rounds = behaviour.rates, params.group_size, params.rounds
-    # After the first round, the last count of others runs fastest.
+    # In the order of situations, the last count of others varies fastest.
     last = [float(rates[1:].reshape(-1, players)[:, count].mean()) for count in range(players)] if rounds > 1 else []
     alike = {other: _agreement(rates, theirs, players) for other, theirs in references.items()}
     nearest = max(alike, key=alike.__getitem__)
@@ -156,7 +157,7 @@ def _fingerprint(
 
 
 def _automaton(moves: NDArray[np.bool_], params: FingerprintParams) -> tuple[Automaton | None, str]:
-    """The automaton of a strategy, and the move of the last round where the automaton is of those before alone."""
+    """The automaton of a strategy, and the move of the last round if the automaton covers only the rounds before."""
     from labmates.workflows.populations.engine.automaton import find_automaton
 
     players, rounds = params.group_size, params.rounds
@@ -169,7 +170,7 @@ def _automaton(moves: NDArray[np.bool_], params: FingerprintParams) -> tuple[Aut
 
 
 def _agreement(rates: NDArray[np.float64], others: NDArray[np.float64], players: int) -> float:
-    """The share of decisions made alike: the mean over rounds, each over all its situations."""
+    """The share of equal decisions: the mean over rounds of the mean over situations."""
     alike = 1 - abs(rates - others)
     means, start, size = [], 0, 1
     while start < len(rates):
@@ -179,7 +180,7 @@ def _agreement(rates: NDArray[np.float64], others: NDArray[np.float64], players:
 
 
 def _figure(fingerprints: Sequence[Fingerprint], title: str) -> Figure:
-    """Draw cooperation rates as a heat map: a row for each strategy, a column for what others did last."""
+    """A heat map of cooperation rates: strategies in rows, the others' last moves in columns."""
     import numpy as np
 
     from labmates.stats.figures import new_figure, write_numbers

@@ -1,7 +1,7 @@
-"""The matches of a run, played again from its seed: the same strategies, seats and random numbers.
+"""Replayed matches of a run: the same strategies, seats and random numbers.
 
-A run records the sums of each generation or mixture, not each move. Its matches follow from its condition, its seed
-and the agents that it recorded.
+A run records sums of each generation or mixture, not moves. Its matches follow from the condition, the seed and the
+recorded agents.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from labmates.workflows.populations.evolution import rules_of
 from labmates.workflows.populations.selfplay import games_of
 
 STEPS = {"evolution": "generation", "selfplay": "mixture"}
-"""The steps of each kind of runs that play matches."""
+"""The name of a step in each kind of run that plays matches."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A match of a run.
+    """A replayed match of a run.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Replayed:
     agents: tuple[int, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """It as an object of JSON."""
+        """The JSON object."""
         match = self.match
         seats: list[dict[str, Any]] = [
             {"strategy": name, "gene": gene} for name, gene in zip(match.players, self.genes, strict=True)
@@ -72,7 +72,7 @@ class Replayed:
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of a table: each player in each round."""
+        """Table rows, one for each player and round."""
         for row in self.match.rows():
             seat = row["seat"]
             agent = {"agent": self.agents[seat]} if self.agents else {}
@@ -82,25 +82,25 @@ class Replayed:
 def replay_matches(
     run: RunRecord, events: Sequence[PayoffEvent], crew: Crew, step: int | None = None, group: int | None = None
 ) -> Iterator[Replayed]:
-    """Play matches of a run again.
+    """Replay matches of a run.
 
     Parameters
     ----------
     events
         The run's payoff events, in order.
     step
-        The generation, or the mixture's number of selfish players; by default the last one that is recorded in full.
+        The generation, or the mixture's number of selfish players; by default the last one recorded in full.
     group
         By default all groups.
 
     Raises
     ------
     UsageError
-        If the run plays no such matches, it has no such step or group, or its strategies are not there any more.
+        If the run has no matches, or no such step or group, or its strategies are missing.
     """
     condition = condition_of(run)
     if not isinstance(condition, EvolutionCondition | SelfplayCondition):
-        raise UsageError(f"run {run.id} is of the kind {run.kind}; only {' and '.join(STEPS)} have such matches")
+        raise UsageError(f"run {run.id} is of the kind {run.kind}; only {' and '.join(STEPS)} have matches to replay")
     assert condition.digest is not None
     step = _step(run, events, step)
     strategies = crew.open((condition.strategies, condition.game, *condition.chosen), condition.digest)
@@ -116,16 +116,14 @@ def replay_matches(
 
 
 def recorded_steps(run: RunRecord, events: Sequence[PayoffEvent]) -> list[int]:
-    """The steps of a run of which everything is recorded that a match needs."""
-    if run.kind == "selfplay":
-        return [int(event.details["selfish"]) for event in events]
-    return [event.round for event in events if "agents" in event.details]
+    """The steps of a run with a record that suffices to replay their matches without others."""
+    return [_number(run, event) for event in events if run.kind == "selfplay" or "agents" in event.details]
 
 
 def _step(run: RunRecord, events: Sequence[PayoffEvent], step: int | None) -> int:
-    known = [int(event.details["selfish"]) if run.kind == "selfplay" else event.round for event in events]
+    known = [_number(run, event) for event in events]
     if not known:
-        raise UsageError(f"run {run.id} has recorded no {STEPS[run.kind]} yet")
+        raise UsageError(f"run {run.id} has no recorded {STEPS[run.kind]} yet")
     if step is None:
         return recorded_steps(run, events)[-1]
     if step not in known:
@@ -133,10 +131,14 @@ def _step(run: RunRecord, events: Sequence[PayoffEvent], step: int | None) -> in
     return step
 
 
+def _number(run: RunRecord, event: PayoffEvent) -> int:
+    return int(event.details["selfish"]) if run.kind == "selfplay" else event.round
+
+
 def _generation(
     condition: EvolutionCondition, strategies: Strategies, seed: int, events: Sequence[PayoffEvent], number: int
 ) -> tuple[NDArray[np.int64], Batch]:
-    """The agents on the seats of a generation, and its games; those after the last recorded agents are played again."""
+    """The agents on the seats of a generation, and its games; replays the generations since the last recorded agents."""
     evolution = Evolution(rules_of(condition, seed), strategies.population, strategies.play, seed=seed)
     recorded = max((e for e in events if "agents" in e.details and e.round <= number), key=lambda e: e.round)
     agents = np.array(recorded.details["agents"], dtype=np.int64)
@@ -151,19 +153,19 @@ def _generation(
 def _played(
     strategies: Strategies, batch: Batch, agents: NDArray[np.int64], step: int, group: int | None
 ) -> Iterator[Replayed]:
-    """Play groups of a batch; with those beside them, since a batch stops strategies that take too long."""
+    """Play groups of a batch; whole chunks, since a slow strategy is stopped for the rest of its chunk."""
     population = strategies.population
     gene_of = {index: str(gene) for gene, members in population.genes.items() for index in members}
-    for part in chunks(batch):
-        numbers = part.group_numbers.tolist()
+    for chunk in chunks(batch):
+        numbers = chunk.group_numbers.tolist()
         if group is not None and group not in numbers:
             continue
-        [result] = strategies.play([part])
+        [result] = strategies.play([chunk])
         for number in numbers if group is None else [group]:
             place = number - numbers[0]
-            seats = part.groups[place].tolist()
+            seats = chunk.groups[place].tolist()
             names = [population.names[index] for index in seats]
-            match = match_of(part, result, place, names)
+            match = match_of(chunk, result, place, names)
             genes = tuple(gene_of[index] for index in seats)
             sources = {name: strategies.text(index) for name, index in zip(names, seats, strict=True)}
             yield Replayed(step, number, len(batch.groups), match, genes, sources, tuple(agents[number].tolist()))

@@ -16,15 +16,14 @@ from labmates.stats.tables import Column, Table
 
 _WINNERS = ("game", "group_size", "protocol")
 _MIXTURES = ("game", "model", "group_size")
-"""Settings that tables show anyway."""
-
+"""Settings with columns in every table."""
 
 Points = Sequence[tuple[float, Estimate]]
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """Welfare of one self-play: for each share of selfish players, the mean over groups with its interval."""
+class WelfareCurve:
+    """Welfare in one self-play: for each share of selfish players, the mean over groups with its interval."""
 
     game: str
     model: str
@@ -34,7 +33,7 @@ class Mixed:
     condition: Mapping[str, object]
 
     def as_json(self) -> dict[str, object]:
-        """It as JSON data."""
+        """The JSON object."""
         parts = ("low", "high", "n", "df", "method", "reason")
         points = [
             {"selfish": share, "welfare": welfare.value, **{part: getattr(welfare, part) for part in parts}}
@@ -45,17 +44,17 @@ class Mixed:
 
 
 @dataclass(frozen=True)
-class Evolved:
+class EvolutionResult:
     """The evolutions of one condition.
 
     Attributes
     ----------
     winners
-        In how many runs each gene was the most frequent at the end, the most successful first.
+        Each gene with the number of runs in which it was the most frequent at the end, in descending order.
     reached
-        Runs in which one gene reached the threshold.
+        Number of runs in which one gene reached the threshold.
     generations, efficiency, cooperation
-        Means of all runs.
+        Means over runs.
     """
 
     condition: Mapping[str, object]
@@ -67,7 +66,7 @@ class Evolved:
     cooperation: float
 
     def as_json(self) -> dict[str, object]:
-        """It as JSON data."""
+        """The JSON object."""
         return {
             "condition": dict(self.condition),
             "runs": self.runs,
@@ -79,94 +78,82 @@ class Evolved:
         }
 
 
-def curves_of(found: Sequence[Mixed]) -> dict[str, Points]:
+def named_points(curves: Sequence[WelfareCurve]) -> dict[str, Points]:
     """The points of every self-play by a unique name: author, varying parameters, and the run if needed."""
-    labels = labels_of([one.condition for one in found], _MIXTURES)
+    labels = labels_apart(_comparable([curve.condition for curve in curves]), _MIXTURES)
     names = [
-        ", ".join(filter(None, (one.model, f"groups of {one.group_size}", label)))
-        for one, label in zip(found, labels, strict=True)
+        ", ".join(filter(None, (curve.model, f"groups of {curve.group_size}", label)))
+        for curve, label in zip(curves, labels, strict=True)
     ]
-    often = Counter(names)
+    counts = Counter(names)
     return {
-        name if often[name] == 1 else f"{name} (run {one.run})": one.points
-        for name, one in zip(names, found, strict=True)
+        name if counts[name] == 1 else f"{name} (run {curve.run})": curve.points
+        for name, curve in zip(names, curves, strict=True)
     }
 
 
-def labels_of(conditions: Sequence[Mapping[str, object]], known: Sequence[str] = _WINNERS) -> list[str]:
-    """A label of each condition of self-plays or evolutions, made of what varies beside what is `known`."""
-    return labels_apart(_telling(conditions), known)
-
-
-def _telling(conditions: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Conditions without what only repeats another setting, and with short digests of strategies.
-
-    A digest tells something only where the same path held other strategies before.
-    """
-    content: dict[object, set[object]] = {}
-    for one in conditions:
-        content.setdefault(one.get("strategies"), set()).add(one.get("digest"))
-    changed = any(len(digests) > 1 for digests in content.values())
+def _comparable(conditions: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Conditions with digests of strategies shortened, or left out if no path had different content."""
+    digests = {(condition.get("strategies"), condition.get("digest")) for condition in conditions}
+    changed = len(digests) > len({path for path, _ in digests})
     return [
         {
             name: str(value)[:8] if name == "digest" else value
-            for name, value in one.items()
+            for name, value in condition.items()
             if changed or name != "digest"
         }
-        for one in conditions
+        for condition in conditions
     ]
 
 
-def mixtures_table(found: Iterable[Mixed]) -> Table:
-    """The welfare of every mixture, a row each."""
-    found = list(found)
-    told = _telling([one.condition for one in found])
-    differing = settings_apart(told, _MIXTURES)
+def mixtures_table(curves: Sequence[WelfareCurve]) -> Table:
+    """The welfare of every mixture, one row each."""
+    conditions = _comparable([curve.condition for curve in curves])
+    differing = settings_apart(conditions, _MIXTURES)
     rows = [
-        {"game": one.game, "model": one.model, "group_size": one.group_size}
-        | shown_settings(settings, differing)
-        | {"run": one.run, "selfish": share}
+        {"game": curve.game, "model": curve.model, "group_size": curve.group_size}
+        | shown_settings(condition, differing)
+        | {"run": curve.run, "selfish": share}
         | welfare.row("welfare")
-        for one, settings in zip(found, told, strict=True)
-        for share, welfare in one.points
+        for curve, condition in zip(curves, conditions, strict=True)
+        for share, welfare in curve.points
     ]
     columns = [Column(name, once=True) for name in (*_MIXTURES, *differing, "run")]
     columns += [Column("selfish", "share of selfish players", ".1%"), Column("welfare", shows="both")]
-    remarks = notes(welfare for one in found for _, welfare in one.points)
+    remarks = notes(welfare for curve in curves for _, welfare in curve.points)
     return Table("selfplay", "Welfare by the share of selfish players", columns, rows, remarks)
 
 
-def winners_table(found: Iterable[Evolved]) -> Table:
-    """The shares of runs that each gene wins, a row for each condition and gene."""
-    found = list(found)
-    told = _telling([one.condition for one in found])
-    differing = settings_apart(told, _WINNERS)
+def winners_table(results: Sequence[EvolutionResult]) -> Table:
+    """The number of runs that each gene wins, one row for each condition and gene."""
+    conditions = _comparable([result.condition for result in results])
+    differing = settings_apart(conditions, _WINNERS)
     rows = [
-        {name: one.condition[name] for name in _WINNERS}
-        | {_limit(name): value for name, value in shown_settings(settings, differing).items()}
-        | {"runs": one.runs, "winner": gene, "wins": wins, "threshold_reached": one.reached}
-        | {"generations": one.generations, "efficiency": one.efficiency, "cooperation": one.cooperation}
-        for one, settings in zip(found, told, strict=True)
-        for gene, wins in one.winners
+        {name: result.condition[name] for name in _WINNERS}
+        | {_column(name): value for name, value in shown_settings(condition, differing).items()}
+        | {"runs": result.runs, "winner": gene, "wins": wins, "threshold_reached": result.reached}
+        | {"generations": result.generations, "efficiency": result.efficiency, "cooperation": result.cooperation}
+        for result, condition in zip(results, conditions, strict=True)
+        for gene, wins in result.winners
     ]
-    columns = [Column(name, once=True) for name in (*_WINNERS, *map(_limit, differing), "runs")]
+    columns = [Column(name, once=True) for name in (*_WINNERS, *map(_column, differing), "runs")]
     columns += [Column("winner"), Column("wins"), Column("threshold_reached"), Column("generations", form=".0f")]
     columns += [Column("efficiency", "welfare efficiency", ".0%"), Column("cooperation", form=".0%")]
     return Table("winners", "Which genes win", columns, rows)
 
 
-def _limit(name: str) -> str:
-    """The name of a setting's column: the limit on generations is not the number that it took."""
+def _column(name: str) -> str:
+    """The name of a setting's column; the limit on generations differs from the number played."""
     return "most_generations" if name == "generations" else name
 
 
 def payoff_events(store: Store, run_id: str) -> list[PayoffEvent]:
-    """The outcomes of the steps of a run, in order."""
-    found = [event for event in store.events(run_id, kind="payoff") if isinstance(event, PayoffEvent)]
-    return sorted({event.step: event for event in found}.values(), key=lambda event: (event.round, event.at))
+    """The payoff events of a run's steps, in order; of a step recorded twice, the later event."""
+    events = [event for event in store.events(run_id, kind="payoff") if isinstance(event, PayoffEvent)]
+    return sorted({event.step: event for event in events}.values(), key=lambda event: (event.round, event.at))
 
 
-def mixed(store: Store, run: RunRecord) -> Mixed:
+def welfare_curve(store: Store, run: RunRecord) -> WelfareCurve:
     """The welfare of the mixtures of a self-play."""
     size = int(run.condition["group_size"])
     points, model = [], ""
@@ -174,18 +161,12 @@ def mixed(store: Store, run: RunRecord) -> Mixed:
         details = event.details
         model = str(details["model"])
         named = {name: details[name] for name in ("df", "method", "reason") if name in details}
-        # Records of before have normal intervals, without a name.
+        # Older records have normal intervals, without a method.
         n = details.get("n", run.condition["samples"])
         welfare = Estimate(event.payoffs["welfare"], None, details["low"], details["high"], n, **named)
         points.append((details["selfish"] / size, welfare))
-    return Mixed(
-        str(run.condition["game"]),
-        model,
-        size,
-        run.id,
-        tuple(sorted(points, key=lambda point: point[0])),
-        run.condition,
-    )
+    points.sort(key=lambda point: point[0])
+    return WelfareCurve(str(run.condition["game"]), model, size, run.id, tuple(points), run.condition)
 
 
 def gene_shares(store: Store, run: RunRecord) -> list[dict[str, float]]:
@@ -197,29 +178,28 @@ def winner(run: RunRecord, shares: Sequence[Mapping[str, float]]) -> str:
     """The gene with the greatest share at the end (paper), or over the last generations (imitation)."""
     last = shares[-int(run.condition["window"]) :] if run.condition["protocol"] == "imitation" else shares[-1:]
     sums: Counter[str] = Counter()
-    for one in last:
-        sums.update(one)
+    for generation in last:
+        sums.update(generation)
     return max(sorted(sums), key=lambda gene: sums[gene])
 
 
-def evolved(store: Store, runs: Iterable[RunRecord]) -> list[Evolved]:
-    """The outcomes of evolutions by condition, in the order of the first run of each."""
-    groups = grouped((run.key, run) for run in runs)
-    found = []
-    for members in groups.values():
+def evolution_results(store: Store, runs: Iterable[RunRecord]) -> list[EvolutionResult]:
+    """The results of evolutions by condition, in the order of each condition's first run."""
+    results = []
+    for members in grouped((run.key, run) for run in runs).values():
         wins = Counter(winner(run, gene_shares(store, run)) for run in members)
-        found.append(
-            Evolved(
+        results.append(
+            EvolutionResult(
                 condition=members[0].condition,
                 runs=len(members),
-                winners=tuple(sorted(wins.items(), key=lambda one: (-one[1], one[0]))),
+                winners=tuple(sorted(wins.items(), key=lambda win: (-win[1], win[0]))),
                 reached=sum(run.metrics["threshold_reached"] == 1 for run in members),
                 generations=_mean(members, "generations"),
                 efficiency=_mean(members, "welfare_efficiency"),
                 cooperation=_mean(members, "cooperation"),
             )
         )
-    return found
+    return results
 
 
 def _mean(runs: Sequence[RunRecord], metric: str) -> float:

@@ -15,7 +15,7 @@ from labmates.pages.section import Section
 from labmates.pages.svg import Plot, line_plot, stacked_plot, thinned
 from labmates.workflows.populations.engine.crew import Crew
 from labmates.workflows.populations.matches import STEPS, Replayed, recorded_steps, replay_matches
-from labmates.workflows.populations.outcomes import mixed, payoff_events, winner
+from labmates.workflows.populations.outcomes import payoff_events, welfare_curve, winner
 
 render = templates_of(__package__)
 
@@ -25,17 +25,18 @@ _MOST_STRATEGIES: Final = 40
 
 
 def selfplay_sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """Payoffs of groups of every mixture of two attitudes."""
+    """Welfare of groups of every mixture of two attitudes."""
     if not reader.events("payoff"):
         return
-    points = mixed(reader.store, reader.run).points
+    points = welfare_curve(reader.store, reader.run).points
     lows, highs = ([(share, one.ends()[side]) for share, one in points] for side in (0, 1))
     plot = Plot((0, 1), (min(low for _, low in lows), max(high for _, high in highs)))
     band = plot.area(lows, highs, 0)
-    line = plot.line([(share, one.value) for share, one in points], 0)
+    means = [(share, mean.value) for share, mean in points]
+    line = plot.line(means, 0)
     title = "Welfare by the share of selfish players, with its 95 % interval"
     axes = plot.axes("share of selfish players", "welfare", x_format="{:.0%}")
-    series = {"mean": [(share, one.value) for share, one in points], "low": lows, "high": highs}
+    series = {"mean": means, "low": lows, "high": highs}
     body = render("selfplay.html", drawing=plot.drawn(title, band, axes, line, series=series), points=points)
     yield Section("mixtures", "Mixtures", body)
     yield from _matches_section(reader, links)
@@ -47,15 +48,15 @@ def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
     if not events:
         return
     all_shares = [event.details["shares"] for event in events]
-    genes = list(dict.fromkeys(gene for one in all_shares for gene in one))
-    kept = [events[place] for place in thinned(events)]
-    shares = {gene: [float(event.details["shares"].get(gene, 0.0)) for event in kept] for gene in genes}
-    rounds = [float(event.round) for event in kept]
+    genes = list(dict.fromkeys(gene for shares in all_shares for gene in shares))
+    plotted = [events[place] for place in thinned(events)]
+    shares = {gene: [float(event.details["shares"].get(gene, 0.0)) for event in plotted] for gene in genes}
+    rounds = [float(event.round) for event in plotted]
     drawn = stacked_plot(shares, rounds, "Shares of genes by generation", x_label="generation")
     body = render("plot.html", drawing=drawn, names=genes)
     yield Section("generations", "Generations", body)
     for name in ("welfare", "cooperation"):
-        line = list(zip(rounds, (float(event.details[name]) for event in kept), strict=True))
+        line = list(zip(rounds, (float(event.details[name]) for event in plotted), strict=True))
         drawn = line_plot({name: line}, f"{name} by generation", x_label="generation")
         yield Section(name, name.capitalize(), render("plot.html", drawing=drawn, names=[]))
     rows = [events[place] for place in thinned(events, _MOST_ROWS)]
@@ -67,7 +68,7 @@ def evolution_sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def _matches_section(reader: RunReader, links: Links, chosen: Replayed | None = None) -> Iterator[Section]:
-    """The choice of a match to be played again; an export has none."""
+    """The choice of a match to replay; an exported page has none."""
     steps = recorded_steps(reader.run, payoff_events(reader.store, reader.run.id))
     if links.match(reader.run.id):
         shown = [steps[place] for place in thinned(steps, _MOST_STEPS)]
@@ -78,18 +79,18 @@ def _matches_section(reader: RunReader, links: Links, chosen: Replayed | None = 
 
 
 def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
-    """One match, played again: moves, payoffs, and the code of its strategies.
+    """One replayed match: moves, payoffs, and the code of its strategies.
 
     Raises
     ------
     UsageError
-        If there is no such match, or its generation takes the games of others before it.
+        If there is no such match, or its replay requires earlier generations.
     """
     run, events = reader.run, payoff_events(reader.store, reader.run.id)
     step, group = _whole(query, "step"), _whole(query, "group") or 0
     if step is not None and events and step not in recorded_steps(run, events):
         raise UsageError(
-            f"the agents of {STEPS.get(run.kind, 'step')} {step} are not recorded; play its matches again with: "
+            f"the agents of {STEPS.get(run.kind, 'step')} {step} are not recorded; replay its matches with: "
             f"labmates strategies match {run.id} --step {step} --group {group}"
         )
     with closing(Crew(processes=1)) as crew:
@@ -107,7 +108,7 @@ def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) ->
 
 
 def _whole(query: Mapping[str, str], name: str) -> int | None:
-    """A whole number of a query; None if it is left out."""
+    """An integer parameter of a query; None if it is missing."""
     value = query.get(name, "")
     if value and not (value.isdecimal() and len(value) < 10):
         raise UsageError(f"{name}: '{value[:40]}' is not a whole number")

@@ -25,7 +25,7 @@ C = TypeVar("C", bound=PopulationCondition)
 
 @dataclass(frozen=True)
 class Arena(Generic[C]):
-    """The context of a run in which strategies play."""
+    """The context of a run of self-play or evolution."""
 
     condition: C
     services: Services
@@ -37,13 +37,7 @@ class Arena(Generic[C]):
         return self.strategies.population
 
     def play(self, batches: Sequence[Batch]) -> list[Result]:
-        """Play batches of games; blocks, so call it in a thread.
-
-        Raises
-        ------
-        StoppedError
-            If the run is to stop.
-        """
+        """Play batches of games, blocking the thread; a `StoppedError` if the run should stop."""
         try:
             return self.strategies.play(batches, self._is_stopped)
         except InterruptedError as error:
@@ -60,7 +54,7 @@ class Arena(Generic[C]):
             self.warn(f"errors/{names[index]}", [f"{names[index]} failed {where}: {error.what}"])
 
     def warn(self, step: str, texts: Sequence[str]) -> None:
-        """Record warnings, each once, up to a limit."""
+        """Record each warning once, up to a limit."""
         recorder = self.services.recorder
         known = sum(isinstance(event, WarningEvent) for event in recorder.events)
         for number, text in enumerate(texts):
@@ -72,7 +66,7 @@ A = TypeVar("A", bound=Arena[Any])
 
 
 def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManager[A]]:
-    """A function that opens the context of a run."""
+    """A function that opens the context `arena` of a run."""
 
     @asynccontextmanager
     async def opened(condition: PopulationCondition, services: Services) -> AsyncIterator[A]:
@@ -89,8 +83,8 @@ def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManag
 
 
 def invalid_strategies(metrics: Mapping[str, float]) -> str | None:
-    """Why a run can't be used: more of the strategies' decisions failed than `MOST_FAILED`; None if it can."""
+    """Why a run is invalid, if more than `MOST_FAILED` of the strategies' decisions failed; else None."""
     rate = metrics["error_rate"]
     if rate <= MOST_FAILED:
         return None
-    return f"{rate:.0%} of the strategies' decisions failed (at most {MOST_FAILED:.0%} may)"
+    return f"{rate:.0%} of the strategies' decisions failed (limit {MOST_FAILED:.0%})"

@@ -1,4 +1,4 @@
-"""Selection among types of strategies in a finite population: fixation, stationary distribution, alpha-rank."""
+"""Selection among types of strategies in a finite population: fixation, stationary distribution, α-rank."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from labmates.stats.tables import Column, Row, Table
 from labmates.workflows.populations.engine.meetings import Meetings
 
 _REPLICATES: Final = 200
-"""Of the bootstrap."""
+"""Bootstrap replicates."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The types that met, and the population in which selection acts on them."""
+    """Types that met in games, and the population in which selection acts on them."""
 
     meetings: Meetings
     game: RepeatedGame
@@ -32,7 +32,7 @@ class Selection:
     seed: int
 
     def scaled(self, pairs: Array) -> Array:
-        """Payoffs on the game's scale: 0 of an exploited player, 1 of one that exploits."""
+        """Payoffs scaled to 0 for an exploited player and 1 for an exploiting one."""
         low, high = self.game.individual_bounds()
         return np.asarray((pairs - low) / (high - low))
 
@@ -47,7 +47,7 @@ class Selection:
 
     @cached_property
     def shares(self) -> Array:
-        """The stationary distribution, and its 95 % interval by the bootstrap over groups; shape ``(3, types)``."""
+        """The stationary distribution and its 95 % bootstrap interval over groups; shape ``(3, types)``."""
         chance = np.random.default_rng(self.seed)
         replicates = [self._stationary(self.meetings.pairs(chance)) for _ in range(_REPLICATES)]
         return np.stack([self._stationary(self.meetings.pairs()), *np.quantile(replicates, (0.025, 0.975), axis=0)])
@@ -56,7 +56,7 @@ class Selection:
         return stationary_distribution(self.log_fixation(pairs))
 
     def type_rows(self, sizes: Sequence[int]) -> Iterator[Row]:
-        """Rows of types."""
+        """Table rows of types, with `sizes` as their numbers of strategies."""
         pairs = self.meetings.pairs()
         ranks = alpha_rank(pairs)
         ratings = deviation_ratings(self.meetings.metagame()) if self.meetings.whole else None
@@ -74,7 +74,7 @@ class Selection:
             }
 
     def fixation_rows(self) -> Iterator[Row]:
-        """Rows of pairs: one mutant in a population of residents."""
+        """Table rows of pairs: one mutant in a population of residents."""
         pairs, types = self.meetings.pairs(), self.meetings.types
         for resident, mutant in np.argwhere(~np.eye(len(types), dtype=bool)):
             fixation = self.fixation[resident, mutant]
@@ -89,16 +89,16 @@ class Selection:
             }
 
     def payoff_rows(self) -> Iterator[Row]:
-        """Rows of the payoff matrix: what a type gets beside another, by the number of its players in the group."""
+        """Table rows of payoffs: a type beside another, by its number of players in the group."""
         types = self.meetings.types
         rows = {}
         for group, payoffs in self.meetings.payoffs.items():
             present = sorted(set(group))
             errors = payoffs.std(axis=0, ddof=1) / np.sqrt(len(payoffs))
-            for place, own in enumerate(present if len(present) <= 2 else ()):
-                beside, players = present[-1 - place], group.count(own)
-                rows[own, beside, players] = {
-                    "type": types[own],
+            for place, this in enumerate(present if len(present) <= 2 else ()):
+                beside, players = present[-1 - place], group.count(this)
+                rows[this, beside, players] = {
+                    "type": types[this],
                     "beside": types[beside],
                     "players": players,
                     "payoff": payoffs[:, place].mean(),
@@ -111,11 +111,11 @@ def types_table(selection: Selection, sizes: Sequence[int]) -> Table:
     """The table of types; `sizes` are their numbers of strategies."""
     notes = [
         f"Share of time in a population of {selection.population} with rare mutations ({selection.process}, strength "
-        f"{selection.strength:g}), with its 95 % bootstrap interval. Alpha-rank: the same under infinitely strong "
-        "selection in a population of 50.",
+        f"{selection.strength:g}), with its 95 % bootstrap interval. Alpha-rank: the share of time in a population of "
+        "50 under infinitely strong selection.",
     ]
     if not selection.meetings.whole:
-        notes.append("No deviation ratings: too many sets of types for all to meet (use fewer types or players).")
+        notes.append("No deviation ratings: too many sets of types to play them all (use fewer types or players).")
     if errors := selection.meetings.errors:
         notes.append(f"{errors} decisions failed and fell back.")
     columns = [Column("type"), Column("strategies"), Column("payoff", "payoff per round among themselves")]

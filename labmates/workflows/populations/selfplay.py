@@ -1,4 +1,4 @@
-"""Self-play as a graph: it plays one mixture after the other, and none that is recorded already."""
+"""Self-play as a graph that plays one mixture after the other and skips recorded ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Mixtures(TypedDict):
     Attributes
     ----------
     left
-        The numbers of selfish players of those that are still to be played.
+        The numbers of selfish players in the mixtures still to play.
     played
         The records of the others, in order.
     """
@@ -78,12 +78,12 @@ async def play(state: Mixtures, runtime: Runtime[SelfplayArena]) -> dict[str, An
 
 
 def next_mixture(state: Mixtures) -> str:
-    """Play on until no mixture is left."""
+    """The next node: play while mixtures are left."""
     return "play" if state["left"] else END
 
 
 def graph(condition: SelfplayCondition) -> SelfplayGraph:
-    """The graph of a self-play; it is the same for all conditions."""
+    """The graph of a self-play, the same for all conditions."""
     del condition
     return _graph()
 
@@ -105,7 +105,7 @@ def _played(arena: SelfplayArena, selfish: int, earlier: Sequence[PayoffEvent]) 
 def games_of(
     condition: SelfplayCondition, population: Population, seed: int, selfish: int, earlier: Sequence[PayoffEvent]
 ) -> Batch:
-    """The games of one mixture; strategies that `earlier` mixtures stopped are not run."""
+    """The games of one mixture, without the strategies stopped in `earlier` mixtures."""
     stopped = frozenset(number for event in earlier for number in event.details.get("stopped", ()))
     return mixture_games(
         condition.make_game(),
@@ -134,7 +134,7 @@ def _event(arena: SelfplayArena, mixture: Mixture, model: str) -> PayoffEvent:
 
 
 def outcome(state: Mixtures, arena: SelfplayArena) -> Outcome:
-    """The outcome of a self-play whose mixtures are all played."""
+    """The outcome of a self-play with all mixtures played."""
     condition, events = arena.condition, state["played"]
     game = condition.make_game()
     means = [event.payoffs["welfare"] for event in events]

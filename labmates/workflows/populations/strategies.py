@@ -1,6 +1,6 @@
-"""Strategy writing as a graph: all strategies are written side by side, each described once and then implemented.
+"""Strategy writing as a graph: all strategies are written in parallel, each described once and then implemented.
 
-A worker checks each implementation. One that fails is discarded, and the model implements the same description anew
+A worker checks each implementation. A failed one is discarded, and the model implements the same description again
 without seeing the failure.
 """
 
@@ -40,7 +40,7 @@ from labmates.workflows.populations.engine.workers import Workers
 from labmates.workflows.services import Services
 
 KIND = "strategies"
-"""Of the orders."""
+"""The kind of the orders."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Ended:
     Attributes
     ----------
     attempts
-        Implementations that were tried.
+        Number of implementations tried.
     passed
-        Whether the last of them passed the checks.
+        Whether the last one passed the checks.
     """
 
     attempts: int
@@ -61,7 +61,7 @@ class Ended:
 
 
 class WritingState(TypedDict):
-    """The strategies whose writing has ended, and the errors that stopped others."""
+    """Results of writing, and errors that stopped it."""
 
     ended: Annotated[list[Ended], operator.add]
     errors: Annotated[list[Exception], operator.add]
@@ -77,9 +77,9 @@ class StrategyState(TypedDict, total=False):
     code
         That implementation; empty if the reply holds none.
     problem
-        Why the last implementation that was checked failed.
+        Why the last checked implementation failed.
     ended
-        Empty until its writing has ended.
+        Empty until the writing has ended.
     """
 
     number: int
@@ -105,11 +105,11 @@ class Writing:
         return f"Strategy_{self.condition.attitude.upper()}_{state['number']}"
 
     def speaker(self, state: StrategyState) -> Speaker:
-        """The author of a strategy."""
+        """The author of a strategy as a speaker."""
         return Speaker("authors", self.name(state), self.condition.model)
 
     def drop(self, state: StrategyState, reason: str, attempts: int) -> StrategyState:
-        """Record that a strategy is given up."""
+        """Record that a strategy is dropped."""
         name = self.name(state)
         self.services.recorder.once(WarningEvent(step=f"{name}/dropped", text=f"{name} is dropped: {reason}"))
         return StrategyState(ended=[Ended(attempts)])
@@ -131,7 +131,7 @@ def first_state(condition: StrategiesCondition, seed: int) -> WritingState:
 
 
 def each_strategy(_state: WritingState, runtime: Runtime[Writing]) -> list[Send]:
-    """Begin to write all strategies."""
+    """Start writing all strategies."""
     numbers = range(1, runtime.context.condition.number + 1)
     return [
         Send("strategy", StrategyState(number=number, attempt=0, problem="nothing was written", ended=[]))
@@ -140,7 +140,7 @@ def each_strategy(_state: WritingState, runtime: Runtime[Writing]) -> list[Send]
 
 
 async def strategy(state: StrategyState, runtime: Runtime[Writing]) -> dict[str, Any]:
-    """Write one strategy; an error waits for the others, whose calls in flight are paid and recorded."""
+    """Write one strategy. An error is stored until the others end, so that calls in flight are paid and recorded."""
     try:
         ended = await strategy_graph().ainvoke(state, context=runtime.context)
     except Exception as error:
@@ -149,41 +149,41 @@ async def strategy(state: StrategyState, runtime: Runtime[Writing]) -> dict[str,
 
 
 async def finish(state: WritingState) -> dict[str, Any]:
-    """End the run, with the first error if there is one."""
+    """Raise the first error, if any."""
     if state["errors"]:
         raise state["errors"][0]
     return {}
 
 
 async def describe(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
-    """Ask for a description in words, unless the record has the whole strategy."""
+    """Ask for a description in words, unless the whole strategy is recorded."""
     writing = runtime.context
     condition, recorder, name = writing.condition, writing.services.recorder, writing.name(state)
-    kept = recorder.done("artifact", name)
-    if isinstance(kept, ArtifactEvent):
-        deterministic = bool(recorder.bodies[kept.content]["deterministic"])
-        return StrategyState(ended=[Ended(kept.version, passed=True, deterministic=deterministic)])
-    asked = [*_before(condition), describing(condition).human()]
+    recorded = recorder.done("artifact", name)
+    if isinstance(recorded, ArtifactEvent):
+        deterministic = bool(recorder.bodies[recorded.content]["deterministic"])
+        return StrategyState(ended=[Ended(recorded.version, passed=True, deterministic=deterministic)])
+    messages = [*_system_prompt(condition), describing(condition).human()]
     description = await writing.table.say(
-        f"{name}/describe", writing.speaker(state), asked, _description, name="describe"
+        f"{name}/describe", writing.speaker(state), messages, _description, name="describe"
     )
     if description is None:
-        return writing.drop(state, "no description could be used", attempts=0)
+        return writing.drop(state, "no usable description", attempts=0)
     return StrategyState(description=description)
 
 
 async def implement(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
-    """Ask for an implementation of the description, or give the strategy up after too many."""
+    """Ask for an implementation of the description, or drop the strategy after too many attempts."""
     writing, attempt = runtime.context, state["attempt"] + 1
     condition, name, speaker = writing.condition, writing.name(state), writing.speaker(state)
     if attempt > condition.implementations:
-        reason = f"no implementation passed the checks, the last because: {state['problem']}"
+        reason = f"no implementation passed the checks; the last problem: {state['problem']}"
         return writing.drop(state, reason, attempts=condition.implementations)
     code = await ask(
         writing.table.caller,
         f"{name}/implement/{attempt}",
         speaker,
-        [*_before(condition), implementing(condition, name, state["description"]).human()],
+        [*_system_prompt(condition), implementing(condition, name, state["description"]).human()],
         writing.table.purse(speaker.team),
         partial(_code, name),
         name="implement",
@@ -193,23 +193,23 @@ async def implement(state: StrategyState, runtime: Runtime[Writing]) -> Strategy
 
 
 async def check(state: StrategyState, runtime: Runtime[Writing]) -> StrategyState:
-    """Check an implementation, and keep it if it passes."""
+    """Check an implementation, and record it if it passes."""
     writing, code, attempt = runtime.context, state["code"], state["attempt"]
     if not code:
         return {}
     async with writing.checking:
-        problems, deterministic = await asyncio.to_thread(_checked, writing, code)
+        problems, deterministic = await asyncio.to_thread(_problems, writing, code)
     if problems:
         step = f"{writing.name(state)}/implement/{attempt}/check"
         writing.table.caller.failed(step, writing.speaker(state), problems[0])
         return StrategyState(problem=problems[0])
-    _keep(writing, state, deterministic)
+    _record(writing, state, deterministic)
     await writing.services.recorder.flush()
     return StrategyState(ended=[Ended(attempt, passed=True, deterministic=deterministic)])
 
 
 def unless_ended(step: str, state: StrategyState) -> str:
-    """Go on with a step unless the writing of the strategy has ended."""
+    """The next node: `step`, unless the writing of the strategy has ended."""
     return END if state["ended"] else step
 
 
@@ -218,7 +218,7 @@ StrategyGraph = CompiledStateGraph[StrategyState, Writing, StrategyState, Strate
 
 
 def graph(condition: StrategiesCondition) -> WritingGraph:
-    """The graph of a run; it is the same for all conditions."""
+    """The graph of a run, the same for all conditions."""
     del condition
     return _graph()
 
@@ -249,7 +249,7 @@ def strategy_graph() -> StrategyGraph:
 
 
 def outcome(state: WritingState, writing: Writing) -> Outcome:
-    """The outcome of a run whose strategies are all written or given up."""
+    """The outcome of a run with all strategies written or dropped."""
     number, written = writing.condition.number, [ended for ended in state["ended"] if ended.passed]
     metrics = {
         "written": len(written),
@@ -262,22 +262,22 @@ def outcome(state: WritingState, writing: Writing) -> Outcome:
     return Outcome("completed", metrics, None if written else "no strategy was written")
 
 
-def _checked(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
+def _problems(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
     """The problems of an implementation, and whether it is deterministic."""
     try:
         loaded = writing.workers.load("the implementation", source_of(code), lowered=False)
     except UsageError as error:
         return (str(error),), False
     if len(loaded) != 1:
-        return (f"it holds {len(loaded)} strategies",), False
+        return (f"contains {len(loaded)} strategies",), False
     individual = writing.condition.information == "individual"
     if loaded[0].paper != individual:
-        return (f"does not decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), False
+        return (f"must decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), False
     [checked] = check_strategies(writing.workers, writing.condition.game, loaded)
     return checked.problems, checked.deterministic
 
 
-def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
+def _record(writing: Writing, state: StrategyState, deterministic: bool) -> None:
     recorder, name, attempt = writing.services.recorder, writing.name(state), state["attempt"]
     if recorder.done("artifact", name) is not None:
         return
@@ -295,13 +295,12 @@ def _keep(writing: Writing, state: StrategyState, deterministic: bool) -> None:
     recorder.emit(ArtifactEvent(step=name, agent=name, name=name, version=attempt, content=content))
 
 
-def _before(condition: StrategiesCondition) -> list[BaseMessage]:
-    """The messages before each request."""
+def _system_prompt(condition: StrategiesCondition) -> list[BaseMessage]:
     return [SystemMessage(condition.system)] if condition.system else []
 
 
 def _provenance_of(system: str) -> dict[str, str]:
-    """A system prompt as provenance: a short digest, which distinguishes sets, and the text."""
+    """A system prompt as provenance: its text, and a short digest that distinguishes sets."""
     return {"system": hashlib.sha256(system.encode()).hexdigest()[:8], "system_prompt": system} if system else {}
 
 
@@ -320,7 +319,7 @@ def describing(condition: StrategiesCondition) -> Order:
 
 
 def implementing(condition: StrategiesCondition, name: str, description: str) -> Order:
-    """The order to implement a strategy that was described."""
+    """The order to implement a described strategy."""
     task = task_of(condition.game, individual=condition.information == "individual")
     facts = {"description": description, "name": name, "arguments": task["arguments"]}
     text = render(
@@ -348,16 +347,15 @@ def _code(name: str, reply: Reply, last: bool) -> str:
     return written_class(reply.text, name)
 
 
-def written_in(
+def recorded_strategies(
     condition: StrategiesCondition, run_id: str, events: Iterable[Event], bodies: Bodies
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """The strategies of a run's record, each as its code and its provenance, in the order of their numbers."""
-    found = {event.name: event for event in events if isinstance(event, ArtifactEvent)}
-    written: list[tuple[str, Mapping[str, Any]]] = []
-    for name in sorted(found, key=lambda one: int(one.rpartition("_")[2])):
-        body = dict(bodies[found[name].content])
+    """The strategies in a run's record, each as its code and its provenance, ordered by number."""
+    artifacts = {event.name: event for event in events if isinstance(event, ArtifactEvent)}
+    author = {"attitude": condition.attitude, "model": condition.model, "temperature": condition.temperature}
+    strategies: list[tuple[str, Mapping[str, Any]]] = []
+    for name in sorted(artifacts, key=lambda name: int(name.rpartition("_")[2])):
+        body = dict(bodies[artifacts[name].content])
         code = str(body.pop("code"))
-        own = {"attitude": condition.attitude, "model": condition.model, "temperature": condition.temperature}
-        provenance = {"class": name, **own, "run": run_id, **body}
-        written.append((code, provenance))
-    return written
+        strategies.append((code, {"class": name, **author, "run": run_id, **body}))
+    return strategies

@@ -121,12 +121,12 @@ def test_our_own_strategies_move_as_their_namesakes(name: str, payoffs: Payoffs)
 
 
 def test_a_name_that_the_library_lacks_is_told_with_the_nearest_one() -> None:
-    with pytest.raises(UsageError, match="for instance 'Grudger'"):
+    with pytest.raises(UsageError, match="did you mean 'Grudger'"):
         library_action("Grudge", [])
 
 
 def test_a_strategy_that_breaks_the_librarys_rules_is_not_offered() -> None:
-    with pytest.raises(UsageError, match="unknown strategy"):
+    with pytest.raises(UsageError, match="unknown axelrod strategy"):
         library_action("Darwin", [])
 
 

@@ -80,7 +80,7 @@ def test_a_strategy_is_named_by_file_class_and_digest(tmp_path: Path) -> None:
         ("Strategy_SELFISH_1", "is named scripted:code/FILE.py:CLASS"),
         (f"{file}:Other", "has no class 'Other'"),
         (f"{tmp_path}/none.py:Other", "can't be read"),
-        (f"{file}:Strategy_SELFISH_1@0123", "is not the file"),
+        (f"{file}:Strategy_SELFISH_1@0123", "has changed"),
     ):
         with pytest.raises(UsageError, match=why):
             code_player(name)

@@ -95,7 +95,7 @@ async def test_a_match_that_is_not_there_is_refused(store: Store, crew: Crew, tm
         list(replay_matches(record, events, crew, 13))
     with pytest.raises(UsageError, match="generation 10 has the groups 0 to 7, not 8"):
         list(replay_matches(record, events, crew, 10, 8))
-    with pytest.raises(UsageError, match="has recorded no generation yet"):
+    with pytest.raises(UsageError, match="has no recorded generation yet"):
         list(replay_matches(record, [], crew))
     changed = tmp_path / "common-pool" / "one.py"
     changed.write_text(changed.read_text() + "# changed")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from labmates.workflows.populations.outcomes import Evolved, winners_table
+from labmates.workflows.populations.outcomes import EvolutionResult, winners_table
 
 
 def test_winners_under_other_settings_are_told_apart() -> None:
     common = {"game": "public-goods", "group_size": 4, "protocol": "paper", "generations": 200, "elite": 64}
     found = [
-        Evolved({**common, **own}, 2, (("one/selfish", 2),), 1, 15.0, 0.2, 0.3)
+        EvolutionResult({**common, **own}, 2, (("one/selfish", 2),), 1, 15.0, 0.2, 0.3)
         for own in ({"rules": {"k": 2}}, {"rules": {"k": 3}, "generations": 10})
     ]
     table = winners_table(found)

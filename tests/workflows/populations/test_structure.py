@@ -107,7 +107,7 @@ COMMON: dict[str, Any] = {"game": "public-goods", "strategies": "here", "digest"
     [
         ({"structure": "ring"}, "a graph needs --protocol imitation or moran"),
         ({"protocol": "moran", "strength": 2}, "at most 1 in a Moran process"),
-        ({"updates": 3}, "in imitation and moran alone"),
+        ({"updates": 3}, "only for --protocol imitation or moran"),
         (
             {"protocol": "imitation", "structure": "lattice", "population": 14},
             "can't form a lattice of at least 3 rows",

@@ -48,7 +48,7 @@ def test_the_budget_of_rounds_is_written_down(values: dict[str, Any], budget: in
         ({"team_size": 0}, "must be a number from 1 to 50"),
         ({"structure": "xx"}, "'ri', 'gc' or 'sa'"),
         ({"temptation": 2}, "temptation > reward"),
-        ({"temptation": 50}, "twice the reward"),
+        ({"temptation": 50}, "2 × reward"),
         ({"rounds": 0}, "greater than or equal to 1"),
         ({"critique_turns": 9}, "less than or equal to 5"),
         ({"team_choice": "wished", "structure": "ri"}, "need the structure gc or sa"),

@@ -41,7 +41,7 @@ def test_strategies_of_the_library_are_baselines_of_our_own() -> None:
 
 @pytest.mark.parametrize("name", ["Grudge", "", "../x"])
 def test_a_strategy_that_the_library_lacks_is_told(name: str) -> None:
-    with pytest.raises(UsageError, match="unknown strategy of the library axelrod"):
+    with pytest.raises(UsageError, match="unknown axelrod strategy"):
         parse_model(f"scripted:axelrod/{name}")
 
 
