@@ -190,7 +190,7 @@ def test_a_wrong_game_is_told_what_is_wrong_with_it() -> None:
         "payoffs change when groups swap places",
     ]
     [problem] = check_game(Matching())
-    assert problem == "the primary quantity 'side' is none of: effort"
+    assert problem == "the primary quantity 'side' is unknown; the game has: effort"
 
 
 class Mute(WeakestLink):
@@ -227,7 +227,7 @@ def test_a_game_that_tells_its_rules_badly_is_told_so() -> None:
         "the alternate rules can't be rendered: KeyError: 'most'",
     ]
     assert check_game(Boundless()) == [
-        "the probability of keeping savings is 2, which is not from 0 to 1",
+        "the probability of keeping savings is 2, not between 0 and 1",
         "sanctions raise a payoff",
     ]
 
