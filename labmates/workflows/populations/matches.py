@@ -138,7 +138,7 @@ def _number(run: RunRecord, event: PayoffEvent) -> int:
 def _generation(
     condition: EvolutionCondition, strategies: Strategies, seed: int, events: Sequence[PayoffEvent], number: int
 ) -> tuple[NDArray[np.int64], Batch]:
-    """The agents on the seats of a generation, and its games; replays the generations since the last recorded agents."""
+    """The agents on the seats of a generation, and its games; replays generations since the last recorded agents."""
     evolution = Evolution(rules_of(condition, seed), strategies.population, strategies.play, seed=seed)
     recorded = max((e for e in events if "agents" in e.details and e.round <= number), key=lambda e: e.round)
     agents = np.array(recorded.details["agents"], dtype=np.int64)
