@@ -74,7 +74,7 @@ _HOMES = {
     "SharedBudget": "labmates.budgets.shared_budget",
     "Task": "labmates.tasks.base",
 }
-"""Where the types stand that users implement or get; all else in `labmates.api`, or comes from a verb."""
+"""Modules of the public types; all other names are in `labmates.api` or belong to a verb."""
 
 
 def __getattr__(name: str) -> Any:

@@ -67,9 +67,9 @@ def run(
     approve: Ask | None = None,
     **condition: Any,
 ) -> list[Run]:
-    """Execute a condition and return the runs as they ended.
+    """Execute a condition and return its ended runs.
 
-    Interrupted runs are kept in the store; `resume` completes them.
+    Interrupted runs stay in the store; `resume` completes them.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def run(
     Raises
     ------
     UsageError
-        If anything asked for can't be.
+        If an argument is invalid or a model can't be reached.
 
     Examples
     --------
@@ -128,7 +128,7 @@ async def arun(
     approve: Ask | None = None,
     **condition: Any,
 ) -> list[Run]:
-    """`run` as a coroutine, for programs with an event loop of their own."""
+    """`run` as a coroutine, for programs that run an event loop."""
     chosen = _settings(settings)
     catalog = Catalog(chosen.models)
     wanted = make_condition(kind, condition, catalog=catalog)
@@ -141,21 +141,21 @@ async def arun(
 def resume(
     runs: Sequence[str] = (), *, store: str | None = None, progress: bool = False, approve: Ask | None = None
 ) -> list[Run]:
-    """Resume runs that did not end, each with its own condition and settings, and return them as they ended.
+    """Resume unfinished runs, each with its recorded condition and settings, and return the ended runs.
 
-    What was paid before is not paid again.
+    Recorded calls are replayed, not paid again.
 
     Parameters
     ----------
     runs
-        Ids; by default all interrupted runs that belong to no study.
+        Ids; by default all interrupted runs outside studies.
     store, progress, approve
         As for `run`.
 
     Raises
     ------
     UsageError
-        If there is no such run, or it has ended.
+        If a run is unknown or has ended.
     """
 
     async def work() -> list[Run]:
@@ -174,9 +174,9 @@ def resume(
 
 
 def study(study: str | Path, *, store: str | None = None, progress: bool = False) -> list[Run]:
-    """Execute a study's runs that have not ended, and return all of its runs that were begun.
+    """Execute a study's unfinished runs, and return all of its started runs.
 
-    Interrupted, the same call resumes it.
+    After an interruption, the same call resumes the study.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def study(study: str | Path, *, store: str | None = None, progress: bool = False
     Raises
     ------
     UsageError
-        If the file is wrong, or the runs can't be executed as they are asked for.
+        If the file is invalid, or its runs can't be executed.
     """
     source = find_study(str(study))
     spec = read_spec(source)
@@ -217,12 +217,12 @@ def plan(study: str | Path, *, store: str | None = None) -> Plan:
     study
         A YAML file, or the name of a study that comes with labmates.
     store
-        As for `run`; what its runs have taken is measured, where there are any.
+        As for `run`; its runs, if any, replace assumptions by measurements.
 
     Raises
     ------
     UsageError
-        If the file is wrong, or the runs can't be executed as they are asked for.
+        If the file is invalid, or its runs can't be executed.
     """
     source = find_study(str(study))
     spec = read_spec(source)
@@ -240,7 +240,7 @@ def show(run: str = "last", *, store: str | None = None) -> Run:
     Parameters
     ----------
     run
-        Id; by default the run that began last.
+        Id; by default the newest run.
     store
         URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
 
@@ -263,25 +263,25 @@ def fork(
     progress: bool = False,
     approve: Ask | None = None,
 ) -> Run:
-    """Branch a run at one of its events under another condition, execute the branch and return it as it ended.
+    """Branch a run at one of its events under another condition, execute the branch and return the ended run.
 
     Parameters
     ----------
     run
         Id.
     at
-        Number of the first event that the fork does not take over; a step that it cuts through is left out whole.
+        Number of the first event that the fork leaves out; a step that it splits is left out whole.
     changes
         New values of the condition, for instance ``{"model.writing": "scripted:hasty"}``.
     settings
-        By default those of the run.
+        By default the run's.
     store, progress, approve
         As for `run`.
 
     Raises
     ------
     UsageError
-        If there is no such run or event, or a change is invalid there.
+        If the run or the event is unknown, or a change is invalid there.
     """
 
     async def work() -> Run:
@@ -303,12 +303,12 @@ def replay(run: str, *, sandbox: str | None = None, store: str | None = None) ->
     run
         Id.
     sandbox
-        Where code runs; by default as in the run's settings.
+        Where code runs; by default the run's setting.
 
     Raises
     ------
     UsageError
-        If there is no such run, or it has not ended.
+        If the run is unknown or has not ended.
     """
 
     async def work() -> Replayed:
@@ -342,12 +342,12 @@ def _tell(line: str) -> None:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """The function of a verb that an experiment or another package brings.
+    """The function of a verb from an experiment or another package.
 
-    It takes the arguments of `Command.function` but for the lab, parameters of the verb's experiment, and these:
+    It takes the arguments of `Command.function` (except the lab), the parameters of the verb's experiment, and these:
 
     store, study
-        URL of the store, and runs of this study alone where it reads runs.
+        URL of the store, and the study whose runs are read.
     settings
         How models are reached and where code runs (`RunSettings`).
     progress
@@ -387,20 +387,20 @@ class _PythonLab(StudyLab):
         self._progress = progress
 
     def notify(self, text: str) -> None:
-        """Show a line that the user should know."""
+        """Show a line to the user."""
         _tell(text)
 
     warn = notify
 
     def step(self, text: str) -> None:
-        """Nobody watches."""
+        """Ignore progress: there is no display."""
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
         """Run asynchronous work."""
         return run_async(lambda: work)
 
     def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:
-        """Execute runs; one that fails raises `LabmatesError`, and the others are in the store."""
+        """Execute and store runs; a failed run raises `LabmatesError`."""
         ended = run_async(lambda: _execute(self.store, runs, settings, self._progress))
         if failed := [run for run in ended if run.status not in ENDED]:
             raise LabmatesError(f"{len(failed)} of {len(ended)} runs failed: {failed[0].error}")
@@ -423,20 +423,20 @@ def analyze(
     task: str | None = None,
     **params: Any,
 ) -> Result:
-    """Compute what runs of a store mean.
+    """Analyse the runs in a store.
 
     Parameters
     ----------
     analysis
-        Its name, for instance ``"tournament"``.
+        Name of the analysis, for instance ``"tournament"``.
     runs
         Ids; by default all runs of the store.
     store
         Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     study, kind, task
-        Runs of this study, of this experiment, of this task alone.
+        Only runs of this study, this experiment, this task.
     **params
-        Parameters of the analysis, as its options without the dashes.
+        Parameters of the analysis: its options without the dashes.
 
     Returns
     -------
@@ -446,7 +446,7 @@ def analyze(
     Raises
     ------
     UsageError
-        If there is no such analysis or parameter, or there are no runs for it.
+        If the analysis or a parameter is unknown, or no runs match.
     """
     chosen = ANALYSES.get(analysis)
     try:
@@ -473,19 +473,19 @@ def load(
     Parameters
     ----------
     what
-        ``runs``, ``scores`` (and their means over model judges), ``players`` (agents with what they used, decided and
-        earned), ``decisions``, ``payoffs`` (one row for each player and round) or ``events``.
+        ``runs``, ``scores`` (and their means over model judges), ``players`` (agents with their usage, decisions and
+        payoffs), ``decisions``, ``payoffs`` (one row per player and round) or ``events``.
     store
         Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
     kind, study
-        Runs of this experiment, of this study.
+        Only runs of this experiment, this study.
     model
-        Runs with this model among theirs.
+        Only runs in which this model took part.
 
     Raises
     ------
     UsageError
-        If there are no such rows, there is no such store, or it has no such study.
+        If the sort of rows, the store or the study is unknown.
     """
     if what not in ROWS:
         raise unknown_name("sort of rows", what, ROWS)
@@ -501,21 +501,21 @@ def report(study: str | None = None, *, out: str | Path, kind: str | None = None
     Parameters
     ----------
     study
-        Its name; without one, the only study in the store.
+        Name of the study; by default the only one in the store.
     out
-        The page to write, ``.html``; one that is there is replaced.
+        The page to write, ``.html``; an existing file is replaced.
     kind
-        Report on all runs of this kind of experiment instead, or with ``"all"`` on all runs.
+        Report on all runs of this kind of experiment instead; ``"all"`` reports on all runs.
     store
         Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
 
     Raises
     ------
     UsageError
-        If there is no such study, nothing of it was begun, or the page can't be written.
+        If the study is unknown or has no started runs, or the page can't be written.
     """
     if study is not None and kind is not None:
-        raise UsageError("a report is of one study or of one kind")
+        raise UsageError("give a study or a kind, not both")
     path = Path(out)
     check_report(path)
     with Store(store, must_exist=True) as database:
@@ -536,26 +536,26 @@ def judge(
     store: str | None = None,
     models: ModelOptions | Mapping[str, Any] | None = None,
 ) -> list[Judged]:
-    """Let judges score runs that have ended, without executing them again, and return what was added to each.
+    """Let judges score ended runs, without executing them again, and return the added scores of each run.
 
     Parameters
     ----------
     runs
         Ids.
     judges
-        Models as ``provider:name``, which judge by rubrics, names of registered judges, and judges of your own as
+        Models as ``provider:name`` (they judge by rubrics), names of registered judges, and your own judges as
         ``path/to/file.py:Class``.
     extractor
-        Model that reads findings out of a report without a findings block; by default the first model among the judges.
+        Model that extracts findings from a report without a findings block; by default the first judge model.
     again
-        Let judges that have scored a run score it once more.
+        Let judges score runs again that they have scored before.
     models
         How the judges' models are reached (`ModelOptions`).
 
     Raises
     ------
     UsageError
-        If anything asked for can't be.
+        If an argument is invalid or a model can't be reached.
     """
     return run_async(lambda: ajudge(runs, judges, extractor=extractor, again=again, store=store, models=models))
 
@@ -569,7 +569,7 @@ async def ajudge(
     store: str | None = None,
     models: ModelOptions | Mapping[str, Any] | None = None,
 ) -> list[Judged]:
-    """`judge` as a coroutine, for programs with an event loop of their own."""
+    """`judge` as a coroutine, for programs that run an event loop."""
     try:
         options = models if isinstance(models, ModelOptions) else ModelOptions.model_validate(models or {})
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""YAML of users: bounded in size, with the line number in each error."""
+"""Users' YAML: bounded in size, with the line number in each error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import yaml
 
 MOST_NODES = 1_000_000
-"""Most values, keys included, that a document may hold once its aliases are expanded."""
+"""Maximum number of values, keys included, in a document with its aliases expanded."""
 
 _REMEDIES = {
     "mapping values are not allowed": "quote a text that holds ': ', and indent keys of the same level alike",
@@ -22,16 +22,14 @@ _REMEDIES = {
 """What to do, by a part of PyYAML's message."""
 
 Path = tuple[str | int, ...]
-"""The place of a value: keys and places in lists, from the top."""
+"""The path of a value: keys and list indices, from the top."""
 
 
 def compose_yaml(text: str) -> yaml.Node | None:
     """Parse a document into nodes, without building its values; None if it is empty.
 
-    Raises
-    ------
-    yaml.YAMLError
-        If it is not YAML, contains itself, or expands to more than `MOST_NODES` nodes (a "YAML bomb").
+    Raises `yaml.YAMLError` if it is not YAML, contains itself, or expands to more than `MOST_NODES` nodes (a "YAML
+    bomb").
     """
     import yaml
 
@@ -70,21 +68,11 @@ def _problem(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
 
 @dataclass(frozen=True)
 class Source:
-    """A YAML file, read.
+    """A YAML file, read."""
 
-    Attributes
-    ----------
-    name
-        What errors call it.
-    data
-        Its content.
-    lines
-        The line of each key and list entry, by path.
-    """
-
-    name: str
-    data: dict[str, Any]
-    lines: dict[Path, int]
+    name: str  # name in errors
+    data: dict[str, Any]  # its content
+    lines: dict[Path, int]  # the line of each key and list entry, by path
 
     def fault(self, path: Sequence[str | int], text: str) -> str:
         """`text` after its place: file, line and key."""
@@ -101,15 +89,7 @@ class Source:
 
 
 def invalid_yaml(name: str, error: Exception) -> UsageError:
-    """The error for a text that is no YAML, with its line and the remedy where they are known.
-
-    Parameters
-    ----------
-    name
-        The file's.
-    error
-        What PyYAML raised.
-    """
+    """The error for invalid YAML, with its line and the remedy where known."""
     import yaml
 
     if isinstance(error, RecursionError):
@@ -128,17 +108,8 @@ def invalid_yaml(name: str, error: Exception) -> UsageError:
 def read_source(text: str, name: str, what: str, example: str) -> Source:
     """Read YAML whose top is a mapping.
 
-    Parameters
-    ----------
-    name
-        The file's, for errors.
-    what, example
-        What the file holds, and a line of such a file, for errors.
-
-    Raises
-    ------
-    UsageError
-        If it is no YAML, a key stands twice, or the top is no mapping.
+    `what` and `example` are a noun and a line for errors. Raises `UsageError` if the text is not YAML, a key is
+    repeated, or the top is not a mapping.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""CSV files: rows of users' files by column, with clear errors, and cells that no spreadsheet takes for formulas."""
+"""CSV files: users' rows by column, with clear errors, and cells that spreadsheets don't evaluate."""
 
 from __future__ import annotations
 
@@ -13,17 +13,10 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
-    """The rows of a file by its first line; a cell that is not there is empty.
+    """The rows of a file as mappings by column; missing cells are empty.
 
-    Parameters
-    ----------
-    needed
-        Columns that the file must have.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read, has no rows, lacks a column or has one twice, or a row is too long.
+    `needed` are required columns. Raises `UsageError` if the file can't be read, has no rows, lacks or repeats a
+    column, or a row is too long.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -46,9 +39,9 @@ def read_rows(path: Path, needed: Sequence[str] = ()) -> list[dict[str, str]]:
 
 
 def inert(cell: object) -> object:
-    """A cell that a spreadsheet shows instead of computing: text that begins a formula gets a ``'`` before it.
+    """A cell that a spreadsheet shows instead of evaluating: a ``'`` is put before text that begins a formula.
 
-    Numbers stay as they are, whatever their sign.
+    Numbers stay unchanged, whatever their sign.
     """
     if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) and finite(cell) is None:
         return f"'{cell}"
@@ -61,7 +54,7 @@ def _as_written(cell: str) -> str:
 
 
 def finite(text: str) -> float | None:
-    """The number that a cell holds; None if it is no finite one."""
+    """The number in a cell; None unless it is finite."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Short names of models, and of conditions by the parameters in which they differ."""
+"""Short names of models, and labels of conditions by the parameters that differ."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def short_names(name: str) -> Iterator[str]:
-    """Yield a model's name in small letters, whole and then without one part before it after the other.
+    """Yield a model's name in lower case: whole, then without its leading parts, one after the other.
 
     Examples
     --------
@@ -21,29 +21,29 @@ def short_names(name: str) -> Iterator[str]:
         yield lower[mark.end() :]
 
 
-def settings_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
-    """The names of settings that differ; those shown elsewhere are left out."""
-    names = dict.fromkeys(name for one in all_ for name in one if name not in known)
-    return [name for name in names if len({str(one.get(name)) for one in all_}) > 1]
+def settings_apart(conditions: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
+    """The names of settings that differ, except `known` ones, which are shown elsewhere."""
+    names = dict.fromkeys(name for settings in conditions for name in settings if name not in known)
+    return [name for name in names if len({str(settings.get(name)) for settings in conditions}) > 1]
 
 
-def shown_settings(one: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+def shown_settings(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Settings as values of a table's row."""
-    return {name: _shown(one.get(name)) for name in names}
+    return {name: _shown(settings.get(name)) for name in names}
 
 
-def labels_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
-    """A label of each condition, made of the settings in which they differ; empty where they are the same.
+def labels_apart(conditions: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> list[str]:
+    """A label per condition from the settings that differ; empty if none does.
 
-    Settings with parts (a game's rules) are told by the parts that differ, tables that are given in files by their
-    names. What a condition does not have is left out of its label.
+    Nested settings (a game's rules) appear by the parts that differ, tables from files by their names. A condition's
+    missing settings are left out of its label.
 
     Examples
     --------
     >>> labels_apart([{"game": "g", "rules": {"k": 2}}, {"game": "g", "rules": {"k": 3}, "mutation": 0.2}])
     ['k=2', 'k=3, mutation=0.2']
     """
-    flat = [dict(_parts(one, known)) for one in all_]
+    flat = [dict(_parts(settings, known)) for settings in conditions]
     names = settings_apart(flat)
     return [
         ", ".join(f"{name.rpartition('.')[2]}={_shown(one[name])}" for name in names if one.get(name) is not None)
@@ -51,8 +51,8 @@ def labels_apart(all_: Sequence[Mapping[str, Any]], known: Collection[str] = ())
     ]
 
 
-def _parts(one: Mapping[str, Any], known: Collection[str] = (), before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in one.items():
+def _parts(settings: Mapping[str, Any], known: Collection[str] = (), before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
         if name in known and not before:
             continue
         if isinstance(value, Mapping) and "name" not in value:

@@ -1,6 +1,6 @@
 """Errors that a user can act on.
 
-Every error that labmates raises on purpose derives from `LabmatesError`; its text says what was wrong and what
+Every error that labmates raises on purpose derives from `LabmatesError`; its text states the problem and what
 is allowed. The command line prints that text without a traceback.
 """
 
@@ -18,7 +18,7 @@ class LabmatesError(Exception):
 
 
 class UsageError(LabmatesError, ValueError):
-    """The caller asked for something that can't be: the command line exits with 2."""
+    """The caller's request is invalid: the command line exits with 2."""
 
 
 class MissingExtraError(UsageError):
@@ -29,13 +29,13 @@ class MissingExtraError(UsageError):
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a `name` that is not among the `known` ones, with the nearest one suggested."""
+    """The error for an unknown `name`; it suggests the nearest of the `known` names."""
     names = sorted(known)
     return UsageError(f"unknown {what} '{name}'.{did_you_mean(name, names)} Known: {', '.join(names) or 'none'}.")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question with the nearest of the known names; empty if none is near."""
+    """A question that suggests the nearest known name; empty if none is near."""
     from difflib import get_close_matches  # `labmates --help` does without
 
     close = get_close_matches(name, list(known), n=1)
@@ -43,22 +43,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def explain(error: ValidationError, names: Callable[[str], str] = str) -> str:
-    """The faults of values that a pydantic model refused, one a line.
+    """The faults in a pydantic validation error, one per line.
 
     Parameters
     ----------
     names
-        Turns a field's path (``"team_size"``) into what the user knows it as (``"--team-size"``).
+        Turns a field's path (``"team_size"``) into the user's name for it (``"--team-size"``).
     """
     lines = []
     faults = error.errors()
     broken = {fault["loc"][:1] for fault in faults if fault["type"] != "too_short"}
     for fault in faults:
         if fault["type"] == "too_short" and fault["loc"] in broken:
-            continue  # only since an invalid entry does not count
+            continue  # pydantic does not count the invalid entry
         where = names(".".join(str(part) for part in fault["loc"])) if fault["loc"] else ""
         message = fault["msg"].removeprefix("Value error, ")
-        # Some messages quote the value, or a part of it; a whole record says nothing.
+        # Some messages quote the value or a part of it; quoting a whole record would not help.
         value = fault["input"]
         quoted = "(given: " in message or f"'{value}'" in message
         is_shown = quoted or fault["type"] == "missing" or isinstance(value, Mapping)
@@ -84,17 +84,11 @@ _PLAIN: dict[str, str] = {
     "less_than": "must be below {lt:g}",
     "less_than_equal": "must be at most {le:g}",
 }
-"""The message for each type of fault that pydantic finds in a file."""
+"""Message by type of pydantic's fault."""
 
 
 def plain_fault(fault: Mapping[str, Any]) -> str:
-    """A fault that pydantic found in a user's file, in plain words.
-
-    Parameters
-    ----------
-    fault
-        One of ``ValidationError.errors()``.
-    """
+    """The message for one of pydantic's faults (``ValidationError.errors()``) in a user's file."""
     known = _PLAIN.get(fault["type"])
     if known is None:
         return str(fault["msg"]).removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""Python's garbage collection in processes that make many short-lived objects."""
+"""Rarer garbage collection, for processes with many short-lived objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _THRESHOLDS = (50_000, 20, 100)
-"""Python's own take a fifth of the time of runs with short calls."""
+"""With Python's defaults, collection takes a fifth of the time of runs with short calls."""
 
 
 @contextmanager
@@ -18,5 +18,5 @@ def rare_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        if before != _THRESHOLDS:  # else another context has set them, and restores them
+        if before != _THRESHOLDS:  # else another context set them, and restores them
             gc.set_threshold(*before)

@@ -1,4 +1,4 @@
-"""Grouping: values by key, in the order in which they come."""
+"""Grouping of values by key, in order of appearance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """The values of pairs of key and value, by key; keys and values in the order in which they come."""
+    """The values of (key, value) pairs by key; keys and values keep their order."""
     groups: dict[K, list[V]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)

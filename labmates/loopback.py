@@ -8,25 +8,14 @@ from typing import Final
 from labmates.errors import UsageError
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-"""The hosts that labmates' servers may listen on."""
+"""Hosts on which labmates' servers may listen."""
 
 
 def open_socket(host: str, port: int | None, *, what: str, usual: int) -> socket.socket:
     """Open a socket that listens on this machine alone.
 
-    Parameters
-    ----------
-    port
-        0 for any free one; None for the usual one, or any free one if that is taken.
-    what
-        What listens, for errors.
-    usual
-        The usual port.
-
-    Raises
-    ------
-    UsageError
-        If the host is not this machine's own, or the port is not available.
+    `port` 0 takes any free port; None takes the `usual` one, or any free one if that is in use. `what` names the server
+    in errors. Raises `UsageError` if the host is not a loopback address, or the port is unavailable.
     """
     if host not in LOOPBACK:
         raise UsageError(
@@ -50,7 +39,7 @@ def open_socket(host: str, port: int | None, *, what: str, usual: int) -> socket
                 f"can't listen on {host}:{number}: {why}; give another --port, or 0 for any free one"
             ) from error
         return opened
-    raise AssertionError("one of them was tried last")
+    raise AssertionError("unreachable: the last port returns or raises")
 
 
 def address_of(listening: socket.socket) -> str:

@@ -1,4 +1,4 @@
-"""Asynchronous work for callers that are not: in scripts, and where an event loop runs already, as in a notebook."""
+"""Asynchronous work from synchronous callers: scripts, and notebooks whose event loop is running."""
 
 from __future__ import annotations
 
@@ -15,15 +15,11 @@ T = TypeVar("T")
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run asynchronous work and return what it returns, whether or not an event loop runs in this thread.
+    """Run asynchronous work and return its result, whether or not an event loop runs in this thread.
 
-    Where one runs, the work gets a thread with a loop of its own, and the caller's loop waits. Ctrl-C, or a notebook's
-    *interrupt*, cancels the work and waits until it has put away what it held; a second one doesn't wait.
-
-    Parameters
-    ----------
-    work
-        Makes the coroutine, in the thread in which it runs. Context variables are the caller's.
+    If one runs, the work gets a separate thread and loop, and the caller's loop waits. Ctrl-C, or a notebook's
+    *interrupt*, cancels the work and waits for its clean-up; a second one doesn't wait. `work` makes the coroutine in
+    the thread that runs it, with the caller's context variables.
 
     Raises
     ------
@@ -71,9 +67,9 @@ _log = logging.getLogger(__name__)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Do `work` to its end, even if cancelled meanwhile, once or more often; the cancellation follows then.
+    """Finish `work` even if cancelled, once or more often; then raise the cancellation.
 
-    An error that `work` ends with after that is logged.
+    An error of `work` after a cancellation is logged.
     """
     doing = asyncio.create_task(work)
     try:

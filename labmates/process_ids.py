@@ -9,31 +9,31 @@ from pathlib import Path
 from typing import Literal
 
 OwnerState = Literal["alive", "dead", "unknown"]
-"""Unknown is the owner that lives (or lived) where its process id means something else, or that we may not see."""
+"""An owner is unknown if it belongs to another namespace or boot, or is hidden from us."""
 
 
 def this_owner() -> str:
     """The identifier of this process on this machine: ``NAMESPACE-PID-STARTTIME``.
 
-    A process id alone may be given to another process later, and means something only within its namespace.
+    A process id alone is reused, and is valid only within its namespace.
     """
     return f"{_pid_namespace()}-{os.getpid()}-{_start_time(os.getpid())}"
 
 
 def this_worker() -> str:
-    """The identifier of this process among those of many machines: ``HOST/BOOT/OWNER``."""
+    """The identifier of this process across machines: ``HOST/BOOT/OWNER``."""
     return f"{platform.node()}/{_boot()}/{this_owner()}"
 
 
 def worker_state(worker: str) -> OwnerState:
-    """Whether the process that `worker` identifies, in the format of `this_worker`, is alive."""
+    """The state of the process `worker` (format of `this_worker`)."""
     _, _, rest = worker.partition("/")
     boot, _, owner = rest.partition("/")
     return owner_state(owner) if boot == _boot() else "unknown"
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Whether the process that `owner` identifies, in the format of `this_owner`, is alive."""
+    """The state of the process `owner` (format of `this_owner`)."""
     namespace, _, process = owner.partition("-")
     pid, _, started = process.partition("-")
     if namespace != _pid_namespace() or not pid.isdecimal() or not started.isdecimal():
@@ -45,7 +45,7 @@ def owner_state(owner: str) -> OwnerState:
 
 
 def _boot() -> str:
-    """The identifier of this machine since its start; no two machines share it."""
+    """A unique identifier of this machine's boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:16]
     except OSError:
@@ -60,12 +60,9 @@ def _pid_namespace() -> str:
 
 
 def _start_time(pid: int) -> str | None:
-    """The start time of process `pid`, in clock ticks since boot.
-
-    An empty text is returned if it has ended and only waits to be collected, and None if we can't see it.
-    """
+    """The start time of process `pid` in clock ticks since boot; empty for a zombie, None if hidden from us."""
     try:
-        # A process may call itself by bytes that are no text.
+        # A process name may hold bytes that are not text.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
     except OSError:
         return None
@@ -73,7 +70,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def _exists(pid: int) -> bool:
-    """Whether there is a process `pid`: that of another user may be hidden from us in ``/proc``."""
+    """Whether process `pid` exists; ``/proc`` may hide other users' processes."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""A connection to Ray: one started for this process on this machine, or to an existing cluster."""
+"""A connection to Ray: a local instance for this process, or an existing cluster."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ from typing import Any
 from labmates.errors import MissingExtraError, UsageError
 
 CONNECT_SECONDS = 30.0
-"""The time within which a cluster has to answer."""
-_OBJECT_STORE_BYTES = 80 * 1024**2  # hardly anything passes through it; Ray wants 75 MB at least
+"""Time limit for a cluster's answer."""
+_OBJECT_STORE_BYTES = 80 * 1024**2  # little passes through it; Ray's minimum is 75 MB
 _ADDRESS = re.compile(r"[^:/\s]+:\d{1,5}|\[[0-9A-Fa-f:]+\]:\d{1,5}")
 _log = logging.getLogger(__name__)
 _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
 
 
 def import_ray() -> ModuleType:
-    """The module Ray.
+    """The module ``ray``.
 
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
+    Raises `MissingExtraError` if it is not installed.
     """
     try:
         return import_module("ray")
@@ -41,12 +38,9 @@ def import_ray() -> ModuleType:
 
 
 def check_executor(executor: str, ray_address: str | None) -> None:
-    """Check that an address is given for a Ray cluster alone.
+    """Check that an address comes with the Ray executor.
 
-    Raises
-    ------
-    UsageError
-        If not.
+    Raises `UsageError` if not.
     """
     if ray_address is not None and executor != "ray":
         raise UsageError("--ray-address goes with --executor ray")
@@ -54,26 +48,12 @@ def check_executor(executor: str, ray_address: str | None) -> None:
 
 @contextmanager
 def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | None = None) -> Iterator[ModuleType]:
-    """Connect this process to Ray, and yield Ray; blocks for seconds.
+    """Connect this process to Ray and yield the module; blocks for seconds.
 
-    Without an address, it is the Ray that the process is connected to already, else one that is started on this machine
-    and ended with the connection.
-
-    Parameters
-    ----------
-    address
-        ``HOST:PORT`` of a cluster of which this machine is a node, or ``auto`` for the one that runs here.
-    cpus
-        Processors of a Ray that is started.
-    resources
-        Further resources of it, by name.
-
-    Raises
-    ------
-    MissingExtraError
-        If Ray is not installed.
-    UsageError
-        If the cluster can't be reached, or another one is connected.
+    Without an address, an existing connection is used, else a local Ray is started and ends with the connection.
+    `address` is ``HOST:PORT`` of a cluster with this machine as a node, or ``auto`` for the cluster on this machine.
+    `cpus` and `resources` (by name) configure a local Ray. Raises `MissingExtraError` if Ray is not installed;
+    `UsageError` if the cluster is unreachable, or another one is connected.
     """
     ray = import_ray()
     if ray.is_initialized():
@@ -84,11 +64,11 @@ def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | 
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     folder = None
     if address is None:
-        # Not where TMPDIR says: the paths of Ray's sockets, which lie deep in it, may have 107 characters.
+        # Not in TMPDIR: Ray's socket paths are deep, and limited to 107 characters.
         folder = tempfile.mkdtemp(prefix="labmates-ray-", dir="/tmp")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options |= {
-            "address": "local",  # a new one, whatever RAY_ADDRESS says
+            "address": "local",  # overrides RAY_ADDRESS
             "num_cpus": cpus,
             "resources": dict(resources or {}),
             "object_store_memory": _OBJECT_STORE_BYTES,
@@ -112,12 +92,9 @@ def connected(address: str | None, *, cpus: int, resources: Mapping[str, int] | 
 
 
 def _try_out(address: str) -> None:
-    """Connect to a cluster in a separate process: at a wrong address Ray tries for minutes, and can't be stopped.
+    """Connect to a cluster in a separate process: at a wrong address Ray retries for minutes and can't be stopped.
 
-    Raises
-    ------
-    UsageError
-        If that fails, or takes too long.
+    Raises `UsageError` if the attempt fails or takes too long.
     """
     if address != "auto" and not _ADDRESS.fullmatch(address):
         raise UsageError(
@@ -144,9 +121,9 @@ def _try_out(address: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let what Ray's daemons say (a worker died) go to the log, not to standard output, where results stand.
+    """Log the messages of Ray's daemons (a worker died) instead of printing them among results on standard output.
 
-    No option of Ray does that. If another version of Ray prints it elsewhere, nothing is changed.
+    Ray has no option for this. If another version of Ray prints elsewhere, nothing changes.
     """
     module, name = sys.modules.get("ray._private.worker"), "print_to_stdstream"
     printer = getattr(module, name, None)

@@ -1,4 +1,4 @@
-"""Things found by name: our own, those that experiments declare, and those that other packages add."""
+"""Registries: named objects of labmates, of its experiments and of other packages."""
 
 from __future__ import annotations
 
@@ -23,27 +23,26 @@ T = TypeVar("T")
 
 
 class PluginError(UsageError):
-    """An entry of another package can't be used; the text names the package and the entry point."""
+    """An entry of another package is unusable; the text names the package and the entry point."""
 
 
 class Registry(Generic[T]):
-    """Named objects, loaded when they are first asked for.
+    """Named objects, loaded at first use.
 
-    A plug-in that can't be used makes no difference to the other entries: it is listed by name, and fails only when it
-    is asked for.
+    An unusable plug-in doesn't affect other entries: it is listed by name, and fails only when it is requested.
 
     Parameters
     ----------
     what
-        What one entry is called in messages, for instance ``"task"``.
+        Noun for an entry in messages, for instance ``"task"``.
     group
         The entry-point group through which other packages add entries, for instance ``"labmates.tasks"``.
     own
-        Our own entries, but for those that experiments declare: name to ``"module:attribute"``.
+        Our own entries, except those that experiments declare: name to ``"module:attribute"``.
     families
-        Our own entries that are too many to be listed, by the beginning of their names: ``"module:function"``, which
-        takes the rest of a name and returns the entry or raises `UsageError`. Experiments declare theirs by a name that
-        ends with a slash.
+        Our own entries that are too many to list, by prefix of their names: ``"module:function"``, which takes the
+        rest of a name and returns the entry or raises `UsageError`. Experiments declare a family by a name that ends
+        with a slash.
     """
 
     def __init__(
@@ -68,38 +67,34 @@ class Registry(Generic[T]):
         return {**self._given_families, **declared}
 
     def names(self) -> list[str]:
-        """Names of all entries, sorted; a plug-in can't take the name of one of ours."""
+        """Names of all entries, sorted."""
         return sorted({*self._own, *self._loaded, *self._entry_points()})
 
     def get(self, name: str) -> T:
         """The entry called `name`.
 
-        Raises
-        ------
-        UsageError
-            If no entry has that name.
-        PluginError
-            If a plug-in can't be imported, or if several packages declare that name.
+        Raises `UsageError` if no entry has that name; `PluginError` if a plug-in can't be imported, or if several
+        packages declare that name.
         """
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def is_own(self, name: str) -> bool:
-        """Whether the entry is the project's own, not a plug-in's and not registered at run time."""
+        """Whether the entry is the project's own: neither a plug-in's nor registered at run time."""
         return (name in self._own or self.in_family(name)) and name not in self._replaced
 
     def in_family(self, name: str) -> bool:
-        """Whether the name is one of those that are not listed; there need not be such an entry."""
+        """Whether the name belongs to a family of unlisted entries; the entry itself may not exist."""
         return name.startswith(tuple(self._families))
 
     def package(self, name: str) -> str | None:
-        """The package (``"name version"``) that an entry comes from; None unless it is a plug-in's."""
+        """The package (``"name version"``) of a plug-in's entry; None for other entries."""
         points = self._points(name)
         return _packages(points) if points else None
 
     def shadowed(self) -> list[str]:
-        """One line for each plug-in that is ignored because its name is one of our own."""
+        """One line for each plug-in that is ignored because labmates has an entry of that name."""
         return [
             f"the {self.what} '{name}' is labmates' own; that of {_packages(points)} is ignored"
             for name, points in self._entry_points().items()
@@ -107,23 +102,16 @@ class Registry(Generic[T]):
         ]
 
     def register(self, name: str, entry: T) -> None:
-        """Add an entry for this process, or let it replace the one with that name."""
+        """Add or replace an entry, in this process."""
         self._loaded[name] = entry
         self._replaced.add(name)
 
     @contextmanager
     def guarded(self, name: str, fails: str) -> Iterator[None]:
-        """Do something with the entry called `name`; whatever a plug-in's raises becomes a `PluginError`.
+        """Run the block on the entry called `name`; any exception of a plug-in's entry becomes a `PluginError`.
 
-        Parameters
-        ----------
-        fails
-            What to say of the entry, for instance ``"can't be made"``.
-
-        Raises
-        ------
-        PluginError
-            If the entry is a plug-in's and something was raised; other entries raise what they raise.
+        `fails` completes the message, for instance ``"can't be made"``. Raises `PluginError` if the entry is a
+        plug-in's and the block raised; exceptions of other entries pass.
         """
         try:
             yield
@@ -160,7 +148,7 @@ class Registry(Generic[T]):
             return cast(T, points[0].load())
 
     def _points(self, name: str) -> list[EntryPoint]:
-        """The entry points that an entry comes from; none for our own and for those registered at run time."""
+        """The entry points of a plug-in's entry; none for other entries."""
         return [] if name in self._own or name in self._replaced else self._entry_points().get(name, [])
 
     def _entry_points(self) -> dict[str, list[EntryPoint]]:
@@ -173,17 +161,13 @@ _REGISTRIES: WeakSet[Registry[Any]] = WeakSet()
 
 
 def look_up_plugins() -> None:
-    """Look up the plug-ins of all registries, which reads files: for callers whose event loop must not do so later."""
+    """Look up the plug-ins of all registries now: it reads files, which must not block an event loop later."""
     for registry in _REGISTRIES:
         registry.names()
 
 
 def _may_be_declared(group: str) -> bool:
-    """Whether an installed package may have entry points of a group.
-
-    It spares ``labmates --help`` the import of `importlib.metadata`, which takes longer than all else that it does;
-    `pathlib` is spared too.
-    """
+    # Spares `labmates --help` the imports of importlib.metadata and pathlib, the slowest part of its start.
     if "importlib.metadata" in sys.modules or any(map(os.path.isfile, sys.path)):  # a file is an archive
         return True
     for folder in filter(os.path.isdir, sys.path):
@@ -219,7 +203,7 @@ def _declared() -> Mapping[str, Mapping[str, str]]:
 
 
 class lazy:  # noqa: N801 - it reads as a function: run=lazy("module:function")
-    """Something that is imported when it is first needed, given as ``"module:attribute"``; callable if that is."""
+    """An object given as ``"module:attribute"`` and imported at first use; callable if the object is."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -230,7 +214,7 @@ class lazy:  # noqa: N801 - it reads as a function: run=lazy("module:function")
         return _attribute(self._where)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call it."""
+        """Call the imported object."""
         return self.target(*arguments, **named)
 
 
@@ -240,4 +224,4 @@ def _attribute(where: str) -> Any:
 
 
 def _packages(points: list[EntryPoint]) -> str:
-    return " and ".join(f"{one.dist.name} {one.dist.version}" if one.dist else "an unknown package" for one in points)
+    return " and ".join(f"{p.dist.name} {p.dist.version}" if p.dist else "an unknown package" for p in points)

@@ -1,7 +1,7 @@
-"""JSON as people and models write it: with comments, trailing commas, other quotes, bare words and Python's constants.
+"""Relaxed JSON: with comments, trailing commas, other quotes, bare words and Python's constants.
 
-Only what has a single reading is mended, and each mend is told, so that a caller may refuse those it does not want.
-Reading is bounded in depth and in work, since the text may be hostile; nothing is evaluated.
+Only unambiguous faults are mended, and each mend is reported, so that a caller can refuse some of them.
+The text may be hostile: depth and work are bounded, and nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NUMPY: Final = "numpy type around a value"
 
 MOST_DEPTH: Final = 40
 MOST_DIGITS: Final = 15
-"""A whole number with more digits is out of range: beyond it, a float no longer holds it exactly."""
+"""Maximum digits of a whole number; a float doesn't hold longer ones exactly."""
 MOST_FAILURES: Final = 300
-"""The rest of a text is not searched after this number of braces that open no object."""
+"""Braces without an object after which the search of a text ends."""
 MOST_WORK: Final = 200_000
 """Maximum number of values read in one text, in all attempts together."""
 UNCLOSED_WORK: Final = 1_000
-"""An unclosed text or comment counts as this number of values: all that follows was searched for its end."""
+"""Work of an unclosed text or comment, in values: the whole rest was searched for its end."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -57,7 +57,7 @@ _CUT = 60
 
 
 class RelaxedJSONError(ValueError):
-    """A text can't be read; `at` is the place of the fault."""
+    """A text is unreadable; `at` is the position of the fault."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -65,12 +65,12 @@ class RelaxedJSONError(ValueError):
 
 
 class TooMuchWorkError(RelaxedJSONError):
-    """A text takes more work than it is worth."""
+    """Reading a text takes more than `MOST_WORK`."""
 
 
 @dataclass(frozen=True)
 class Mend:
-    """The mended faults, as constants of this module, with their places in the text."""
+    """A mended fault, as a constant of this module, and its position in the text."""
 
     what: str
     at: int
@@ -85,7 +85,7 @@ class Unusable:
 
 @dataclass(frozen=True)
 class Parsed:
-    """A value and its position in the text: `text[begin:end]`."""
+    """A value read from `text[begin:end]`."""
 
     value: Any
     begin: int
@@ -96,19 +96,14 @@ class Parsed:
 def parse_value(text: str, at: int = 0) -> Parsed:
     """The value that begins at `at`.
 
-    A value without a meaning becomes `Unusable`, and so does a key that is given twice; a number written with commas
-    or a bare word becomes text.
-
-    Raises
-    ------
-    RelaxedJSONError
-        If there is none.
+    Invalid values and repeated keys become `Unusable`; a number with commas or a bare word becomes text. Raises
+    `RelaxedJSONError` if there is none.
     """
     return Reader(text).read(at)
 
 
 def find_objects(text: str) -> Iterator[Parsed]:
-    """Yield the objects in `text` from front to back, those within another one left out."""
+    """Yield the outermost objects in `text`, in order."""
     reader = Reader(text)
     failures = 0
     at = text.find("{")
@@ -127,12 +122,9 @@ def find_objects(text: str) -> Iterator[Parsed]:
 
 
 class Reader:
-    """Reads values of one text; the work that it may do is shared by all of them.
+    """Reads values of one text, within one bound on work for all of them.
 
-    Attributes
-    ----------
-    mends
-        What was mended in the value that was read last, also where it could not be read to its end.
+    `mends` are those of the last value, even if it could not be read to its end.
     """
 
     def __init__(self, text: str) -> None:
@@ -144,10 +136,7 @@ class Reader:
     def read(self, at: int) -> Parsed:
         """The value that begins at `at`.
 
-        Raises
-        ------
-        RelaxedJSONError
-            If there is none.
+        Raises `RelaxedJSONError` if there is none.
         """
         self.at, self.mends = at, []
         self._skip()
@@ -300,7 +289,7 @@ class Reader:
 
 
 def read_number(text: str) -> int | float | Unusable:
-    """The number that a text in the form of Python or JSON writes."""
+    """A number in the notation of Python or JSON."""
     digits = text.replace("_", "")
     if (unsigned := digits.lstrip("+-")).isdigit():
         return int(digits) if len(unsigned) <= MOST_DIGITS else Unusable("a number is out of range")
@@ -309,7 +298,7 @@ def read_number(text: str) -> int | float | Unusable:
 
 
 def _as_json(match: re.Match[str]) -> str:
-    """An escape, or a quotation mark within other quotes, as JSON writes it."""
+    """An escape, or a quotation mark within other quotes, in JSON's notation."""
     if match[0].startswith("\\x") and len(match[0]) > 2:
         return f"\\u00{match[0][2:]}"
     return _AS_JSON.get(match[0], match[0])

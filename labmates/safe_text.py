@@ -1,4 +1,4 @@
-"""Text that is safe to show: what a model wrote must not steer a terminal or an editor."""
+"""Text that is safe to show: models' replies must not control a terminal or an editor."""
 
 from __future__ import annotations
 

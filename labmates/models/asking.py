@@ -1,4 +1,4 @@
-"""The one way to ask a model for an answer: call it, read the reply, and send back a reply that can't be used."""
+"""Conversations: call a model, read the reply, and send back unusable replies."""
 
 from __future__ import annotations
 
@@ -16,42 +16,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Exchange:
-    """A model's reply, and the transcript as it was really sent.
-
-    It was shortened where the model's context asked for it, and ends with the output limit where that was stated.
-    """
+    """A model's reply, and the transcript as sent: shortened to the model's context, and with a stated output limit."""
 
     reply: Reply
     sent: list[BaseMessage]
 
 
 Call = Callable[[list[BaseMessage], int], Awaitable[Exchange]]
-"""Makes a call with a transcript; the number counts the calls of a conversation."""
+"""Makes a call with a transcript and the number of the call in its conversation."""
 Read = Callable[[Reply, bool], T]
-"""Takes a reply, and whether it is the last that will be asked for; raises `UnusableAnswerError` if it can't use it."""
+"""Parses a reply, given whether it is the last one; raises `UnusableAnswerError`."""
 Accept = Callable[[T, int], Awaitable[None]]
-"""Takes a usable answer and the number of its call; raises `RefusedError` to have it changed."""
+"""Receives a usable answer and the number of its call; raises `RefusedError` to request a change."""
 SendBack = Callable[[list[BaseMessage], Reply, UnusableAnswerError], list[BaseMessage]]
-"""Adds a reply and what is wrong with it to a transcript."""
+"""Adds a reply and its fault to a transcript."""
 Failed = Callable[[int, str], None]
-"""Told the number of a call whose reply could not be used as it was, and why."""
+"""Receives the number of a call with an unusable reply, and the reason."""
 
 
 class Conversation:
-    """A transcript with one model, and the calls that make it longer.
-
-    Parameters
-    ----------
-    first
-        The number of the first call.
-
-    Attributes
-    ----------
-    messages
-        The transcript that the next call sends.
-    number
-        The number of the next call.
-    """
+    """A conversation with one model; the next call has the number `number` and sends `messages`."""
 
     def __init__(
         self,
@@ -66,10 +50,10 @@ class Conversation:
         self.number = first
         self._call = call
         self._send_back = send_back
-        self._failed = failed or _ignore
+        self._failed = failed or (lambda _number, _reason: None)
 
     async def turn(self) -> Reply:
-        """Call the model once. Faults of the reply are counted, even where the rest of it can be used."""
+        """Call the model once; report faults of the reply, even if the rest is usable."""
         exchange = await self._call(self.messages, self.number)
         self.number += 1
         self.messages = exchange.sent
@@ -78,22 +62,19 @@ class Conversation:
         return exchange.reply
 
     def fail(self, reason: str) -> None:
-        """Count the last reply as one that could not be used as it was."""
+        """Report the last reply as unusable."""
         self._failed(self.number - 1, reason)
 
     def reject(self, reply: Reply, problem: UnusableAnswerError) -> None:
-        """Send the last reply back with what is wrong with it."""
+        """Add the last reply and its problem to the transcript."""
         if not isinstance(problem, RefusedError):
             self.fail(str(problem))
         self.messages = self._send_back(self.messages, reply, problem)
 
     async def ask(self, read: Read[T], *, repair_turns: int, accept: Accept[T] | None = None) -> T:
-        """Call the model until `read` can use a reply and it is accepted, at most `repair_turns` more times.
+        """Call the model until a reply is usable and accepted, with at most `repair_turns` repairs.
 
-        Raises
-        ------
-        UnusableAnswerError
-            If no reply could be used; it says what was wrong with the last one.
+        Raises `UnusableAnswerError` if no reply was usable; it describes the last one's problem.
         """
         for left in range(repair_turns, -1, -1):
             reply = await self.turn()
@@ -106,7 +87,3 @@ class Conversation:
                 self.reject(reply, error)
                 problem = error
         raise problem
-
-
-def _ignore(number: int, reason: str) -> None:
-    """Count nothing."""

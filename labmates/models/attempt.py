@@ -1,4 +1,4 @@
-"""One attempt of a model call under way: whether its request is on the wire, its clock, and the bound on its reply."""
+"""The current attempt of a model call: state of its request, clock, and bound on its reply."""
 
 from __future__ import annotations
 
@@ -10,35 +10,24 @@ from contextvars import ContextVar
 from labmates.models.failures import BrokenReplyError
 
 BYTES_PER_TOKEN = 64
-"""Most bytes that a token takes in a whole reply: a long word, or a rare sign as JSON escapes, and some room."""
+"""Maximum bytes per token in a whole reply: a long word, or a rare character as JSON escapes, with some margin."""
 BYTES_PER_EVENT = 1_024
-"""The same in a streamed reply, where each token comes as an event with an envelope of its own."""
+"""The same in a streamed reply, where each token is an event with an envelope."""
 ENVELOPE_BYTES = 262_144
-"""What a reply may hold beside its tokens."""
+"""Maximum bytes of a reply besides its tokens."""
 _MOST_STEPS = 10
 
 
 class ReplyTooLongError(BrokenReplyError):
-    """A reply has more bytes than its output limit can fill."""
+    """A reply has more bytes than its output limit allows."""
 
 
 class Attempt:
-    """An attempt.
+    """An attempt, with a time limit in `seconds` and the request's output limit.
 
-    Parameters
-    ----------
-    seconds
-        Time limit. It counts from when the request is on the wire, and only while the event loop runs: a reply that
-        has arrived while the process was busy is not late.
-    output_tokens
-        Output limit that the request names.
-    origin
-        What tells the call apart from calls of the same content: who makes it, and in which run.
-
-    Attributes
-    ----------
-    is_sent
-        Whether the request is on the wire, so that the provider may bill it.
+    The time counts from when the request is on the wire, and only while the event loop runs: a reply that arrived while
+    the process was busy is not late. `origin` (agent and run) distinguishes calls of the same content. `is_sent` tells
+    that the request is on the wire, so that the provider may bill it.
     """
 
     def __init__(self, seconds: float, output_tokens: int, origin: str = "") -> None:
@@ -48,12 +37,12 @@ class Attempt:
         self._output_tokens = output_tokens
 
     def most_bytes(self, *, streamed: bool) -> int:
-        """The number of bytes the reply may have."""
+        """Maximum bytes of the reply."""
         return ENVELOPE_BYTES + self._output_tokens * (BYTES_PER_EVENT if streamed else BYTES_PER_TOKEN)
 
     @asynccontextmanager
     async def under_way(self) -> AsyncIterator[asyncio.Timeout]:
-        """Make this the attempt under way and start its clock; raises `TimeoutError` when the time is over."""
+        """Make this the current attempt and start its clock; raises `TimeoutError` at the time limit."""
         loop = asyncio.get_running_loop()
         step = self._seconds / _MOST_STEPS
         waited, last = 0.0, loop.time()
@@ -63,7 +52,7 @@ class Attempt:
             def tick() -> None:
                 nonlocal waited, last, ticking
                 now = loop.time()
-                # A loop that was blocked has read nothing: that time does not count.
+                # A blocked loop reads nothing, so that time does not count.
                 waited += min(now - last, 1.5 * step) if self.is_sent else 0.0
                 last = now
                 if waited >= self._seconds:
@@ -81,10 +70,10 @@ class Attempt:
 
 
 UNDER_WAY: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
-"""The attempt that the present task makes."""
+"""The attempt of the current task."""
 
 
 def on_the_wire() -> None:
-    """Mark the request of the attempt under way as sent."""
+    """Mark the request of the current attempt as sent."""
     if (attempt := UNDER_WAY.get()) is not None:
         attempt.is_sent = True

@@ -1,4 +1,4 @@
-"""The batch APIs of OpenAI and Anthropic: submitting requests, following a batch, reading its results.
+"""The batch APIs of OpenAI and Anthropic: submitting requests, polling a batch, reading its results.
 
 Sources: the types of the packages ``openai`` (``types/batch*.py``) and ``anthropic``
 (``types/messages/message_batch*.py``).
@@ -28,27 +28,19 @@ _STATUS_OF_TYPE: Final = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""Status with which Anthropic answers a single call that fails with an error of a type; 500 for all others."""
+"""Anthropic's HTTP status by type of error; 500 for all others."""
 MOST_ID_CHARS: Final = 200
-"""No id of a batch is longer: a longer one is a server's mistake."""
+"""Maximum length of a batch id; longer ids are a server's error."""
 _CLOCK_SLACK: Final = 600.0
-"""Seconds by which the clocks of a server and of this machine may differ."""
+"""Maximum clock difference between a server and this machine, in seconds."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The answer to one call of a batch, as if it had been made by itself.
+    """The response to one call of a batch, as to a single call: HTTP `status` and JSON `body`.
 
-    Attributes
-    ----------
-    status, body
-        HTTP status, and JSON.
-    retry_after
-        The header of that name; empty if there was none.
-    uncertain
-        The provider may bill the call though no reply came of it.
-    keeps
-        The batch may still bring a reply: it is not to be submitted anew.
+    `uncertain` tells that the provider may bill the call without a reply, `keeps` that the batch may still bring a
+    reply, so the call must not be submitted again.
     """
 
     status: int
@@ -59,34 +51,24 @@ class Result:
 
     @property
     def is_passing(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Whether a retry may succeed."""
         return self.status == 429 or self.status >= 500
 
 
 def failed(
     status: int, reason: str, *, code: str = "", uncertain: bool = False, keeps: bool = False, retry_after: str = ""
 ) -> Result:
-    """The result of a call that failed, with an error that all protocols share."""
+    """The result of a failed call, with an error body for all protocols."""
     body = {"type": "error", "error": {"message": reason, "type": code or "batch", "code": code or None}}
     return Result(status, body, retry_after, uncertain, keeps)
 
 
 @dataclass(frozen=True)
 class State:
-    """The progress of a batch.
+    """The progress of a batch: `done` of `total` requests are answered; when `ended`, results can be read from `files`.
 
-    Attributes
-    ----------
-    ended
-        Whether its results can be read.
-    done, total
-        Requests that are answered, and all.
-    missing
-        The result of requests of which the results say nothing.
-    at_line
-        Results of requests that were refused before any was answered, by their place in the batch.
-    files
-        Where the results are.
+    `missing` is the result of requests without a line in the results; `at_line` holds results of requests that were
+    refused at submission, by index in the batch.
     """
 
     ended: bool
@@ -98,15 +80,15 @@ class State:
 
 
 class Channel(Protocol):
-    """The connection of a protocol to its server."""
+    """The connection of a batch protocol to its server."""
 
     base: str
 
     async def ask(self, method: str, path: str, **content: Any) -> Json:
-        """The JSON object that the server answers; raises `BatchRequestError` if it refuses."""
+        """The server's answer, a JSON object; raises `BatchRequestError` on a refusal."""
 
     def lines(self, path: str) -> AsyncIterator[bytes]:
-        """Yield the lines of a file of results."""
+        """Yield the lines of a results file."""
 
 
 class BatchProtocol(Protocol):
@@ -116,24 +98,19 @@ class BatchProtocol(Protocol):
     most_bytes: int
 
     async def submit(self, channel: Channel, requests: Mapping[str, Json], token: str) -> str:
-        """Submit requests, by the id under which their results come, and return the id of the batch."""
+        """Submit requests by id and return the id of the batch."""
 
     async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
-        """The id of the batch that was submitted as `token` and not heard of, if there is one.
+        """The id of an unacknowledged batch, submitted as `token` at `since` (Unix time); None if it doesn't exist.
 
-        Parameters
-        ----------
-        requests
-            How many requests it has.
-        since
-            When it was submitted, in seconds since 1970.
+        `requests` is its number of requests.
         """
 
     async def state(self, channel: Channel, batch: str) -> State:
         """The progress of a batch."""
 
     def read(self, line: Json) -> tuple[str, Result] | None:
-        """The request and the result of one line; None if the line is unreadable."""
+        """The request's id and the result in a line; None if unreadable."""
 
 
 _UNANSWERED = "the batch ended without a readable reply to this request"
@@ -146,7 +123,7 @@ class OpenAIBatches:
     most_bytes = 190_000_000
 
     async def submit(self, channel: Channel, requests: Mapping[str, Json], token: str) -> str:
-        """Upload the requests as a file and start the batch, which carries the token in its metadata."""
+        """Upload the requests as a file and start the batch, with the token in its metadata."""
         url = f"/v1{OPENAI_CALLS}"
         rows = ({"custom_id": key, "method": "POST", "url": url, "body": body} for key, body in requests.items())
         data = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
@@ -156,18 +133,18 @@ class OpenAIBatches:
         return _id(await channel.ask("POST", "/batches", json={**wanted, "metadata": {"labmates": token}}))
 
     async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
-        """Look for the token in the metadata of the newest batches."""
+        """Find the token in the metadata of the newest batches."""
         del requests, since
         listed = await channel.ask("GET", "/batches?limit=100")
-        named = (one for one in _objects(listed) if _object(one.get("metadata")).get("labmates") == token)
-        return next((_id(one) for one in named), None)
+        named = (batch for batch in _objects(listed) if _object(batch.get("metadata")).get("labmates") == token)
+        return next(map(_id, named), None)
 
     async def state(self, channel: Channel, batch: str) -> State:
         """Read the batch's status, counts, files and errors."""
         answer = await channel.ask("GET", f"/batches/{quote(batch, safe='')}")
         status, counts = answer.get("status"), _object(answer.get("request_counts"))
         errors = _objects(_object(answer.get("errors")))
-        at_line = {int(one["line"]) - 1: _refused(one) for one in errors if isinstance(one.get("line"), int)}
+        at_line = {error["line"] - 1: _refused(error) for error in errors if isinstance(error.get("line"), int)}
         missing = failed(504, _UNANSWERED, uncertain=True)
         if status == "expired":
             missing = failed(503, "the batch expired before this request was answered")
@@ -198,25 +175,25 @@ class OpenAIBatches:
 
 
 class AnthropicBatches:
-    """Batches of Anthropic's messages: one request with all of them, and one stream of results."""
+    """Batches of Anthropic's messages: one request with all calls, and one stream of results."""
 
     most_calls = 100_000
     most_bytes = 240_000_000
 
     async def submit(self, channel: Channel, requests: Mapping[str, Json], token: str) -> str:
         """Start the batch."""
-        del token  # There is no place for it.
+        del token  # Anthropic has no field for it.
         wanted = [{"custom_id": key, "params": body} for key, body in requests.items()]
         return _id(await channel.ask("POST", f"{ANTHROPIC_CALLS}/batches", json={"requests": wanted}))
 
     async def find(self, channel: Channel, token: str, requests: int, since: float) -> str | None:
-        """Look for a batch of the same time and size; its results decide whether it matches."""
+        """Find a batch of the same time and size; its results decide whether it matches."""
         del token
         listed = await channel.ask("GET", f"{ANTHROPIC_CALLS}/batches?limit=100")
-        for one in _objects(listed):
-            size = sum(count for count in _object(one.get("request_counts")).values() if isinstance(count, int))
-            if size == requests and _moment(one.get("created_at")) >= since - _CLOCK_SLACK:
-                return _id(one)
+        for batch in _objects(listed):
+            size = sum(count for count in _object(batch.get("request_counts")).values() if isinstance(count, int))
+            if size == requests and _moment(batch.get("created_at")) >= since - _CLOCK_SLACK:
+                return _id(batch)
         return None
 
     async def state(self, channel: Channel, batch: str) -> State:
@@ -251,7 +228,7 @@ class AnthropicBatches:
 
 
 class BatchRequestError(Exception):
-    """A server refused a request about a batch, or could not be reached; `result` is what the calls get for it."""
+    """A server refused a request about a batch, or was unreachable; `result` is the result of its calls."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(str(result.body))
@@ -259,10 +236,10 @@ class BatchRequestError(Exception):
 
 
 def _refused(error: Json) -> Result:
-    """The result for an error of a batch that failed as a whole."""
+    """The result for an error of a whole batch."""
     code = str(error.get("code") or "")
     reason = str(error.get("message") or code or "no reason given")
-    # The limit on tokens in all batches together: other batches have to end first.
+    # The limit on tokens in all batches together: other batches must end first.
     full = code == "token_limit_exceeded"
     return failed(429 if full else 400, f"the server refused the batch: {reason}", code=code)
 
@@ -292,4 +269,4 @@ def _object(value: Any) -> Json:
 
 def _objects(listed: Json) -> Sequence[Json]:
     data = listed.get("data")
-    return [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+    return [item for item in data if isinstance(item, dict)] if isinstance(data, list) else []

@@ -1,8 +1,8 @@
-"""Calls through batch APIs: gathered for a while, submitted together, followed, and answered one by one.
+"""Calls through batch APIs: collected, submitted together, polled, and answered one by one.
 
-The queue sits in the HTTP client of the hub. To everything above it a batched call is a slow one: it has the same
-request, and the reply of a batch is read as if it had come by itself. Which batch holds which request is written into a
-`BatchBook` before it is submitted, so that a run that is resumed finds its batches again and pays for them once.
+The queue is part of the hub's HTTP client. To its callers a batched call is a slow call with the same request and
+reply. A `BatchBook` records which batch holds which request before the submission, so a resumed run finds its batches
+again and pays for them once.
 """
 
 from __future__ import annotations
@@ -39,64 +39,52 @@ PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
     OPENAI_CALLS: OpenAIBatches(),
     ANTHROPIC_CALLS: AnthropicBatches(),
 }
-"""Batch APIs by the end of the path of the single calls that they take."""
+"""Batch APIs by the path suffix of their single calls."""
 _KEPT_HEADERS: Final = ("authorization", "x-api-key", "anthropic-version", "anthropic-beta", "openai-organization")
 _NO_API: Final = (404, 405, 501)
 _MOST_WINDOWS: Final = 20
-"""A batch is submitted after this number of windows even if calls still come."""
+"""Maximum number of windows before a batch is submitted, even if calls keep arriving."""
 _LAST_SECONDS: Final = 30.0
-"""How long a submission in flight may take when the hub closes."""
+"""Time limit of a submission in flight when the hub closes, in seconds."""
 
 
 class Noted(NamedTuple):
-    """The place of a submitted request.
-
-    Attributes
-    ----------
-    token
-        Of the submission.
-    batch
-        Id of the batch; None if the server's answer was not heard.
-    requests
-        How many requests the submission has.
-    at
-        When, in seconds since 1970.
-    """
+    """A submission of requests."""
 
     token: str
-    batch: str | None
-    requests: int
-    at: float
+    batch: str | None  # the batch's id; None if the server's answer is unknown
+    requests: int  # number of requests
+    at: float  # Unix time
 
 
 class BatchBook(Protocol):
-    """The register of batches by request; this base class stores nothing."""
+    """A register of batches by request; this base class stores nothing."""
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
-        """The submission of each request that has one, as the parts of `Noted`."""
+        """The submissions of requests, as the fields of `Noted`."""
         del keys
         return {}
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
-        """Note that requests are about to be submitted together."""
+        """Record that requests will be submitted together."""
         del token, keys
 
     async def name(self, token: str, batch: str) -> None:
-        """Note the id of the batch of a submission."""
+        """Record the id of a submission's batch."""
         del token, batch
 
     async def forget(self, keys: Sequence[str]) -> None:
-        """Strike requests out."""
+        """Remove requests."""
         del keys
 
 
 class NoBook(BatchBook):
-    """Notes nothing: what is submitted is lost with the process."""
+    """Stores nothing: batches are lost with the process."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Calls that can be in one batch: of one model, at one address, with the same headers."""
+    """Calls that fit in one batch: of one model, at one address, with the same headers."""
 
     protocol: str
     base: str
@@ -115,7 +103,7 @@ class Waiting:
     reply: asyncio.Future[Result]
 
     def settle(self, result: Result) -> None:
-        """Give the reply to whoever waits, if anybody still does."""
+        """Answer the call, unless it was cancelled."""
         if not self.reply.done():
             self.reply.set_result(result)
 
@@ -130,24 +118,11 @@ class _Gathering:
 
 
 class BatchQueue:
-    """Gathers calls and makes them through batch APIs; an async context manager, for one event loop.
+    """Collects calls and makes them through batch APIs; an async context manager, for one event loop.
 
-    Parameters
-    ----------
-    client
-        Reaches the servers.
-    book
-        Where it is written which batch holds which request.
-    window
-        Seconds without a new call after which a batch is submitted.
-    poll
-        Seconds between checks of a batch.
-    timeout
-        Time limit of a request about a batch, in seconds.
-    most_failures
-        Number of looks in a row that may fail.
-    notify
-        Told in words how far batches are.
+    A batch is submitted `window` seconds after its last call, and polled every `poll` seconds, with at most
+    `most_failures` failed polls in a row; `timeout` is the time limit of each request about a batch, in seconds.
+    `notify` receives the progress.
     """
 
     def __init__(
@@ -184,7 +159,7 @@ class BatchQueue:
         for gathering in self._gathering.values():
             if gathering.timer is not None:
                 gathering.timer.cancel()
-        if self._submissions:  # If cut off, the server might have the batch, but its id would be lost.
+        if self._submissions:  # A cancelled submission may have reached the server, with its id lost.
             await asyncio.wait(self._submissions, timeout=_LAST_SECONDS)
         for task in self._tasks:
             task.cancel()
@@ -193,7 +168,7 @@ class BatchQueue:
             await self._book.forget(self._answered)
 
     async def reply(self, request: httpx2.Request) -> httpx2.Response:
-        """The server's answer to a single call, taken from a batch."""
+        """The response to a single call, from a batch."""
         group, base_key, body = _read(request)
         attempt = UNDER_WAY.get()
         origin, most_bytes = (attempt.origin, attempt.most_bytes(streamed=False)) if attempt else ("", 1 << 24)
@@ -218,7 +193,7 @@ class BatchQueue:
         return httpx2.Response(result.status, json=result.body, headers=headers, request=request)
 
     def _claim(self, base_key: str) -> str:
-        """The id of a request: that of its content, and a number that distinguishes equal ones."""
+        """The id of a request: a hash of its content, and a number for equal requests."""
         number = 0
         while (key := f"{base_key}-{number}") in self._claimed:
             number += 1
@@ -232,16 +207,16 @@ class BatchQueue:
         if gathering.timer is not None:
             gathering.timer.cancel()
         wait = min(self._window, gathering.began + _MOST_WINDOWS * self._window - loop.time())
-        # In its own context: work for all calls must not count as one call's attempt.
+        # In a separate context: work for all calls must not count as one call's attempt.
         gathering.timer = loop.call_later(max(wait, 0.0), self._close_window, group, context=Context())
 
     def _close_window(self, group: Group) -> None:
         gathering = self._gathering.pop(group)
         if gathering.calls:
-            self._start(gathering.calls, self._hand_in, group, gathering.calls)
+            self._start(gathering.calls, self._submit_or_resume, group, gathering.calls)
 
     def _start(self, calls: Sequence[Waiting], work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Start work for calls; they get its error if it fails."""
+        """Start work for calls, which get its error if it fails."""
 
         async def guarded() -> None:
             try:
@@ -249,7 +224,7 @@ class BatchQueue:
                     await work(*arguments)
                 except BatchRequestError as error:
                     await self._settle(calls, dict.fromkeys((call.key for call in calls), error.result))
-            except Exception as error:  # A bug or a broken store, which must not leave anybody waiting.
+            except Exception as error:  # A bug or a broken store must not leave calls waiting.
                 for call in calls:
                     if not call.reply.done():
                         call.reply.set_exception(error)
@@ -258,18 +233,18 @@ class BatchQueue:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _hand_in(self, group: Group, calls: Sequence[Waiting]) -> None:
-        """Find the batches of calls that were submitted before, and submit the others."""
+    async def _submit_or_resume(self, group: Group, calls: Sequence[Waiting]) -> None:
+        """Find the batches of calls that were submitted earlier, and submit the others."""
         submitted = await self._book.find([call.key for call in calls])
         noted = {key: Noted(*parts) for key, parts in submitted.items()}
         fresh = [call for call in calls if call.key not in noted]
         submissions = grouped((noted[call.key], call) for call in calls if call.key in noted)
         for submission, members in submissions.items():
-            self._start(members, self._take_up, group, submission, members)
+            self._start(members, self._resume, group, submission, members)
         for part in split_into_batches(fresh, PROTOCOLS[group.protocol]):
             self._start(part, self._submit, group, part)
 
-    async def _take_up(self, group: Group, submission: Noted, calls: Sequence[Waiting]) -> None:
+    async def _resume(self, group: Group, submission: Noted, calls: Sequence[Waiting]) -> None:
         """Follow an earlier batch; one that never reached the server is submitted again."""
         batch = submission.batch
         if batch is None:
@@ -282,7 +257,7 @@ class BatchQueue:
         self._follow(group, batch, calls, is_certain=submission.batch is not None)
 
     async def _find(self, group: Group, submission: Noted) -> str | None:
-        """The id of the batch of a submission of which no answer was heard; None if there is no such batch."""
+        """The id of an unacknowledged submission's batch; None if there is no such batch."""
         protocol = PROTOCOLS[group.protocol]
         try:
             return await protocol.find(self._channel(group), submission.token, submission.requests, submission.at)
@@ -316,22 +291,18 @@ class BatchQueue:
     def _follow(
         self, group: Group, batch: str, calls: Iterable[Waiting], *, lines: Sequence[str] = (), is_certain: bool = True
     ) -> None:
-        """Follow a batch, if that isn't done already.
+        """Poll a batch until its end, unless it is polled already.
 
-        Parameters
-        ----------
-        lines
-            The ids of its requests in the order in which they were submitted, where that is known.
-        is_certain
-            Whether it is known to hold these calls.
+        `lines` are the ids of its requests in order of submission, if known. `is_certain` tells that it holds these
+        calls.
         """
         if batch in self._followed:
             self._followed[batch] += calls
             return
         members = self._followed[batch] = list(calls)
-        self._start(members, self._until_its_end, group, batch, members, lines, is_certain)
+        self._start(members, self._poll_to_end, group, batch, members, lines, is_certain)
 
-    async def _until_its_end(
+    async def _poll_to_end(
         self, group: Group, batch: str, calls: list[Waiting], lines: Sequence[str], is_certain: bool
     ) -> None:
         protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
@@ -351,7 +322,7 @@ class BatchQueue:
         await self._settle(calls, results)
 
     async def _ended(self, group: Group, batch: str) -> State:
-        """The state of a batch when it has ended."""
+        """Poll a batch and return its state at its end."""
         protocol, channel = PROTOCOLS[group.protocol], self._channel(group)
         failures, last_done = 0, -1
         while True:
@@ -361,7 +332,7 @@ class BatchQueue:
             except BatchRequestError as error:
                 failures += 1
                 if not error.result.is_passing or failures > self._most_failures:
-                    raise BatchRequestError(_looking_failure(error.result, batch)) from None
+                    raise BatchRequestError(_poll_failure(error.result, batch)) from None
             else:
                 if state.ended:
                     return state
@@ -371,7 +342,7 @@ class BatchQueue:
             await asyncio.sleep(self._poll)
 
     async def _settle(self, calls: Sequence[Waiting], results: Mapping[str, Result]) -> None:
-        """Hand the results out; failed requests are removed first, so another attempt submits them again."""
+        """Answer the calls; failed requests are forgotten first, so that a retry submits them again."""
         lost = [call.key for call in calls if results[call.key].status != 200 and not results[call.key].keeps]
         if lost:
             await self._book.forget(lost)
@@ -383,7 +354,7 @@ class BatchQueue:
 
 
 class _HTTP:
-    """Requests about batches, at a base URL."""
+    """Requests about batches at a base URL."""
 
     def __init__(self, client: httpx2.AsyncClient, base: str, headers: dict[str, str], timeout: float) -> None:
         self.base = base
@@ -403,7 +374,7 @@ class _HTTP:
             body = data if isinstance(data, dict) else failed(response.status_code, "no reason given").body
             raise BatchRequestError(Result(response.status_code, body, response.headers.get("retry-after", "")))
         if not isinstance(data, dict):
-            raise BatchRequestError(failed(502, f"the answer to {method} {path} is no JSON object"))
+            raise BatchRequestError(failed(502, f"the answer to {method} {path} is not a JSON object"))
         return data
 
     async def lines(self, path: str) -> AsyncIterator[bytes]:
@@ -433,12 +404,12 @@ class _HTTP:
 
 
 def is_call(request: httpx2.Request) -> bool:
-    """Whether a request is a single call of a model that a batch could hold."""
+    """Whether a request is a model call that a batch can hold."""
     return request.method == "POST" and request.url.path.endswith(tuple(PROTOCOLS))
 
 
 def _read(request: httpx2.Request) -> tuple[Group, str, Json]:
-    """The group that a call can be submitted with, its identity among requests, and its body."""
+    """A call's group, the key of its content, and its body."""
     protocol = next(end for end in PROTOCOLS if request.url.path.endswith(end))
     body: Json = json.loads(request.content)
     body.pop("stream", None)
@@ -449,7 +420,7 @@ def _read(request: httpx2.Request) -> tuple[Group, str, Json]:
 
 
 def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> list[list[Waiting]]:
-    """Calls in parts that a batch can hold."""
+    """Calls in parts that fit a batch."""
     parts: list[list[Waiting]] = []
     size = 0
     for call in calls:
@@ -462,7 +433,7 @@ def split_into_batches(calls: Sequence[Waiting], protocol: BatchProtocol) -> lis
 
 
 async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str], most_bytes: int) -> dict[str, Result]:
-    """The results in the files of a batch, by request; the first of two lines for one request counts."""
+    """The results in the files of a batch, by request; the first line of a request counts."""
     results: dict[str, Result] = {}
     read = 0
     for path in files:
@@ -473,23 +444,23 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
             try:
                 parsed = json.loads(line)
             except (ValueError, RecursionError):
-                continue  # Its request is unknown; a request without a line has no reply.
+                continue  # Its request is unknown, and so gets the result of missing requests.
             if isinstance(parsed, dict) and (result := protocol.read(parsed)) is not None:
                 results.setdefault(*result)
     return results
 
 
 def _submission_failure(result: Result, group: Group) -> Result:
-    """The answers to calls after a failed submission of their batch."""
+    """The result of calls after a failed submission."""
     if result.status in _NO_API:
         reason = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
         return failed(400, reason)
-    # After a server failure the batch may exist: the next attempt looks for it.
+    # After a server failure the batch may exist; the next attempt looks for it.
     return replace(result, keeps=result.keeps or result.status >= 500)
 
 
-def _looking_failure(result: Result, batch: str) -> Result:
-    """The answers to calls after their batch was unreachable; only a vanished batch is submitted again."""
+def _poll_failure(result: Result, batch: str) -> Result:
+    """The result of calls whose batch was unreachable; only a vanished batch is submitted again."""
     if result.status in _NO_API:
         return failed(504, f"the server no longer knows the batch {batch}", uncertain=True)
     return replace(result, keeps=True)

@@ -1,10 +1,10 @@
-"""A cache of model calls: a request that was made before, in every part the same, gets the reply that it got then.
+"""A cache of model calls: an identical request gets the earlier reply.
 
-What makes two requests the same: the model, the address where it is asked, all messages as they are sent, the tools,
-the seed, the limit on the reply, the temperature and the response format. Only whole replies without a fault are kept.
-Scripted models are not cached: they cost nothing, and another version of labmates may have them say something else.
+Requests are identical if they agree in model, address, messages, tools, tool choice, seed, output limit, temperature
+and response format. Only complete, faultless replies are stored. Scripted models are not cached: they are free, and
+their replies may change between versions of labmates.
 
-Neither keys of servers nor anything else of the connection enters the cache. The request stands in it as a hash alone.
+The cache holds no keys and no other connection data; requests are stored as hashes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CallCache(Protocol):
     """A store of replies, as JSON data by key."""
 
     async def get(self, key: str) -> dict[str, Any] | None:
-        """The reply kept under this key, or None."""
+        """The stored reply, or None."""
         ...
 
     async def put(self, key: str, reply: dict[str, Any]) -> None:
@@ -35,7 +35,7 @@ class CallCache(Protocol):
 
 
 def call_key(model: str, address: str, request: Request) -> str:
-    """The name of a request: a hash of its canonical JSON, 64 hexadecimal digits."""
+    """The key of a request: a hash of its canonical JSON, 64 hexadecimal digits."""
     data = {
         "model": model,
         "address": address,
@@ -54,12 +54,12 @@ def call_key(model: str, address: str, request: Request) -> str:
 
 
 def is_worth_keeping(reply: Reply) -> bool:
-    """Whether a reply is whole and can be used."""
+    """Whether a reply is complete and usable."""
     return not reply.faults and reply.finish != "content_filter"
 
 
 def reply_to_data(reply: Reply) -> dict[str, Any]:
-    """A reply as JSON data, without how it was had."""
+    """A reply as JSON data, without attempts and times."""
     return {
         "text": reply.text,
         "tool_calls": [[call.id, call.name, call.arguments] for call in reply.tool_calls],
@@ -70,7 +70,7 @@ def reply_to_data(reply: Reply) -> dict[str, Any]:
 
 
 def reply_from_data(data: dict[str, Any], seconds: float) -> Reply:
-    """The reply that was kept as `data`, for which no attempt was made; it took `seconds` to find."""
+    """The reply stored as `data`, without an attempt; `seconds` is the time of the lookup."""
     calls = tuple(ToolCall(*call) for call in data["tool_calls"])
     return Reply(
         text=data["text"],

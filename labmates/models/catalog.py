@@ -1,6 +1,6 @@
-"""The catalog of a session: turns models as users write them into the names that conditions have.
+"""The catalog of a session: resolves users' references to models into the names in conditions.
 
-What a reference says beyond that (address, key, price, limits) goes into the settings of the run, by the model's name.
+The connection in a reference (address, key, price, limits) goes into the run's settings, by the model's name.
 """
 
 from __future__ import annotations
@@ -18,37 +18,24 @@ from labmates.models.options import ModelOptions
 
 
 class Catalog:
-    """Resolves references to models, and collects how these are reached.
+    """Resolves references to models, and collects their connections on top of the general `options`.
 
-    Parameters
-    ----------
-    options
-        Settings that apply to all models; what was collected goes on top of them.
-    named
-        Entries by name; by default those of the models file.
+    `named` are entries by name, by default those of the models file.
     """
 
     def __init__(self, options: ModelOptions | None = None, named: Mapping[str, Entry] | None = None) -> None:
         self._options = options or ModelOptions()
         self.named = dict(named_entries() if named is None else named)
-        self._found: dict[str, Access] = {}
+        self._access: dict[str, Access] = {}
         self._written: dict[str, str] = {}
 
     def name_of(self, reference: Any) -> str:
         """The full name of a model, ``provider:name?setting=value``.
 
-        A model that is named without an address is reached as another reference to it says.
-
-        Parameters
-        ----------
-        reference
-            ``provider:name``, the name of an entry, either with ``?setting=value``; or a LangChain chat model.
-
-        Raises
-        ------
-        UsageError
-            If it names no model, a setting is wrong, or two references that differ only in how the model is reached
-            would have the same name.
+        A reference is ``provider:name`` or the name of an entry, with optional ``?setting=value``, or a LangChain chat
+        model. A reference without an address uses the connection of other references to the model. Raises `UsageError`
+        if the reference is not a model, a setting is invalid, or two references differ only in their connection and
+        would have the same name.
         """
         if not isinstance(reference, str):
             from labmates.models.given import name_given
@@ -59,7 +46,7 @@ class Catalog:
         entry = read_reference(reference, self.named)
         if (access := entry.access) != DEFAULT_ACCESS:
             first = self._written.setdefault(entry.name, reference)
-            if self._found.setdefault(entry.name, access) != access:
+            if self._access.setdefault(entry.name, access) != access:
                 raise UsageError(
                     f"'{first}' and '{reference}' are the same model with the same settings ({entry.name}), with "
                     "two connections: every table would merge them. Name the difference, for instance variant=b"
@@ -67,8 +54,8 @@ class Catalog:
         return entry.name
 
     def options(self, model: str | None = None) -> ModelOptions:
-        """The settings with how each model that was named is reached, or only the model with this full name."""
-        access = ChainMap(self._found, self._options.entries)
+        """The options with the connections of all named models, or only of the model with this full name."""
+        access = ChainMap(self._access, self._options.entries)
         names = access if model is None else access.keys() & {model}
         return self._options.model_copy(update={"entries": {name: access[name] for name in names}})
 
@@ -84,4 +71,4 @@ def _resolved(value: Any, info: ValidationInfo) -> Any:
 
 
 ModelRef = Annotated[str, BeforeValidator(cast(Any, _resolved))]
-"""A model as a field of a condition, whose context of validation is the catalog of the session."""
+"""A model as a field of a condition; the validation context is the session's catalog."""

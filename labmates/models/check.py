@@ -1,4 +1,4 @@
-"""Checking before a run that its models can be reached, so that a wrong name or address costs nothing."""
+"""Checks that the models of a run are reachable, before anything is spent."""
 
 from __future__ import annotations
 
@@ -22,20 +22,16 @@ _NEEDED: Final[dict[Ability, str]] = {
     "json_replies": "structured asks the server to hold replies to a JSON schema",
 }
 PATIENCE = 5.0
-"""Seconds within which a server has to answer."""
+"""Time limit for a server's answer, in seconds."""
 
 
 async def check_models(names: Iterable[str], options: ModelOptions) -> None:
-    """Check that every model named can be asked.
+    """Check that every named model can be called.
 
-    Checked are the name, the settings, the key, and for a server at a base URL that somebody listens there. A hosted
-    service is not contacted; a server may answer whatever it likes, since not every one lists its models.
-
-    Raises
-    ------
-    UsageError
-        If a name or the base URL is wrong, a key is missing, a server can't be reached, or a plug-in's scripted
-        baseline can't be made, or a provider has no batch API where batches are asked for.
+    Checks the name, the settings and the key, and that a server listens at the base URL. A hosted service is not
+    contacted; any answer of a server counts, since some don't list their models. Raises `UsageError` if a name or the
+    base URL is invalid, a key is missing, a server is unreachable, a plug-in's scripted baseline can't be made, or
+    batches are requested from a provider without a batch API.
     """
     from labmates.models.scripted import make_baseline
 
@@ -67,12 +63,9 @@ async def check_models(names: Iterable[str], options: ModelOptions) -> None:
 
 
 def check_capabilities(names: Iterable[str], needs: Collection[Ability], options: ModelOptions) -> None:
-    """Check that no model's entry says that its server lacks what a run needs.
+    """Check that no model's entry rules out a capability that a run needs.
 
-    Raises
-    ------
-    UsageError
-        If one does.
+    Raises `UsageError` if an entry does.
     """
     for name in names:
         able = options.entries.get(name, DEFAULT_ACCESS).capabilities

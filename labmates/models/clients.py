@@ -16,22 +16,22 @@ from labmates.models.options import ModelOptions
 
 @cache
 def ssl_context() -> ssl.SSLContext:
-    """The TLS context of all clients: reading the certificates takes longer than all else that a new client does."""
+    """The TLS context of all clients, shared because reading certificates dominates the cost of a new client."""
     return httpx2.create_ssl_context()
 
 
 def patience(options: ModelOptions) -> httpx2.Timeout:
-    """The time limits of a client: connecting has one, and the attempt's own clock bounds the rest."""
+    """The timeout of a client: it limits connecting; the attempt's clock limits the rest."""
     return httpx2.Timeout(None, connect=options.call_timeout)
 
 
 class CallClient(httpx2.AsyncClient):
-    """A client that makes calls of models through batches, if it is given a queue of them."""
+    """A client that sends model calls through batches if it has a batch queue."""
 
     batches: BatchQueue | None = None
 
     async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
-        """Send a request; a call of a model waits for its batch."""
+        """Send a request; with a queue, a model call waits for its batch."""
         if self.batches is not None and is_call(request):
             return await self.batches.reply(request)
         return await super().send(request, **settings)
@@ -40,10 +40,10 @@ class CallClient(httpx2.AsyncClient):
 def new_client(options: ModelOptions) -> CallClient:
     """A client for the running event loop, to be closed by the caller.
 
-    It tells the attempt under way when its request is on the wire, and bounds the reply.
+    It reports to the current attempt when the request is on the wire, and bounds the reply.
     """
     return CallClient(
-        # No bound on connections: the hub bounds the calls, and waiting for a full pool would count as a slow server.
+        # No bound on connections: the hub bounds calls, and waiting for a full pool would count as a slow server.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
         timeout=patience(options),
         follow_redirects=True,
@@ -55,7 +55,7 @@ def new_client(options: ModelOptions) -> CallClient:
 def batch_queue(
     client: CallClient, options: ModelOptions, book: BatchBook | None, notify: Callable[[str], None] | None
 ) -> BatchQueue:
-    """The queue of the calls that a client makes through batches."""
+    """The batch queue of a client."""
     return BatchQueue(
         client,
         book or NoBook(),
@@ -69,12 +69,12 @@ def batch_queue(
 
 @cache
 def synchronous_client() -> httpx2.Client:
-    """A client that never sends anything: without it LangChain builds one for each base URL."""
+    """An unused client; without one, LangChain builds a client per base URL."""
     return httpx2.Client(verify=ssl_context())
 
 
 def pieces(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """The pieces of a body; one that is not compressed goes through no decoder, since streams have many pieces."""
+    """The chunks of a body; an uncompressed body bypasses the decoder, since streams have many chunks."""
     if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
         return response.aiter_bytes()
     return aiter(response.stream)
@@ -100,7 +100,7 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body, decompressed, of which too much raises; of an error, the beginning is enough."""
+    """A decompressed body with a size limit: a longer reply raises, a longer error is cut."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, encoding: dict[str, str], most: int, *, is_error: bool) -> None:
         self._stream = stream

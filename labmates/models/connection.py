@@ -1,4 +1,4 @@
-"""One model at its endpoint: attempts, each within a slot and a time limit, with waits between them."""
+"""A model at its endpoint: attempts with slots, time limits and backoff."""
 
 from __future__ import annotations
 
@@ -29,16 +29,9 @@ _MINUTE = 60.0
 
 
 class Pace:
-    """Requests and tokens a minute; a request waits until the last minute has room for it.
+    """Rate limits of requests and tokens per minute (None: unlimited); a request waits for room in the last minute.
 
-    Tokens are counted when a reply tells them, so that the calls in flight may go beyond the limit, once.
-
-    Parameters
-    ----------
-    requests, tokens
-        Most of them a minute; None without a limit.
-    clock, sleep
-        How time passes, in seconds.
+    Tokens are counted when a reply reports them, so calls in flight may exceed the limit once.
     """
 
     def __init__(
@@ -83,7 +76,7 @@ class Pace:
 
 
 class Slots:
-    """The limits of one model: its pace, its calls in flight, and those at its endpoint."""
+    """The limits of one model: rate, calls in flight, and calls in flight at its endpoint."""
 
     def __init__(self, endpoint: asyncio.Semaphore, access: Access) -> None:
         self._endpoint = endpoint
@@ -93,8 +86,8 @@ class Slots:
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
-        """Hold a slot for the length of an attempt."""
-        # The endpoint's slot last: calls that wait for the model's own limits must not hold a slot.
+        """Hold a slot during an attempt."""
+        # The endpoint's slot last: calls that wait for the model's limits must not hold one.
         async with self._model:
             if self._pace is not None:
                 await self._pace.start()
@@ -102,22 +95,22 @@ class Slots:
                 yield
 
     def used(self, message: AIMessage) -> None:
-        """Count the tokens that a reply took."""
+        """Count the tokens of a reply."""
         if self._pace is not None and message.usage_metadata:
             self._pace.used(message.usage_metadata["total_tokens"])
 
 
 ANY_TOOL: Final = "required"
-"""The choice of a tool that leaves open which one."""
+"""The tool choice that forces a call of any tool."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The contents of a call; `tools` are schemas as OpenAI's JSON has them, `config` is LangChain's.
+    """The contents of a call; `tools` and `response_format` follow OpenAI's protocol, `config` is LangChain's.
 
-    `insisted` are parameters that must be sent: where the server refuses one, the call fails. `meter` pays for the
-    attempts. `response_format` is as OpenAI's protocol has it. `tool_choice` is a tool's name, `ANY_TOOL`, or empty
-    where the model may answer without. `origin` tells the call apart from others of the same content.
+    `insisted` are required parameters: if the server refuses one, the call fails. `meter` pays for the attempts.
+    `tool_choice` is a tool's name, `ANY_TOOL`, or empty for an optional call. `origin` distinguishes calls with equal
+    contents.
     """
 
     messages: Sequence[BaseMessage]
@@ -139,7 +132,7 @@ Send = Callable[[Request, dict[str, Any]], Awaitable[BaseMessage]]
 
 @dataclass
 class CallLog:
-    """The HTTP attempts of a call, and those among them that failed."""
+    """The number of HTTP attempts of a call, and the failures."""
 
     attempts: int = 0
     failures: list[Failure] = field(default_factory=list)
@@ -147,28 +140,17 @@ class CallLog:
 
 @dataclass(frozen=True)
 class Backoff:
-    """The wait before the next attempt, in seconds.
+    """The wait before the next attempt, in seconds."""
 
-    Attributes
-    ----------
-    first
-        Wait after the first failure; it doubles with each further one.
-    longest
-        Longest wait of our own.
-    longest_asked
-        Longest wait that a server's ``Retry-After`` can impose: a server that asks for more is tried again
-        after this long.
-    """
-
-    first: float = 0.5
-    longest: float = 30.0
-    longest_asked: float = 120.0
+    first: float = 0.5  # wait after the first failure; it doubles with each further failure
+    longest: float = 30.0  # longest wait without ``Retry-After``
+    longest_asked: float = 120.0  # longest wait with ``Retry-After``; a longer one is shortened to this
 
     def delay(self, seed: int, failures: int, retry_after: float | None = None) -> float:
-        """The wait after a number of `failures` in a row.
+        """The wait after a number of consecutive `failures`.
 
-        Our own waits are spread over [50 %, 100 %]; one that the server asked for is never shortened (but for
-        `longest_asked`) and lengthened by up to 10 %, so that callers refused together don't return together.
+        Waits have jitter, so that callers refused together don't return together: 50 % to 100 % of our own wait, 100 %
+        to 110 % of the server's.
         """
         share = random.Random(derive(seed, "retry", failures)).random()
         if retry_after is not None:
@@ -188,41 +170,22 @@ class Persistence:
 
 @dataclass
 class Connection:
-    """A model at its endpoint.
+    """A model at its endpoint."""
 
-    Attributes
-    ----------
-    model, endpoint
-        Which model, and where.
-    send
-        Makes one attempt.
-    dialect
-        Parameters that the model understands; what is learnt from a refusal is kept here.
-    slots
-        Entered for the length of each attempt: bounds the calls in flight at the endpoint, and the model's own limits.
-    persistence
-        How long a call is tried.
-    redact
-        Takes the secrets out of errors.
-    """
-
+    # Which model, and where.
     model: ModelName
     endpoint: Endpoint
-    send: Send
-    dialect: Dialect
-    slots: Slots
-    persistence: Persistence
-    redact: Redactor
+    send: Send  # makes one attempt
+    dialect: Dialect  # parameters that the model supports, updated after refusals
+    slots: Slots  # entered during each attempt: the limits of the endpoint and of the model
+    persistence: Persistence  # the retry policy
+    redact: Redactor  # removes secrets from errors
 
     async def ask(self, request: Request, log: CallLog) -> AIMessage:
-        """Make the call, with as many attempts as it may take; `log` is kept up to date also when it fails.
+        """Make the call with retries; `log` stays up to date if it fails.
 
-        Raises
-        ------
-        EndpointError
-            If the server refused it, or failed at every attempt.
-        ContextOverflowError
-            If the prompt is too long for the model.
+        Raises `EndpointError` if the server refused the call, or failed at every attempt; `ContextOverflowError` if the
+        prompt is too long for the model.
         """
         effort, failed = self.persistence, 0
         while True:
@@ -232,13 +195,13 @@ class Connection:
                 failed += 1
                 log.failures.append(error.failure)
                 if error.failure.kind != "retry" or failed > effort.max_retries:
-                    # Without the cause: it may quote the key.
+                    # Without the cause, which may quote the key.
                     raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
-            # No slot at the endpoint is held meanwhile.
+            # No slot is held during the wait.
             await asyncio.sleep(effort.backoff.delay(request.seed, failed, log.failures[-1].retry_after))
 
     async def _attempt(self, request: Request, log: CallLog) -> AIMessage:
-        """Send the request; if the server refused a parameter, again at once without it."""
+        """Send the request; if the server refuses a parameter, resend at once without it."""
         while True:
             dialect = self.dialect
             arguments = dialect.arguments(
@@ -285,9 +248,9 @@ class Connection:
         if failure.kind != "refused" or failure.status not in (400, 422):
             return False
         if self.dialect is dialect:
-            learnt = dialect.without_refused(failure.body, [*sent, *UNASKED])
-            self.dialect = learnt or dialect
-        # Else another call has learnt something meanwhile.
+            smaller = dialect.without_refused(failure.body, [*sent, *UNASKED])
+            self.dialect = smaller or dialect
+        # Else another call has updated the dialect meanwhile.
         return self.dialect is not dialect
 
 
@@ -304,7 +267,7 @@ def _numbered(request: Request, attempt: int) -> Request:
 
 
 def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Sequence[Failure]) -> ModelCallError:
-    """The error for a call that its last failure ended: what happened, and what to do about it."""
+    """The error of a failed call: the last failure and its remedy."""
     last = failures[-1]
     kind = ContextOverflowError if last.kind == "overflow" else EndpointError
     if last.kind == "overflow":
@@ -312,7 +275,7 @@ def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Se
     elif last.kind == "refused":
         text = _refusal(last, model, endpoint)
     else:
-        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last one: {last}"
+        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last failure: {last}"
     error = kind(
         f"{model} at {endpoint.address}: {text}",
         model=str(model),
@@ -354,11 +317,11 @@ def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:
 
 
 def _refused_setting(failure: Failure, model: ModelName) -> str | None:
-    """The setting that the server says it doesn't support; None if it names none."""
+    """The setting that the server reports as unsupported; None if it names none."""
     body = failure.body
     if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
         return None
     settings = model.settings.given()
     extra = [f"extra_body.{name}" for name in settings.pop("extra_body", {})]
-    named = [*extra, *settings, "temperature"]  # That one may be the condition's.
-    return next((one for one in named if mentions(f"{body.message} {body.param}", one.rpartition(".")[2])), None)
+    named = [*extra, *settings, "temperature"]  # The temperature may be the condition's.
+    return next((name for name in named if mentions(f"{body.message} {body.param}", name.rpartition(".")[2])), None)

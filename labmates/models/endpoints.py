@@ -1,4 +1,4 @@
-"""Endpoints of models (the server's address and key), with the provider's prices."""
+"""Endpoints of models (address and key) and the providers' prices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labmates.models.options import ModelOptions
 OPENAI_HOST = "api.openai.com"
 OPENAI_URL = f"https://{OPENAI_HOST}/v1"
 NO_KEY = "none"
-"""Sent to servers that need no key; OpenAI's client refuses to send none at all."""
+"""The key sent to servers without a key; OpenAI's client requires one."""
 
 KEY_NAMES: dict[str, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -37,44 +37,30 @@ KEY_NAMES: dict[str, str] = {
     "upstage": "UPSTAGE_API_KEY",
     "xai": "XAI_API_KEY",
 }
-"""Environment variable that holds a provider's key. Providers that are not here find their credentials in
-other ways (cloud profiles) or need none."""
+"""Environment variable of a provider's key. Other providers use other credentials (cloud profiles) or none."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """The endpoint of a model.
 
-    Attributes
-    ----------
-    address
-        The server's base URL, or the provider's name where its package knows the address. Calls to one
-        address share the limit on calls in flight.
-    hosted
-        Whether it is the provider's own service rather than a server that the user named.
-    key_name
-        Environment variable of the key; empty if there is none.
-    key
-        The key; empty if the variable is not set.
+    `address` is the server's base URL, or the provider's name if its package knows the URL. Calls to one address share
+    the limit on calls in flight. `hosted` tells the provider's service from a user's server.
     """
 
     address: str
     hosted: bool
-    key_name: str = ""
+    key_name: str = ""  # environment variable
     key: str = field(default="", repr=False)
 
 
 def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[str, str]) -> Endpoint:
     """The endpoint of `model`.
 
-    A model is asked at the address of its entry. An ``openai:`` model without one is asked at ``options.base_url``,
-    else at the address in ``OPENAI_API_BASE`` or ``OPENAI_BASE_URL`` (which LangChain and OpenAI's client read), else
-    at OpenAI; others at their provider. A server of an entry gets no key but that of the variable that the entry names.
-
-    Raises
-    ------
-    UsageError
-        If the base URL or the key is not usable, or ``options.base_url`` would be ignored.
+    A model's address is that of its entry. For an ``openai:`` model without one, it is ``options.base_url``, else
+    ``OPENAI_API_BASE`` or ``OPENAI_BASE_URL`` (as for LangChain and OpenAI's client), else OpenAI; for other models,
+    the provider. A server of an entry gets only the key of the entry's variable. Raises `UsageError` if the base URL or
+    the key is unusable, or ``options.base_url`` would be ignored.
     """
     access = options.entries.get(str(model), DEFAULT_ACCESS)
     if access.base_url is not None:
@@ -106,14 +92,14 @@ def _key(environment: Mapping[str, str], name: str) -> str:
 
 
 def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:
-    """The row of a model in the shipped table; None without one, or for a server that is not the provider's own."""
+    """The row of a model in the shipped table; None if missing, or for a user's server."""
     if not endpoint.hosted:
         return None
     return listed_model(model.provider, model.name)
 
 
 def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Price | None:
-    """The price that the provider of `model` charges; None if unknown."""
+    """The provider's price of `model`; None if unknown."""
     access = options.entries.get(str(model), DEFAULT_ACCESS)
     entry = listed(model, endpoint)
     charge = access.price or (entry.price if entry else None)
@@ -121,7 +107,7 @@ def price_of(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> Pri
 
 
 def known_price(text: str, options: ModelOptions) -> Price | None:
-    """The price of the model named `text`; free for a baseline, None if unknown."""
+    """The price of the model `text`; free for baselines and outside agents, None if unknown."""
     model = parse_model(text)
     if model.scripted or is_outside(text):
         return FREE

@@ -1,7 +1,7 @@
-"""Models as named entries: which model, where it is asked, with which settings, at which price and within which limits.
+"""Named entries of models: model, address, settings, price and limits.
 
-An entry stands in a file (``models.yaml``), in a study, or inline wherever a model is named. What changes play (the
-settings) is part of the model's name in conditions; how it is reached (`Access`) is kept with the run's settings.
+Entries are in a file (``models.yaml``), in a study, or inline in a model's name. Settings change a model's replies, so
+they are part of its name in conditions; the connection (`Access`) is stored with the run's settings.
 """
 
 from __future__ import annotations
@@ -28,11 +28,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 def check_base_url(url: str) -> None:
     """Check that `url` can be the base URL of a server.
 
-    Raises
-    ------
-    UsageError
-        If it is no http or https URL with a host, or holds a name or password (which would end up in logs), a
-        query or a fragment.
+    Raises `UsageError` if the URL is not an http or https URL with a host, or holds a name or password (which would end
+    up in logs), a query or a fragment.
     """
     example = "for instance http://127.0.0.1:8000/v1"
     try:
@@ -61,7 +58,7 @@ class Capabilities(BaseModel):
 
 
 class Access(BaseModel):
-    """The address, key, limits and price of a model: settings that don't change its answers."""
+    """The address, key, limits and price of a model: settings that don't change its replies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -90,7 +87,7 @@ class Access(BaseModel):
     @field_validator("price")
     @classmethod
     def _is_whole(cls, value: Charge | None) -> Charge | None:
-        # The defaults of a price list are the paper's, which no provider charges.
+        # The defaults of a price list are the paper's prices, not a provider's.
         if value is not None and not {"input", "output"} <= value.model_fields_set:
             raise ValueError("a price needs input and output, in dollars per million tokens")
         return value
@@ -107,20 +104,20 @@ DEFAULT_ACCESS: Final = Access()
 
 
 class Entry(Access, ModelSettings):
-    """A model by name: provider and model, its access and its settings."""
+    """A named model: provider and model, access and settings."""
 
     provider: str = Field(description="Provider, as LangChain names it, or one of a plug-in.")
     model: str = Field(min_length=1, description="Name of the model at the provider.")
 
     @property
     def name(self) -> str:
-        """The model's full name, ``provider:model?setting=value``: what conditions and tables call it."""
+        """The model's full name in conditions and tables, ``provider:model?setting=value``."""
         settings = write_query(self._part(ModelSettings))
         return f"{self.provider}:{self.model}{'?' if settings else ''}{settings}"
 
     @property
     def access(self) -> Access:
-        """Its address, key, limits and price."""
+        """The address, key, limits and price."""
         return Access.model_validate(self._part(Access))
 
     def _part(self, part: type[BaseModel]) -> dict[str, Any]:
@@ -128,12 +125,9 @@ class Entry(Access, ModelSettings):
 
 
 def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
-    """Read a model as users write it: ``provider:model`` or the name of an entry, and ``?setting=value&…``.
+    """Parse a user's reference to a model: ``provider:model`` or the name of an entry, with ``?setting=value&…``.
 
-    Raises
-    ------
-    UsageError
-        If there is no such entry, or a setting is unknown or wrong.
+    Raises `UsageError` if the entry or a setting is unknown, or a value is invalid.
     """
     head, mark, query = text.strip().partition("?")
     values: dict[str, Any] = read_query(text, query) if mark else {}
@@ -153,7 +147,7 @@ def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
 
 
 def models_file() -> Path | None:
-    """The file of named entries: that of `LABMATES_MODELS`, else ``models.yaml`` where the program runs."""
+    """The file of named entries: `LABMATES_MODELS`, else ``models.yaml`` in the working directory."""
     if chosen := os.environ.get(FILE_VARIABLE):
         return Path(chosen)
     here = Path(FILE_NAME)
@@ -163,10 +157,7 @@ def models_file() -> Path | None:
 def named_entries() -> dict[str, Entry]:
     """The named entries of the models file; none without a file.
 
-    Raises
-    ------
-    UsageError
-        If the file can't be read, or something in it is wrong.
+    Raises `UsageError` if the file can't be read or is invalid.
     """
     path = models_file()
     if path is None:
@@ -179,18 +170,15 @@ def named_entries() -> dict[str, Entry]:
 
 
 def add_entry(path: Path, name: str, entry: Entry) -> None:
-    """Append an entry to a file of named models; its content stays unchanged.
+    """Append an entry to a file of named models; existing content stays unchanged.
 
-    Raises
-    ------
-    UsageError
-        If the name is taken or is none, or the file can't be read or written.
+    Raises `UsageError` if the name is taken or invalid, or the file can't be read or written.
     """
     import yaml
 
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     if before and name in _read(path.resolve(), path.stat().st_mtime_ns, path.stat().st_size):
-        raise UsageError(f"{path} has a model '{name}' already; take another name, or change it there")
+        raise UsageError(f"{path} already has a model '{name}'; choose another name, or change the entry in the file")
     _check_name(name, str(path))
     text = yaml.safe_dump({name: entry.model_dump(mode="json", exclude_none=True)}, sort_keys=False, allow_unicode=True)
     gap = "" if not before or before.endswith("\n") else "\n"
@@ -202,7 +190,7 @@ def add_entry(path: Path, name: str, entry: Entry) -> None:
         _read.__wrapped__(path)
     except UsageError:
         path.write_text(before, encoding="utf-8")
-        raise UsageError(f"an entry can't be added at the end of {path}: write it there by hand") from None
+        raise UsageError(f"an entry can't be appended to {path}; add it by hand") from None
 
 
 def _check_name(name: object, where: str) -> None:

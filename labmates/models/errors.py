@@ -1,4 +1,4 @@
-"""Errors of model calls without a reply, and the limit that keeps a reply within the context."""
+"""Errors of model calls without a reply, and the output limit that keeps a reply within the context."""
 
 from __future__ import annotations
 
@@ -10,18 +10,9 @@ from labmates.errors import LabmatesError
 class ModelCallError(LabmatesError):
     """A model call ended without a reply.
 
-    Attributes
-    ----------
-    model
-        The model as the caller named it, ``provider:name``.
-    endpoint
-        Where it was asked: the address of the server, or the provider's name.
-    status
-        HTTP status of the last answer; None if there was none.
-    attempts
-        Number of HTTP attempts made.
-    errors
-        What went wrong at each failed attempt, in order; one line each, free of secrets.
+    `model` is the caller's name for the model, `endpoint` the server's address or the provider's name. `status` is the
+    last HTTP status (None without an answer), `attempts` the number of HTTP attempts, and `errors` has one line per
+    failed attempt, free of secrets.
     """
 
     def __init__(
@@ -34,7 +25,7 @@ class ModelCallError(LabmatesError):
         attempts: int = 0,
         errors: tuple[str, ...] = (),
     ) -> None:
-        # Every keyword has a default, so that the error survives pickling (which calls the class with the text alone).
+        # Pickling calls the class with the text alone, so every keyword has a default.
         super().__init__(text)
         self.model = model
         self.endpoint = endpoint
@@ -48,40 +39,24 @@ class EndpointError(ModelCallError):
 
 
 class UnpaidCallError(ModelCallError):
-    """The call may cost more than its payer has."""
+    """The call may cost more than its payer has left."""
 
 
 class ContextOverflowError(ModelCallError):
-    """The prompt, or prompt and reply together, are longer than the model's context.
+    """The prompt, or prompt and reply together, exceed the model's context."""
 
-    Attributes
-    ----------
-    limit
-        Tokens that the model takes; None if the server did not tell.
-    requested
-        Tokens that the call needs, as the server counts them; None if it did not tell.
-    """
-
-    limit: int | None = None
-    requested: int | None = None
+    limit: int | None = None  # the model's context in tokens; None if the server did not report it
+    requested: int | None = None  # tokens that the call needs, by the server's count; None if not reported
 
 
 LEAST_REPLY: Final = 256
-"""A prompt that leaves fewer tokens for the reply is too long, unless the limit on the reply is even lower."""
+"""Minimum room for a reply, in tokens, unless its limit is lower: longer prompts are refused."""
 
 
 def reply_limit(wanted: int, prompt: int, window: int | None, model: str) -> int:
-    """The limit on a reply, lowered to what a prompt leaves of a context window; all in tokens.
+    """The limit on a reply, lowered to the room that a prompt leaves in the context `window`; all in tokens.
 
-    Parameters
-    ----------
-    window
-        None where it is not known: then nothing is lowered.
-
-    Raises
-    ------
-    ContextOverflowError
-        If that is too little for a reply.
+    An unknown window (None) lowers nothing. Raises `ContextOverflowError` if the room is too small for a reply.
     """
     if window is None:
         return wanted

@@ -1,4 +1,4 @@
-"""The meaning of a failed attempt: retry, give up, or the prompt is too long; read from exceptions and error bodies."""
+"""Failed attempts, classified by exception and error body: retry, give up, or prompt too long."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ CONNECTIONS = {
     "EndOfStream",
     "gaierror",
 }
-"""Exceptions of OpenAI's client, LangChain, httpx and httpx2, aiohttp, the standard library and anyio, by
-their names: this way no provider's package has to be imported to tell its errors apart."""
+"""Exceptions of OpenAI's client, LangChain, httpx, httpx2, aiohttp, the standard library and anyio, by name, so that no
+provider's package is imported to classify its errors."""
 
 UNSENT = {
     "ConnectError",
@@ -40,10 +40,10 @@ UNSENT = {
     "gaierror",
     "SSLCertVerificationError",
 }
-"""Exceptions of an attempt whose request was never on the wire."""
+"""Exceptions raised before the request was on the wire."""
 
 GATEWAY_TIMEOUTS = (504, 524)
-"""A gateway has given up on the model, which may have worked nevertheless."""
+"""The gateway gave up; the model may still have worked, so the call may be billed."""
 
 OVERFLOW_CODES = {"exceed_context_size_error", "context_length_exceeded", "context_window_exceeded"}
 OVERFLOW_TEXT = re.compile(
@@ -62,23 +62,16 @@ REQUESTED_TEXT = re.compile(
     re.IGNORECASE,
 )
 LONGEST_REASON = 300
-"""Characters of a reason that end up in an error."""
+"""Maximum characters of a reason in an error."""
 
 NEVER_BETTER = {"insufficient_quota", "billing_hard_limit_reached", "credit_balance_too_low"}
-"""Codes of a 429 that waiting doesn't cure."""
+"""Codes of a 429 that a retry can't cure."""
 
 
 class BrokenReplyError(Exception):
-    """An answer with status 200 and an invalid body: cut, not JSON, or an error in disguise.
+    """An answer with status 200 and an invalid body: cut, not JSON, or an error.
 
-    Parameters
-    ----------
-    reason
-        What was wrong.
-    body
-        The error that the body holds, where it holds one.
-    begun
-        Whether some of the reply came before the error.
+    `body` is the error in the body, if any; `begun` tells whether a part of the reply came before it.
     """
 
     def __init__(self, reason: str, body: Any = None, *, begun: bool = False) -> None:
@@ -89,9 +82,9 @@ class BrokenReplyError(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed attempt. Its texts are one line each and free of secrets.
+    """A failed attempt; its texts are single lines, free of secrets.
 
-    `billable` tells that the provider may charge for it, if the request was on the wire: no server has refused it.
+    `billable` tells that the provider may charge for the attempt if its request was on the wire.
     """
 
     kind: Kind
@@ -114,7 +107,7 @@ class AttemptError(Exception):
 
 
 def failure_of(error: Exception, redact: Redactor) -> Failure | None:
-    """The meaning of an error of a provider's client; None if it isn't about the call (a bug, most likely)."""
+    """The failure behind an exception of a provider's client; None if unrelated to the call (most likely a bug)."""
     if isinstance(error, AttemptError):
         return error.failure
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -140,16 +133,13 @@ def failure_of(error: Exception, redact: Redactor) -> Failure | None:
 
 
 def context_limits(body: ErrorBody) -> tuple[int | None, int | None]:
-    """The model's context and the call's need in tokens, if an overflow error states them."""
+    """The model's context and the call's need in tokens, where an overflow error states them."""
     limit = body.limit or _number(LIMIT_TEXT, body.message)
     return limit, body.requested or _number(REQUESTED_TEXT, body.message)
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The seconds that a server asks to wait.
-
-    It says so in ``retry-after-ms``, or in ``retry-after`` in seconds or as an HTTP date.
-    """
+    """The wait in seconds that a server requests by ``retry-after-ms``, or ``retry-after`` (seconds or HTTP date)."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
@@ -202,7 +192,7 @@ def _redacted(body: ErrorBody, redact: Redactor) -> ErrorBody:
 
 
 def _chain(error: BaseException | None) -> set[str]:
-    """The names of the kinds of an error and of what caused it."""
+    """The class names of an error and its causes."""
     names: set[str] = set()
     while error is not None:
         names |= {kind.__name__ for kind in type(error).__mro__}
@@ -211,7 +201,7 @@ def _chain(error: BaseException | None) -> set[str]:
 
 
 def _connection_reason(error: BaseException) -> str:
-    """The text of the innermost cause, since clients wrap it in their own ``Connection error.``."""
+    """The text of the innermost cause; clients wrap it in a generic ``Connection error.``."""
     while error.__cause__ is not None:
         error = error.__cause__
     return one_line(str(error)) or type(error).__name__
@@ -229,12 +219,12 @@ def _number(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 LONGEST_READ = 4_000
-"""Characters of an error's text that are looked at."""
+"""Maximum characters of an error's text that are read."""
 
 
 @dataclass(frozen=True)
 class ErrorBody:
-    """The contents of an error body: its text, and where given the machine-readable code, type and parameter."""
+    """The contents of an error body: the text, and the machine-readable code, type and parameter if given."""
 
     message: str
     code: str = ""
@@ -246,15 +236,11 @@ class ErrorBody:
 
 
 def read_error(body: Any) -> ErrorBody:
-    """Read an error body, whatever its shape.
+    """Parse an error body of any shape: bytes, text, or parsed JSON.
 
-    Parameters
-    ----------
-    body
-        Bytes, text, or JSON that is already parsed. Known shapes: ``{"error": {"message": …}}`` (OpenAI,
-        llama.cpp), ``{"error": "text"}`` (Ollama), ``{"message": …}`` (older vLLM), ``{"detail": …}``
-        (FastAPI: text, or a list of validation errors), a list with one of these in it (Google), HTML, and
-        plain text.
+    Known shapes: ``{"error": {"message": …}}`` (OpenAI, llama.cpp), ``{"error": "text"}`` (Ollama), ``{"message": …}``
+    (older vLLM), ``{"detail": …}`` (FastAPI: text, or a list of validation errors), a list of one of these (Google),
+    HTML, and plain text.
     """
     if isinstance(body, bytes):
         body = body.decode("utf-8", "replace")
@@ -271,7 +257,7 @@ def read_error(body: Any) -> ErrorBody:
 
 
 def one_line(text: str, longest: int = LONGEST_READ) -> str:
-    """`text` as one line of printable characters, at most `longest` of them."""
+    """`text` as one line of at most `longest` printable characters."""
     line = " ".join(safe_text(text[: 4 * longest]).split())
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 

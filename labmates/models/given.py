@@ -1,4 +1,4 @@
-"""Chat models that a program hands over as objects."""
+"""Chat models passed as objects."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 GIVEN: Final = "object"
-"""The provider of chat models that a program hands over as objects."""
+"""The provider of chat models passed as objects."""
 
 _GIVEN: dict[str, BaseChatModel] = {}
 
 
 def name_given(chat: object) -> str:
-    """The name under which a chat model takes part: its own, and a hash of its parameters.
+    """The name of a chat model object: its model name and a hash of its parameters.
 
-    Raises
-    ------
-    UsageError
-        If it is not a LangChain chat model.
+    Raises `UsageError` if it is not a LangChain chat model.
     """
     from langchain_core.language_models import BaseChatModel
 
@@ -40,15 +37,12 @@ def name_given(chat: object) -> str:
 
 
 def given_chat(name: str) -> BaseChatModel:
-    """The chat model that was handed over under this name.
+    """The chat model object of this name.
 
-    Raises
-    ------
-    UsageError
-        If none was in this process.
+    Raises `UsageError` if this process received no object of that name.
     """
     if name not in _GIVEN:
         raise UsageError(
-            f"model '{GIVEN}:{name}' is an object of another program: hand it over again (labmates.run(model=…))"
+            f"model '{GIVEN}:{name}' is an object of another program: pass it again (labmates.run(model=…))"
         )
     return _GIVEN[name]

@@ -1,4 +1,4 @@
-"""The one door to chat models: `ModelHub`."""
+"""`ModelHub`: the single access point to chat models."""
 
 from __future__ import annotations
 
@@ -52,63 +52,31 @@ _BIG = 100_000
 
 
 class CallParameters(TypedDict, total=False):
-    """The parameters of a call.
+    """The parameters of a call."""
 
-    Attributes
-    ----------
-    tools
-        Tools that the model may call; LangChain tools, or schemas as OpenAI's JSON has them (which saves
-        converting them at every call).
-    seed
-        Sent where the provider takes one. The waits between attempts derive from it too.
-    max_output_tokens
-        Limit on the reply, reasoning included.
-    temperature
-        Left to the server if None.
-    insist
-        Let the call fail where the server refuses a temperature; else it is asked without it.
-    response_format
-        What the server holds the reply to, as OpenAI's protocol has it; see `labmates.models.structured`. Scripted
-        models take it for granted.
-    tool_choice
-        The tool that the reply has to call, or `ANY_TOOL`; empty (the default) leaves it to the model.
-    config
-        LangChain's: ``run_name``, ``tags`` and ``metadata`` reach the trace, where each attempt is one
-        run; the number of the attempt is added to its metadata.
-    meter
-        Pays for each attempt; without one, none is refused. What it holds for the attempt that brought the reply
-        is left to the caller to settle.
-    """
-
+    # Available tools: LangChain tools, or OpenAI schemas (which saves a conversion per call).
     tools: Sequence[BaseTool | dict[str, Any]]
-    seed: Required[int]
-    max_output_tokens: Required[int]
-    temperature: float | None
-    insist: bool
+    seed: Required[int]  # Sent if the provider takes one. The jitter of retries derives from it too.
+    max_output_tokens: Required[int]  # output limit in tokens, reasoning included
+    temperature: float | None  # None leaves it to the server
+    insist: bool  # fail if the server refuses a temperature, instead of retrying without it
+    # Format of the reply in OpenAI's protocol; see `labmates.models.structured`. Scripted models ignore it.
     response_format: Mapping[str, Any] | None
-    tool_choice: str
+    tool_choice: str  # the tool that the reply must call, or `ANY_TOOL`; empty by default
+    # LangChain's configuration: ``run_name``, ``tags`` and ``metadata`` reach the trace. Each attempt is a run of the
+    # trace, with its number in the metadata.
     config: RunnableConfig
+    # Pays for each attempt; without a meter, attempts are free. The caller settles the reservation of the successful
+    # attempt.
     meter: CallMeter
 
 
 class ModelHub:
     """Builds chat models by name and calls them; an async context manager, for one event loop.
 
-    Every model is built once. All calls to one endpoint share a limit on calls in flight, whatever the model; all
-    scripted models are one endpoint. The HTTP client belongs to the hub and is closed with it.
-
-    Parameters
-    ----------
-    options
-        Connection settings.
-    backoff
-        Waits between attempts.
-    cache
-        Asked first, but for scripted models, and given what comes; None to do without.
-    book
-        Where it is written which batch holds which request, so that another process finds it; None to do without.
-    notify
-        Told in words how far batches are.
+    Every model is built once. All calls to an endpoint share a limit on calls in flight; all scripted models are one
+    endpoint. The HTTP client belongs to the hub and is closed with it. `cache` serves all models except scripted ones;
+    `book` records which batch holds which request, for other processes; `notify` receives the progress of batches.
 
     Examples
     --------
@@ -152,25 +120,12 @@ class ModelHub:
         self._slots.clear()
 
     async def call(self, model: str, messages: Sequence[BaseMessage], **parameters: Unpack[CallParameters]) -> Reply:
-        """Call a model and return its reply, whatever is wrong with that (see `Reply.faults`).
+        """Call a model and return its reply, faulty or not (see `Reply.faults`).
 
-        Parameters
-        ----------
-        model
-            ``provider:name?setting=value``. Its settings come before the parameters here, but for the output limit.
-        messages
-            The prompt.
-        parameters
-            See `CallParameters`.
-
-        Raises
-        ------
-        UsageError
-            If the name or the base URL is wrong, or a provider can't be set up.
-        EndpointError
-            If the server refused the call, or failed at every attempt.
-        ContextOverflowError
-            If the prompt is too long for the model.
+        The settings in `model` (``provider:name?setting=value``) override parameters, except the output limit. Raises
+        `UsageError` if the name or the base URL is invalid, or a provider can't be set up; `EndpointError` if the
+        server refused the call, or failed at every attempt; `ContextOverflowError` if the prompt is too long for the
+        model.
         """
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
@@ -200,7 +155,7 @@ class ModelHub:
         )
 
     def _with_settings(self, model: str, request: Request, *, insist: bool) -> Request:
-        """The request with the model's own temperature and seed, and the parameters that the server must take."""
+        """The request with the model's temperature and seed, and the parameters that the server must accept."""
         settings = self._connections[model].model.settings
         temperature = request.temperature if settings.temperature is None else settings.temperature
         explicit = {"temperature": insist and temperature is not None, "seed": settings.seed is not None}
@@ -237,7 +192,7 @@ class ModelHub:
         return price_of(name, self._endpoint(name), self.options)
 
     def context(self, model: str) -> int | None:
-        """The context window of a model in tokens: that of its settings, else of the shipped table; None if unknown."""
+        """The context window of a model in tokens, from its settings or the shipped table; None if unknown."""
         if (name := parse_model(model)).scripted or name.settings.context_tokens:
             return name.settings.context_tokens
         shipped = listed(name, self._endpoint(name))
@@ -252,7 +207,7 @@ class ModelHub:
         log = CallLog()
         message = await self._ask(model, request, log)
         read = partial(normalise, message, sent=request.messages, tools=request.tools, limit=request.max_output_tokens)
-        # A long reply takes long to read, and other calls go on meanwhile.
+        # Parsing a long reply must not block other calls.
         reply = await asyncio.to_thread(read) if len(str(message.content)) > _BIG else read()
         price = self.price(model)
         return replace(
@@ -315,7 +270,7 @@ class ModelHub:
                 use_client(chat, self._http_client(), self.options)
             return chat
 
-        # Reports errors now; the import takes seconds, which must not count in the first attempt.
+        # Reports errors early, and keeps the import (seconds) out of the first attempt's time.
         build(1024, None)
         marks = cache_marks(name.provider, name.name)
         watched = name.provider == "anthropic"

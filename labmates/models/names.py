@@ -1,4 +1,4 @@
-"""Model names: ``provider:name``, as LangChain's ``init_chat_model`` has them, and ``?setting=value`` after it."""
+"""Model names: LangChain's ``provider:name``, with optional ``?setting=value``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 SCRIPTED = "scripted"
-"""The provider of our own baselines: chat models that follow a script, offline."""
+"""The provider of scripted baselines: offline chat models."""
 
 HUMAN = "human"
 """The provider of people, who answer on the page of a run: ``human:NAME``."""
 
 SEAT = "seat"
-"""In records, in place of a provider: an agent from outside on a seat, which may ask its own model."""
+"""In records, instead of a provider: an outside agent on a seat, with a model of its own."""
 
 PROVIDERS: dict[str, str] = {
     "anthropic": "langchain_anthropic",
@@ -55,9 +55,8 @@ PROVIDERS: dict[str, str] = {
     "upstage": "langchain_upstage",
     "xai": "langchain_xai",
 }
-"""Provider to the package that brings it. LangChain's own table is the source (a test compares them);
-importing that one takes more than a second, which a command that only lists or checks names can't afford."""
-
+"""Package by provider. Source: LangChain's table (a test compares them), whose import takes over a second, too long for
+commands that list or check names."""
 
 EXTRAS: dict[str, str] = {
     "anthropic": "anthropic",
@@ -66,20 +65,20 @@ EXTRAS: dict[str, str] = {
     "bedrock": "bedrock",
     "anthropic_bedrock": "bedrock",
 }
-"""Our optional dependencies that bring a provider's package."""
+"""The extra that installs a provider's package, by provider."""
 
 PLUGINS: Registry[Callable[..., BaseChatModel]] = Registry("model provider", "labmates.providers", {})
-"""Providers of other packages (entry point ``labmates.providers``): each a class of chat models, or what makes one.
+"""Providers of other packages (entry point ``labmates.providers``): classes of chat models, or functions that make one.
 
-It is called with those of these keywords that it declares: ``model``, ``base_url``, ``api_key``, ``timeout``,
-``max_retries``, ``max_tokens``, ``temperature``, and the settings of `ModelSettings` by their names. A setting that it
-doesn't declare is an error before the first call.
+They are called with the keywords that they declare among ``model``, ``base_url``, ``api_key``, ``timeout``,
+``max_retries``, ``max_tokens``, ``temperature`` and the names of `ModelSettings`. An undeclared setting is an error
+before the first call.
 """
 
 
 @dataclass(frozen=True)
 class ModelName:
-    """A model's name in its parts; ``str()`` puts them together again."""
+    """The parts of a model's name; ``str()`` joins them."""
 
     provider: str
     name: str
@@ -91,23 +90,20 @@ class ModelName:
 
     @property
     def scripted(self) -> bool:
-        """Whether it is one of our offline baselines (or a plug-in's)."""
+        """Whether the model is a scripted baseline."""
         return self.provider == SCRIPTED
 
 
 def is_outside(text: str) -> bool:
-    """Whether a name is that of a person or of an outside agent on a seat."""
+    """Whether a name denotes a person or an outside agent on a seat."""
     return text.partition(":")[0] in (HUMAN, SEAT)
 
 
 def parse_model(text: str) -> ModelName:
-    """Read a model's full name: ``openai:gpt-5.4-mini``, ``ollama:qwen3:4b?top_p=0.9``, ``scripted:diligent``.
+    """Parse a model's full name: ``openai:gpt-5.4-mini``, ``ollama:qwen3:4b?top_p=0.9``, ``scripted:diligent``.
 
-    Raises
-    ------
-    UsageError
-        If there is no provider or no name, if the provider is unknown or its package is not installed, if there is no
-        such scripted baseline, or if a setting is wrong.
+    Raises `UsageError` if the provider or the name is missing, the provider or the scripted baseline is unknown, the
+    provider's package is not installed, or a setting is invalid.
     """
     model = _split(text)
     provider, name = model.provider, model.name
@@ -130,12 +126,9 @@ def parse_model(text: str) -> ModelName:
 
 
 def full_name(text: str) -> str:
-    """A model's name as records have it: the name of a strategy's file is followed by the digest of its content.
+    """A model's name in records: the name of a strategy's file is followed by the digest of its content.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file.
+    Raises `UsageError` if the file is missing.
     """
     start = f"{SCRIPTED}:code/"
     if not text.startswith(start) or "@" in text:
@@ -157,7 +150,7 @@ def _check_settings(text: str, model: ModelName) -> None:
 
 @lru_cache(maxsize=4096)
 def _split(text: str) -> ModelName:
-    """A model's name in its parts, whether there is such a provider or not."""
+    """The parts of a model's name, with a known provider or not."""
     settings = NO_SETTINGS
     if "?" in text:
         entry = read_reference(text, {})
@@ -179,7 +172,7 @@ def _is_installed(package: str) -> bool:
 
 
 def is_own_baseline(text: str) -> bool:
-    """Whether a model is one of the project's own scripted baselines, so that the code it writes is ours too."""
+    """Whether a model is one of the project's scripted baselines, so that its code can be trusted."""
     from labmates.models.scripted import BASELINES
 
     model = parse_model(text)
@@ -192,4 +185,4 @@ def _check_baseline(name: str) -> None:
     if name not in BASELINES:
         raise unknown_name(BASELINES.what, name, BASELINES.names())
     if BASELINES.in_family(name):
-        BASELINES.get(name)  # knows by itself whether there is such a one
+        BASELINES.get(name)  # raises if unknown

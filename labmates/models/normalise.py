@@ -1,16 +1,16 @@
-"""A chat model's message, made a `Reply` that everything after it can rely on.
+"""Normalisation of chat models' messages into `Reply`.
 
-Whatever a server sends, the reply's text can be stored, its tool calls are whole, and its message can be sent
-back: servers answer 400 or 500 to a message of their own that holds a cut tool call, a tool call without an
-id, or nothing at all.
+Whatever the server sends, the reply's text can be stored, its tool calls are complete, and its message can be sent
+back: servers answer 400 or 500 to messages with a cut tool call, a tool call without an id, or no content.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -21,11 +21,10 @@ from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 
 NO_TEXT = "(no text)"
-"""Stands in `Reply.message` for a reply with neither text nor a whole tool call: several providers refuse an
-empty message."""
+"""`Reply.message` of a reply without text or complete tool call: several providers refuse empty messages."""
 
 _SLACK = 2
-"""How many times its limit a reply may be estimated to have before it is cut: estimates are rough."""
+"""Multiple of the limit at which a reply is cut by its estimated length: estimates are rough."""
 
 FINISHES: dict[str, Finish] = {
     **{finish: finish for finish in get_args(Finish)},
@@ -39,7 +38,7 @@ FINISHES: dict[str, Finish] = {
     "safety": "content_filter",
     "refusal": "content_filter",
 }
-"""Our word for why a model stopped, by each provider's."""
+"""Finish reasons by the providers' words for them."""
 
 
 def normalise(
@@ -49,18 +48,10 @@ def normalise(
     tools: Sequence[Mapping[str, Any]] = (),
     limit: int = MOST_TOKENS,
 ) -> Reply:
-    """Turn a model's message into a reply.
+    """Turn a model's message, which is not trusted, into a reply.
 
-    Parameters
-    ----------
-    message
-        As the chat model returned it: nothing in it is trusted.
-    sent
-        The prompt, for the estimate of its tokens and for ids of tool calls that are already taken.
-    tools
-        Schemas of the tools that went with it, for the same estimate.
-    limit
-        The output limit that was sent, in tokens. A reply that is far longer, or longer and said to be so, is cut.
+    The prompt `sent` and the schemas of its `tools` serve to estimate tokens; the prompt also holds the used ids of
+    tool calls. A reply is cut if it is far beyond the output `limit` (tokens), or longer by the server's count.
     """
     finish = _finish(message.response_metadata)
     text, reasoning = split_thinking(safe_text(text_of(message.content)), cut=finish == "length")
@@ -75,7 +66,7 @@ def normalise(
         reasoning=thought,
         most=(most_tokens(sent, tools), max(limit, _bytes(text, reasoning, *(call.text for call in begun)))),
     )
-    # Broken calls are never sent.
+    # Broken calls are never sent back.
     sendable = estimate_tokens(text) + sum(_size(call) for call in begun if call.arguments is not None)
     if sendable > limit and (sendable > _SLACK * limit or usage.output_tokens - usage.reasoning_tokens > limit):
         text, begun, finish = *_cut(text, begun, limit), "length"
@@ -101,7 +92,7 @@ def normalise(
 
 
 def safe_message(message: BaseMessage) -> BaseMessage:
-    """A message whose text can be sent as UTF-8 (the output of a tool may hold anything)."""
+    """A message whose text can be sent as UTF-8; tools' output may hold any characters."""
     if not isinstance(message.content, str) or (content := safe_text(message.content)) == message.content:
         return message
     return message.model_copy(update={"content": content})
@@ -144,7 +135,7 @@ def _cut(text: str, begun: list[_Begun], limit: int) -> tuple[str, list[_Begun]]
 
 
 def resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
-    """A reply as a message that may be sent back to any server."""
+    """A reply as a message that can be sent back to any server."""
     return AIMessage(
         content=text or ("" if calls else NO_TEXT),
         tool_calls=[{"type": "tool_call", "id": call.id, "name": call.name, "args": call.arguments} for call in calls],
@@ -167,7 +158,7 @@ def _reasoning(message: AIMessage) -> str:
 
 
 def _begun_calls(message: AIMessage) -> list[_Begun]:
-    """Every call that the model began: the whole ones, then those found invalid when the reply was read."""
+    """All calls that the model began: complete ones, then invalid ones."""
     whole = [_Begun(call["id"], call["name"], read_arguments(call["args"])) for call in message.tool_calls]
     return whole + [_Begun(call["id"], call["name"], None, call["args"]) for call in message.invalid_tool_calls]
 
@@ -190,7 +181,7 @@ def _read_calls(
 
 
 def _cut_call(call: _Begun) -> ToolCall:
-    """The part that arrived of a call that the length limit cut."""
+    """The received part of a tool call cut by the length limit."""
     arrived = read_partial(call.broken) if isinstance(call.broken, str) else {}
     return ToolCall("", _tool_name(call.name), arrived)
 
@@ -211,18 +202,10 @@ def read_arguments(arguments: Any) -> dict[str, Any] | None:
 
 
 def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
-    """`id_` if servers take it (short, plain characters) and no other call has it, else one of ours."""
+    """`id_` if it is unique and acceptable to servers (short, plain characters), else a generated id."""
     if re.fullmatch(r"[A-Za-z0-9_.:-]{1,40}", id_) and id_ not in taken:
         return id_
-    return next(name for name in _numbered(own) if name not in taken)
-
-
-def _numbered(name: str) -> Iterable[str]:
-    yield name
-    number = 1
-    while True:
-        yield f"{name}_{number}"
-        number += 1
+    return next(name for name in chain([own], (f"{own}_{number}" for number in count(1))) if name not in taken)
 
 
 def _ids(sent: Sequence[BaseMessage]) -> set[str]:
@@ -234,23 +217,11 @@ CLOSE = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
 
 
 def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
-    """Split a reply into what it says and what it reasons.
+    """Split a reply into its text and its reasoning, both without surrounding white space.
 
-    Closed blocks are taken out wherever they are. A block that is never closed is reasoning to its end if the
-    reply begins with it or was cut; else the tag is taken for a word of the text. A closing tag alone ends
-    reasoning whose opening tag was part of the prompt (as the templates of some models have it).
-
-    Parameters
-    ----------
-    text
-        The reply's text.
-    cut
-        Whether the reply was ended by the length limit.
-
-    Returns
-    -------
-    tuple
-        The text and the reasoning, both without white space around them.
+    Closed blocks are reasoning wherever they are. An unclosed block is reasoning if the reply begins with it or was
+    `cut` by the length limit; else its tag is part of the text. A closing tag alone ends reasoning whose opening tag
+    was part of the prompt (as in some models' templates).
     """
     if CLOSE.search(text) is None and OPEN.search(text) is None:
         return text.strip(), ""
@@ -279,15 +250,15 @@ def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
 _DECODER = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"\s*")
 _BROKEN_END = re.compile(r"(?:[^\\]|^)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
-"""An escape sequence that is not whole, at the end of a text."""
+"""An incomplete escape sequence at the end of a text."""
 
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
 def read_partial(text: str) -> dict[str, Any]:
-    """The members of a cut JSON object as far as they arrived.
+    """The received members of a cut JSON object.
 
-    The last one may be a text that breaks off; numbers, lists and objects that are not whole are left out.
+    The last member may be a cut text; incomplete numbers, lists and objects are left out.
 
     >>> read_partial('{"name": "final_paper", "content": "## Abstr')
     {'name': 'final_paper', 'content': '## Abstr'}
@@ -314,12 +285,9 @@ def read_partial(text: str) -> dict[str, Any]:
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """The value that begins at `at` and where it ends.
+    """The value at `at` and its end.
 
-    Raises
-    ------
-    ValueError
-        If it is neither whole nor a text.
+    Raises `ValueError` if it is neither complete nor a text.
     """
     try:
         value, end = _DECODER.raw_decode(text, at)
@@ -331,7 +299,7 @@ def _value(text: str, at: int) -> tuple[Any, int]:
             rest = rest[: broken.start(1)]
         return _DECODER.raw_decode(f'"{_HALF_PAIR.sub("", rest)}"')[0], len(text)
     if end == len(text) and not isinstance(value, str):
-        raise ValueError("a number may go on")
+        raise ValueError("the number may be incomplete")
     return value, end
 
 

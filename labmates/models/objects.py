@@ -1,9 +1,8 @@
-"""JSON objects in any text, and the one answer: the object that fits a form, with any text around it.
+"""JSON objects in any text, and the answer among them: the object that matches a form.
 
-Models wrap their JSON in fences, prose and LaTeX, some comment it, and some think aloud in JSON before they answer.
-Objects that don't fit the form are no answers. Two that fit and differ are refused, as is a key that is given twice:
-which one was meant can't be known. All that a strict reader finds is found, so that what it accepts is read with the
-same value or refused, never with another one.
+Models wrap their JSON in fences, prose and LaTeX, some comment it, and some reason in JSON before they answer. Objects
+that don't match the form are ignored. Different matching objects are refused as ambiguous, and so are repeated keys.
+Everything that a strict parser accepts is read with the same value or refused, never with another value.
 """
 
 from __future__ import annotations
@@ -24,29 +23,26 @@ from labmates.relaxed_json import Unusable as UnusableValue
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 MOST_FAILURES: Final = 20_000
-"""The search ends after this number of braces that open no JSON object: a hostile text could make it take minutes."""
+"""Braces without a JSON object after which the search ends; a hostile text could prolong it to minutes."""
 ACCEPTED: Final = frozenset({COMMENT, TRAILING_COMMA})
-"""What an answer may have beyond strict JSON, since it leaves no doubt about its values."""
-NO_OBJECT: Final = "there is no whole JSON object in it"
-TOO_TANGLED: Final = "it holds too many braces that open no JSON object; give one JSON object alone"
+"""Relaxations of JSON that are accepted in an answer: they don't affect its values."""
+NO_OBJECT: Final = "it has no complete JSON object"
+TOO_TANGLED: Final = "it has too many braces without a JSON object; give one JSON object alone"
 PLAIN: Final = json.JSONDecoder()
 _DEEP_FAILURES: Final = 100
-"""An object that nests too deeply counts as this number of failures."""
+"""Failures that a too deeply nested object counts as."""
 _CHARS_OF_A_FAILURE: Final = 250
-"""Each stretch of this number of characters, read before an object turned out to be none, counts as a failure."""
+"""Characters read in a failed object that count as one more failure."""
 _MOST_QUOTED: Final = 200
 _NEAR: Final = 30
 _MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""")
-"""How an object begins that was meant as JSON, unlike a set in LaTeX."""
+"""The beginning of an object that was meant as JSON, unlike a set in LaTeX."""
 
 
 class UnusableAnswerError(Exception):
-    """A reply holds no answer that can be used; the error says why, and goes back to the model.
+    """A reply without a usable answer; the reason goes back to the model.
 
-    Attributes
-    ----------
-    remark
-        All that the model is told; empty for the usual request to answer again.
+    `remark` replaces the usual request to answer again.
     """
 
     def __init__(self, problem: str, *, remark: str = "") -> None:
@@ -55,7 +51,7 @@ class UnusableAnswerError(Exception):
 
 
 class RefusedError(UnusableAnswerError):
-    """An answer that could be used was refused, which is no failure of the model."""
+    """A usable answer was refused; this is not a failure of the model."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,9 @@ class Found:
 
 
 def find_objects(text: str, decoder: json.JSONDecoder = PLAIN, *, start: int = 0) -> Iterator[Found]:
-    """Yield the strict JSON objects in `text` from front to back, those within another one left out.
+    """Yield the outermost strict JSON objects in `text`, in order.
 
-    Raises
-    ------
-    UnusableAnswerError
-        With the `decoder` of answers, if an object has the same key twice.
+    Raises `UnusableAnswerError` with the decoder `ONCE`, if an object repeats a key.
     """
     failures = 0
     at = text.find("{", start)
@@ -92,20 +85,11 @@ def find_objects(text: str, decoder: json.JSONDecoder = PLAIN, *, start: int = 0
 
 
 def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
-    """The one JSON object in `text` that is a valid `form`.
+    """The JSON object in `text`, from `start` on, that is a valid `form`.
 
-    It may stand there several times, beside objects that are no valid `form`; comments and trailing commas in it are
-    accepted, and the escaped braces of LaTeX count as braces.
-
-    Parameters
-    ----------
-    start
-        Where to begin to read.
-
-    Raises
-    ------
-    UnusableAnswerError
-        If there is none, or more than one and they differ, or an object has the same key twice.
+    It may be repeated, and invalid objects beside it are ignored. Comments and trailing commas are accepted, and the
+    escaped braces of LaTeX count as braces. Raises `UnusableAnswerError` if no object is valid, valid objects differ,
+    or an object repeats a key.
     """
     keys = {field.alias or name for name, field in form.model_fields.items()}
     answers: list[tuple[ModelT, dict[str, Any]]] = []
@@ -122,15 +106,15 @@ def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
     for answer, value in answers:
         if answer != answers[0][0]:
             quoted = f"{_quoted(answers[0][1])} and {_quoted(value)}"
-            raise UnusableAnswerError(f"it holds two answers that differ, {quoted}; give one JSON object alone")
+            raise UnusableAnswerError(f"it has two different answers, {quoted}; give one JSON object alone")
     return answers[0][0]
 
 
 def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
-    """All objects, strict ones and those within acceptable ones too, and what is wrong with the last other."""
+    """All objects, strict and relaxed, and the fault of the last unreadable one."""
     values: list[dict[str, Any]] = []
     fault = None
-    # A blank for the backslash of LaTeX keeps every position as it is.
+    # A blank in place of LaTeX's backslash keeps all positions.
     for plain in dict.fromkeys((text, text.replace("\\{", " {").replace("\\}", " }"))):
         strict = {found.begin: found for found in find_objects(plain, ONCE, start=start)}
         values += [found.value for found in strict.values()]
@@ -152,7 +136,7 @@ def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
 
 
 def _read_relaxed(reader: Reader, at: int) -> Parsed | Mend:
-    """The object that opens at `at`, or the fault because of which it is none."""
+    """The object that opens at `at`, or its fault."""
     try:
         parsed = reader.read(at)
     except TooMuchWorkError as error:
@@ -181,9 +165,9 @@ def _quoted(value: dict[str, Any]) -> str:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
     if twice:
-        raise UnusableAnswerError(f"the key {twice[0][:_MOST_QUOTED]!r} is given twice in one JSON object")
+        raise UnusableAnswerError(f"the key {twice[0][:_MOST_QUOTED]!r} is repeated in one JSON object")
     return dict(pairs)
 
 
 ONCE: Final = json.JSONDecoder(object_pairs_hook=_once)
-"""Refuses an object that gives a key twice."""
+"""Refuses objects with repeated keys."""

@@ -1,4 +1,4 @@
-"""OpenAI's protocol for real servers: LangChain's `ChatOpenAI` with a reader that no reply upsets."""
+"""OpenAI's protocol for any server: LangChain's `ChatOpenAI` with a robust reader of replies."""
 
 from __future__ import annotations
 
@@ -28,23 +28,22 @@ _BIG_BYTES = 131_072
 
 
 class OpenAIChat(ChatOpenAI):
-    """`ChatOpenAI` for servers that follow the protocol more or less.
+    """`ChatOpenAI` for servers that follow the protocol only roughly.
 
-    It differs in this: replies are read from the bytes that arrived, so that malformed ones raise no foreign
-    errors and reasoning text is kept (in ``additional_kwargs["reasoning_content"]``); a streamed reply gives
-    the very message that it would give unstreamed; errors are `AttemptError`, free of secrets before any
-    tracer sees them; the limit on a reply keeps the name under which it was passed. Only ``ainvoke`` is meant
-    to be used.
+    Replies are parsed from the received bytes, so malformed ones raise no foreign errors, and reasoning text is kept
+    (in ``additional_kwargs["reasoning_content"]``). A streamed reply gives the same message as an unstreamed one.
+    Errors are `AttemptError`, free of secrets before a tracer sees them. The output limit keeps its name. Use only
+    ``ainvoke``.
     """
 
     ask_stream: bool = False
-    """Ask the server to stream. (LangChain's own ``streaming`` would read the stream its way.)"""
+    """Ask the server to stream. (LangChain's ``streaming`` has its own reader.)"""
 
     may_stream: bool = True
-    """Stream a reply that is watched; see `labmates.models.watching`."""
+    """Stream watched replies; see `labmates.models.watching`."""
 
     body: dict[str, Any] = Field(default_factory=dict)
-    """Members that every request has, by the model's settings."""
+    """Members of every request, from the model's settings."""
 
     _redact: Redactor = PrivateAttr(default_factory=Redactor)
     _client: httpx2.AsyncClient
@@ -83,11 +82,11 @@ class OpenAIChat(ChatOpenAI):
     async def _read(self, body: bytes) -> ChatResult:
         if len(body) < _BIG_BYTES:
             return self._result(read_completion(body))
-        # The event loop is free for other calls meanwhile.
+        # A thread keeps the event loop free for other calls.
         return await asyncio.to_thread(lambda: self._result(read_completion(body)))
 
     async def _asked(self, payload: dict[str, Any]) -> ChatResult:
-        """The reply to a request, which goes past OpenAI's client: that takes longer than all else of a call."""
+        """The reply to a request, without OpenAI's client, which would dominate the cost of a call."""
         request = self._client.build_request("POST", self._url, json=payload, headers=self._headers)
         response = await self._client.send(request, stream=True)
         try:
@@ -131,19 +130,7 @@ def openai_chat(
 ) -> OpenAIChat:
     """Build the chat model `model` at `endpoint`.
 
-    Parameters
-    ----------
-    model
-        Its name at the server, and its settings.
-    endpoint
-        Address and key.
-    client
-        HTTP client of the running event loop. Without it LangChain would share one between event loops, which
-        fails in the second of them.
-    options
-        For the time limit, and whether to stream.
-    redact
-        Takes the secrets out of errors.
+    `client` belongs to the running event loop: LangChain would share one between loops, which fails in the second.
     """
     chat = OpenAIChat(
         model=model.name,

@@ -1,4 +1,4 @@
-"""Settings of a session for reaching models; they do not belong to an experiment's condition."""
+"""Connection settings of a session, separate from an experiment's condition."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from labmates.models.entries import Access
 
 BATCH_HOURS: Final = 24
-"""The time within which providers answer a batch."""
+"""The providers' time limit for a batch."""
 MOST_BATCHED: Final = 100_000
-"""Most calls under way at once where batches hold them."""
+"""Maximum number of batched calls in progress."""
 
 
 class ModelOptions(BaseModel):
@@ -56,13 +56,13 @@ class ModelOptions(BaseModel):
 
     @property
     def calls_at_once(self) -> int:
-        """Calls that may be under way at once, per endpoint: of a batch, all."""
+        """Maximum number of calls in progress per endpoint; practically unlimited with batches."""
         return MOST_BATCHED if self.batch else self.max_concurrent_calls
 
     @model_serializer(mode="wrap")
     def _without_empty(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dump(self)
-        for name in ("batch", "batch_window", "batch_poll"):  # Recorded as before there were batches, where it can be.
+        for name in ("batch", "batch_window", "batch_poll"):  # Defaults are left out: older settings lack these fields.
             if values.get(name) == ModelOptions.model_fields[name].default:
                 del values[name]
         entries = {name: access.model_dump(mode="json", exclude_none=True) for name, access in self.entries.items()}

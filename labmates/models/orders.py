@@ -1,8 +1,7 @@
-"""Orders: what an agent is asked, as a text for models and as facts for scripted baselines.
+"""Orders: requests to agents, as a text for models and as facts for scripted baselines.
 
-The facts travel beside the text, as a private attribute of the message: no provider gets them, no trace and no record
-holds them as if they had been sent. A test for each experiment checks that the text renders all of them.
-Where a transcript is shortened to fit a model's context, its orders keep their facts.
+The facts are a private attribute of the message: they are in no request to a provider, no trace and no record. A test
+per experiment checks that the text renders all facts. Orders in a shortened transcript keep their facts.
 """
 
 from __future__ import annotations
@@ -17,21 +16,14 @@ from pydantic import PrivateAttr
 from labmates.budgets.tokens import text_of
 
 _SAME_CHARS = 500
-"""Length of the beginning of a long message that stays when a transcript is shortened."""
+"""Characters at the beginning of a long message that survive shortening."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """A request to an agent: its facts and its text.
+    """A request to an agent: JSON `facts` for baselines, and a `text` for models that renders all facts.
 
-    Attributes
-    ----------
-    kind
-        Whose order it is, for instance ``tournament``; players are found by it.
-    facts
-        What baselines read, as JSON has it. The text renders all of it.
-    text
-        What models read.
+    `kind`, for instance ``tournament``, selects the player.
     """
 
     kind: str
@@ -60,15 +52,14 @@ class _HumanOrder(HumanMessage):
 
 
 def order_of(message: BaseMessage) -> Order | None:
-    """The order that a message carries; None if it is an ordinary one."""
+    """The order of a message; None for other messages."""
     return message._order if isinstance(message, _SystemOrder | _HumanOrder) else None
 
 
 def with_orders(messages: Sequence[BaseMessage], given: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages, read from a record, with the orders of the transcript `given` that they were sent for.
+    """Recorded messages, which are only texts, with the orders of the transcript `given`.
 
-    A record holds texts alone. A message may have been shortened or a line added to it before it was sent, which leaves
-    its beginning as it was.
+    A message may have been shortened or extended by a line before it was sent, but its beginning is unchanged.
     """
     orders = [message for message in given if order_of(message) is not None]
     restored = []

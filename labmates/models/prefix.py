@@ -1,12 +1,13 @@
-"""Prefixes of prompts for caching: the beginning that all agents of a run share, and continued conversations.
+"""Prompt prefixes for caching: the beginning that all agents of a run share, and continued conversations.
 
-Both are marked on the messages as data. Providers whose caches have to be told get marks of their own (`cache_marks`);
-the caches of others find repeated prefixes themselves.
+Both are marked on the messages as data. Providers with explicit caches get their marks from `cache_marks`; the caches
+of others detect repeated prefixes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -14,7 +15,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 from labmates.budgets.tokens import text_of
 
 CACHE_FIELD: Final = "cache_control"
-"""What a server calls Anthropic's marks, also where it refuses them."""
+"""The servers' name of Anthropic's marks, also in refusals."""
 _SHARED, _CONTINUED = "shared_chars", "continued"
 _EPHEMERAL: Final = {"type": "ephemeral"}
 _POINT: Final = {"cachePoint": {"type": "default"}}
@@ -25,7 +26,7 @@ Marker = Callable[[Sequence[BaseMessage]], list[BaseMessage]]
 
 
 def shared_chars(message: BaseMessage) -> int:
-    """The number of characters of a message all agents of the run share; 0 where that is not known."""
+    """The number of leading characters that all agents of the run share; 0 if unknown."""
     return int(message.additional_kwargs.get(_SHARED, 0))
 
 
@@ -35,7 +36,7 @@ def mark_shared(message: BaseMessage, chars: int) -> BaseMessage:
 
 
 def mark_continued(message: BaseMessage) -> BaseMessage:
-    """The message, marked as the opening of a conversation of several calls, each of which repeats the call before."""
+    """The message, marked as the opening of a conversation of several calls, each repeating the call before."""
     return _with(message, _CONTINUED, True)
 
 
@@ -45,35 +46,21 @@ def is_continued(message: BaseMessage) -> bool:
 
 
 def cache_marks(provider: str, model: str) -> Marker | None:
-    """The marker of prompts for a provider's cache; None for a cache that finds repeated prefixes itself.
+    """The function that adds a provider's cache marks; None for a cache that detects repeated prefixes.
 
-    Marks stand after the shared beginning, and at the end of a conversation that goes on. A prompt that is sent once
-    gets none at its end, since what is written to these caches costs more than other input.
+    Marks follow the shared beginning, and the end of a continued conversation. A prompt that is sent once gets no mark
+    at its end, since writing to these caches costs more than other input.
     """
     if provider in ("anthropic", "anthropic_bedrock"):
-        return _anthropic
-    if provider == "bedrock_converse" and "anthropic." in model:
-        return _claude_at_bedrock
-    if provider == "bedrock_converse" and "amazon.nova" in model:
-        return _nova_at_bedrock
+        return partial(_marked, mark=lambda text: [{**_text(text), CACHE_FIELD: _EPHEMERAL}], after_tools=True)
+    if provider == "bedrock_converse" and ("anthropic." in model or "amazon.nova" in model):
+        # Nova refuses a mark beside the result of a tool.
+        return partial(_marked, mark=lambda text: [_text(text), _POINT], after_tools="anthropic." in model)
     return None
 
 
-def _anthropic(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    return _marked(messages, lambda text: [{**_text(text), CACHE_FIELD: _EPHEMERAL}])
-
-
-def _claude_at_bedrock(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    return _marked(messages, lambda text: [_text(text), _POINT])
-
-
-def _nova_at_bedrock(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    # Nova refuses a mark beside the result of a tool.
-    return _marked(messages, lambda text: [_text(text), _POINT], after_tools=False)
-
-
 def _marked(
-    messages: Sequence[BaseMessage], mark: Callable[[str], list[Block]], *, after_tools: bool = True
+    messages: Sequence[BaseMessage], mark: Callable[[str], list[Block]], after_tools: bool
 ) -> list[BaseMessage]:
     marked = list(messages)
     if marked and (chars := shared_chars(marked[0])):

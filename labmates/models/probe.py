@@ -1,4 +1,4 @@
-"""Probes of a model's server: its capabilities, found by a few short calls, and the limits that it reports."""
+"""Probes of a model's server: capabilities, tested by short calls, and reported limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from labmates.models.providers import OPENAI_FAMILY
 from labmates.models.reply import Reply
 
 TOKENS: Final = 2048
-"""Output limit of each call: models that reason need some."""
+"""Output limit of each call in tokens, with room for reasoning."""
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {
@@ -34,18 +34,12 @@ _TOOL: Final[dict[str, Any]] = {
     },
 }
 _LONG: Final = "\n".join(f"Row {n}: sample {n * 37 % 101} has {n * 53 % 97} counts." for n in range(200))
-"""About 3,000 tokens: providers cache prefixes from 1,024 on."""
+"""About 3,000 tokens; providers cache prefixes from 1,024 on."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The result of probing one ability of a model's server.
-
-    Attributes
-    ----------
-    able
-        Whether it has the ability; None where the server doesn't tell, or could not be asked.
-    """
+    """The result of probing a capability of a model's server; `able` is None if unknown."""
 
     what: str
     able: bool | None
@@ -53,17 +47,9 @@ class Probe:
 
 
 async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
-    """Ask a model's server and yield what it can do (answer, tools, JSON, usage, cache), and its limits.
+    """Call a model's server and yield its capabilities (answers, tools, JSON, usage, cache) and its limits.
 
-    Parameters
-    ----------
-    name
-        The model's full name.
-
-    Raises
-    ------
-    UsageError
-        If the model can't be asked as it is named.
+    Raises `UsageError` if the model can't be called.
     """
     await check_models([name], options)
     model = parse_model(name)
@@ -115,7 +101,7 @@ async def _tools(hub: ModelHub, name: str) -> tuple[bool, str]:
 
 async def _json(model: ModelName, options: ModelOptions) -> Probe:
     if model.provider != "openai" and model.provider not in OPENAI_FAMILY:
-        return Probe("json", None, f"not asked: {model.provider} has no response_format here")
+        return Probe("json", None, f"not tested: {model.provider} has no response_format here")
     settings = model.settings.model_copy(update={"response_format": {"type": "json_object"}})
     name = str(replace(model, settings=settings))
     access = options.entries.get(str(model), DEFAULT_ACCESS)
@@ -149,19 +135,19 @@ async def _limits(model: ModelName, options: ModelOptions) -> Probe:
     """The rate limits that the server reports."""
     api = api_of(model, endpoint_of(model, options, os.environ))
     if api is None:
-        return Probe("limits", None, f"not asked: where {model.provider} tells them is not known here")
-    context, silence = await told_context(api, model.name)
-    rates = await told_rates(api, model.name)
+        return Probe("limits", None, f"not tested: labmates can't read the limits of {model.provider}")
+    context, silence = await reported_context(api, model.name)
+    rates = await reported_rates(api, model.name)
     allowed = ", ".join(f"{count:,} {what}" for what, count in rates.items())
-    told = [
+    limits = [
         f"a context of {context:,} tokens" if context else silence,
-        f"rate limits: {allowed}" if rates else "no rate limits are told",
+        f"rate limits: {allowed}" if rates else "no rate limits reported",
     ]
-    return Probe("limits", True if context or rates else None, "; ".join(told))
+    return Probe("limits", True if context or rates else None, "; ".join(limits))
 
 
 PATIENCE: Final = 30.0
-"""Seconds within which a request has to be answered."""
+"""Time limit of a request, in seconds."""
 _CONTEXTS: Final = (
     "max_model_len",
     "context_length",
@@ -171,37 +157,25 @@ _CONTEXTS: Final = (
     "n_ctx",
     "n_ctx_train",
 )
-"""Where servers' lists of models tell the context."""
+"""Fields for the context in servers' lists of models."""
 _RATE: Final = re.compile(r"(?:x|anthropic)-ratelimit-(.+)")
-"""Headers that tell rate limits: ``x-ratelimit-limit-requests``, ``anthropic-ratelimit-tokens-limit``."""
+"""Headers of rate limits: ``x-ratelimit-limit-requests``, ``anthropic-ratelimit-tokens-limit``."""
 _SHORT: Final = 16
-"""Output limit of the request whose headers are read, in tokens."""
+"""Output limit of the request for headers, in tokens."""
 
 
 @dataclass(frozen=True)
 class Api:
-    """The requests that a server's limits are read from.
+    """The requests that report a server's limits."""
 
-    Attributes
-    ----------
-    models
-        URL of the list of models.
-    replies
-        URL that replies are asked for at.
-    limit
-        What the protocol calls the limit on a reply.
-    headers
-        With the key.
-    """
-
-    models: str
-    replies: str
-    limit: str
-    headers: Mapping[str, str]
+    models: str  # URL of the list of models
+    replies: str  # URL of calls
+    limit: str  # the protocol's name of the output limit
+    headers: Mapping[str, str]  # with the key
 
 
 def api_of(model: ModelName, endpoint: Endpoint) -> Api | None:
-    """The requests for a model's limits; None where the protocol or the address is unknown."""
+    """The requests for a model's limits; None if the protocol or the address is unknown."""
     if model.provider == "anthropic":
         address = f"{'https://api.anthropic.com' if endpoint.hosted else endpoint.address}/v1"
         headers = {"x-api-key": endpoint.key, "anthropic-version": "2023-06-01"}
@@ -213,27 +187,27 @@ def api_of(model: ModelName, endpoint: Endpoint) -> Api | None:
     return None
 
 
-async def told_context(api: Api, name: str) -> tuple[int | None, str]:
-    """The context of a model in tokens, from the server's list of models; or None, and why it is unknown."""
+async def reported_context(api: Api, name: str) -> tuple[int | None, str]:
+    """The context of a model in tokens, from the server's list of models; else None and the reason."""
     import httpx2
 
     try:
         async with httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers) as client:
             listed = (await client.get(api.models)).json()["data"]
-        entry: dict[str, Any] = next(one for one in listed if one.get("id") == name)
+        entry: dict[str, Any] = next(model for model in listed if model.get("id") == name)
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
         return None, "the server has no list of models"
     except StopIteration:
         return None, f"the server's list of models does not have '{name}'"
     details = {**entry, **(entry["meta"] if isinstance(entry.get("meta"), dict) else {})}
     context = next((count for key in _CONTEXTS if (count := read_count(details.get(key)))), None)
-    return context, "" if context else "the server does not tell the context"
+    return context, "" if context else "the server does not report the context"
 
 
-async def told_rates(api: Api, name: str) -> dict[str, int]:
-    """Rate limits of a server, mostly per minute, by what is limited (``requests``, ``input tokens``).
+async def reported_rates(api: Api, name: str) -> dict[str, int]:
+    """Rate limits of a server, mostly per minute, by limited quantity (``requests``, ``input tokens``).
 
-    It is read from the headers of one short reply; empty if they don't tell.
+    They come from the headers of one short reply; empty if these report none.
     """
     import httpx2
 

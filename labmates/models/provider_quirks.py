@@ -1,4 +1,4 @@
-"""Request parameters that a model at a server supports, learnt from its refusals."""
+"""Request parameters that a server's model supports, learned from its refusals."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from labmates.models.failures import ErrorBody
 from labmates.models.prefix import CACHE_FIELD
 
 LIMITS = ("max_tokens", "max_completion_tokens")
-"""The two names of the limit on a reply: most compatible servers know the first, OpenAI's newer models only
-the second."""
+"""Names of the output limit: most compatible servers know the first, OpenAI's newer models only the second."""
 
 UNASKED = ("stream_options", CACHE_FIELD)
-"""Parameters that a call may have without having been given them."""
+"""Parameters that are added to calls."""
 OPTIONAL = ("seed", "temperature", *UNASKED)
-"""Parameters that a call can do without."""
+"""Parameters that may be left out."""
 
 UNSUPPORTED = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|extra_forbidden|not permitted"
@@ -28,46 +27,28 @@ UNSUPPORTED = re.compile(
 
 @dataclass(frozen=True)
 class Dialect:
-    """Request parameters of one model.
+    """Request parameters of one model."""
 
-    Attributes
-    ----------
-    limit
-        Name of the limit on a reply's tokens.
-    dropped
-        Optional parameters that the server refused, and a name of the limit that it refused.
-    """
-
-    limit: str
+    limit: str  # name of the limit on a reply's tokens
+    # Optional parameters that the server refused, and a name of the limit that it refused.
     dropped: frozenset[str] = frozenset()
 
     def arguments(
         self, *, seed: int, max_output_tokens: int, temperature: float | None, insisted: Collection[str] = ()
     ) -> dict[str, Any]:
-        """The parameters of one call; those `insisted` on are among them, whatever was refused before."""
+        """The parameters of one call; `insisted` ones are included even if refused before."""
         wanted: dict[str, Any] = {"seed": seed, self.limit: max_output_tokens}
         if temperature is not None:
             wanted["temperature"] = temperature
         if "stream_options" in self.dropped:
-            wanted["stream_usage"] = False  # How LangChain names it.
+            wanted["stream_usage"] = False  # LangChain's name
         arguments = {name: value for name, value in wanted.items() if name not in self.dropped or name in insisted}
         return {**arguments, CACHE_FIELD: False} if CACHE_FIELD in self.dropped else arguments
 
     def without_refused(self, body: ErrorBody, sent: Collection[str]) -> Dialect | None:
-        """The dialect without the parameter that the server says it doesn't support.
+        """The dialect without the parameter that the server reports as unsupported, given the `sent` names.
 
-        Parameters
-        ----------
-        body
-            The server's refusal.
-        sent
-            Names of the parameters that were sent.
-
-        Returns
-        -------
-        Dialect or None
-            None if the refusal isn't about a parameter that can be left out or named otherwise. A value that
-            is too large is no unsupported parameter.
+        None if the refusal isn't about a parameter that can be omitted or renamed; a too large value is not.
         """
         if not UNSUPPORTED.search(f"{body.message} {body.code} {body.type}"):
             return None

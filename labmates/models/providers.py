@@ -1,4 +1,4 @@
-"""The chat models of providers, ready to be sent requests."""
+"""The providers' chat models."""
 
 from __future__ import annotations
 
@@ -33,28 +33,24 @@ if TYPE_CHECKING:
     import httpx2
 
 OPENAI_FAMILY = {"azure_openai", "deepseek", "together", "upstage", "xai"}
-"""Providers whose chat models derive from LangChain's for OpenAI: they take OpenAI's parameters with each
-call, and our HTTP client."""
+"""Providers whose classes derive from ChatOpenAI: they take OpenAI's parameters with each call, and our HTTP client."""
 BATCH_PROVIDERS = ("openai", "anthropic")
-"""Providers whose batch API `labmates.models.batches` knows."""
+"""Providers whose batch API `labmates.models.batches` supports."""
 BEDROCK = ("bedrock", "bedrock_converse")
 
 _FREE_OF_CHOICE = ("ollama",)
-"""Providers whose class in LangChain drops the choice of a tool without a word."""
+"""Providers whose LangChain class silently drops `tool_choice`."""
 LIMIT_FIELDS = {"ollama": "num_predict"}
-"""What a provider's class calls the limit on a reply, where it isn't ``max_tokens``."""
+"""The provider class's name of the output limit, if not ``max_tokens``."""
 
 _NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured"}
-"""Settings that go with each call, or to nobody."""
+"""Settings that are sent with each call, or not at all."""
 
 
 def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_stream: bool = False) -> Send:
-    """The sender to a chat model that takes all parameters with each call; `body` goes with all.
+    """The sender for a chat model that takes all parameters with each call; `body` is added to every request.
 
-    Parameters
-    ----------
-    may_stream
-        Let LangChain stream a reply that somebody listens to; see `labmates.models.watching`.
+    With `may_stream`, a watched reply is streamed; see `labmates.models.watching`.
     """
     streaming = chat.model_copy(update={"disable_streaming": False}) if may_stream else chat
 
@@ -66,7 +62,7 @@ def per_call(chat: BaseChatModel, body: Mapping[str, Any] | None = None, *, may_
             arguments = {**arguments, "tool_choice": choice if choice == ANY_TOOL else named}
         if request.response_format is not None:
             held = {"response_format": dict(request.response_format)}
-            # LangChain's own classes would parse the reply by it, and raise where it doesn't fit.
+            # LangChain's classes would parse the reply by it and raise if it doesn't fit.
             arguments = {**arguments, **held} if body is None else {**arguments, "extra_body": {**body, **held}}
         elif body:
             arguments = {**arguments, "extra_body": dict(body)}
@@ -85,19 +81,12 @@ def per_instance(
     is_watched: bool = False,
     may_stream: bool = False,
 ) -> Send:
-    """The sender where limit and temperature belong to the chat model's instance.
+    """The sender for chat models whose limit and temperature belong to the instance.
 
-    Providers name these parameters differently in calls, but alike when the model is built; so there is one
-    instance for each pair of them, of which the last few are kept. No seed is sent.
-
-    Parameters
-    ----------
-    marks
-        Marks prompts for the provider's cache, unless its server refused that.
-    is_watched
-        Whether its HTTP client is ours, which tells when a request is on the wire.
-    may_stream
-        Stream a reply that somebody listens to; see `labmates.models.watching`.
+    Providers' names for these parameters differ in calls, but not in constructors: each pair of values gets an
+    instance, and the last few instances are cached. No seed is sent. `marks` adds cache marks unless the server refused
+    them. `is_watched` tells that the HTTP client is ours and reports when a request is on the wire. With `may_stream`,
+    a watched reply is streamed; see `labmates.models.watching`.
     """
     built = lru_cache(maxsize=16)(build)
 
@@ -108,7 +97,7 @@ def per_instance(
         listener = LISTENER.get() if may_stream else None
         if listener is not None and chat.disable_streaming is True:
             chat = chat.model_copy(update={"disable_streaming": False})
-        # LangChain's word for any tool is another one than OpenAI's.
+        # LangChain and OpenAI have different words for any tool.
         choice = {"tool_choice": request.tool_choice.replace(ANY_TOOL, "any")} if request.tool_choice else {}
         asked = chat.bind_tools(list(request.tools), **choice) if request.tools else chat
         messages = list(request.messages)
@@ -128,7 +117,7 @@ async def _watched(
     listener: Listener,
     **arguments: Any,
 ) -> BaseMessage:
-    """The message of a model whose reply comes in parts."""
+    """The message of a streamed reply."""
     listener(None)
     whole: AIMessageChunk | None = None
     calls: dict[Any, int] = {}
@@ -149,12 +138,9 @@ def takes_tool_choice(model: ModelName) -> bool:
 
 
 def request_body(model: ModelName) -> dict[str, Any]:
-    """The members that a model's settings add to every request of OpenAI's protocol.
+    """The members that a model's settings add to each request in OpenAI's protocol.
 
-    Raises
-    ------
-    UsageError
-        If the protocol has no such setting.
+    Raises `UsageError` if the protocol lacks a setting.
     """
     settings = model.settings.given()
     if "thinking_budget" in settings:
@@ -175,27 +161,11 @@ def provider_chat(
     client: httpx2.AsyncClient | None = None,
     **more: Any,
 ) -> BaseChatModel:
-    """Build a provider's chat model, without its own retries.
+    """Build a provider's chat model, without its own retries; any provider except openai, object and scripted.
 
-    Parameters
-    ----------
-    model
-        Any provider but ``openai``, ``object`` and ``scripted``.
-    endpoint
-        Address and key.
-    options
-        For the time limit.
-    redact
-        Takes the secrets out of errors.
-    client
-        For the OpenAI family: our HTTP client, which belongs to the running event loop. Settings go with each call.
-    **more
-        Further settings of the provider's class.
-
-    Raises
-    ------
-    UsageError
-        If the provider's class does not take the settings (a missing key or region, most likely).
+    `client` is our HTTP client for the OpenAI family, bound to the running event loop; settings then go with each call.
+    `more` are further settings of the provider's class. Raises `UsageError` if the provider's class rejects the
+    settings (most likely a missing key or region).
     """
     make, takes = _maker(model)
     wanted: dict[str, Any] = {"timeout": options.call_timeout, "max_retries": 0, "disable_streaming": True}
@@ -206,13 +176,13 @@ def provider_chat(
         wanted |= {"timeout": patience(options), **clients}
     if model.provider not in PROVIDERS:
         if not takes("max_tokens"):
-            more.pop("max_tokens", None)  # A plug-in need not be able to limit replies.
+            more.pop("max_tokens", None)  # A plug-in may lack output limits.
         _required(more, takes, model)
     values = {name: value for name, value in wanted.items() if takes(name)} | more
     if not endpoint.hosted:
         access = {"base_url": endpoint.address, "api_key": endpoint.key or NO_KEY}
         if model.provider in BEDROCK and not endpoint.key:
-            del access["api_key"]  # Requests are signed with the credentials of AWS, which are not sent.
+            del access["api_key"]  # Requests are signed with AWS credentials.
         elif model.provider in BEDROCK and not endpoint.address.startswith("https:"):
             raise UsageError(f"model '{model}': a key is sent to {endpoint.address} over https alone; leave it out")
         values |= _required(access, takes, model)
@@ -232,7 +202,7 @@ def provider_chat(
 def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> None:
     """Let LangChain's chat model for Anthropic use our HTTP client.
 
-    It has no field for one, and would share its own between event loops, which fails in the second of them.
+    It has no field for one, and shares its own between event loops, which fails in the second.
     """
     from labmates.models.clients import patience
 
@@ -242,10 +212,7 @@ def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> 
 def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:
     """Check that a model's provider takes its settings.
 
-    Raises
-    ------
-    UsageError
-        If it doesn't.
+    Raises `UsageError` if it rejects one.
     """
     if model.provider == "openai" or model.provider in OPENAI_FAMILY:
         request_body(model)
@@ -254,7 +221,7 @@ def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) 
 
 
 def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[str], bool]]:
-    """The maker of a provider's chat models, and the test of whether it takes a keyword."""
+    """The constructor of a provider's chat models, and a test of whether it takes a keyword."""
     if model.provider in PROVIDERS:
         from langchain.chat_models import init_chat_model
         from langchain.chat_models.base import _BUILTIN_PROVIDERS
@@ -268,8 +235,8 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
         known = {*made.model_fields, *(field.alias for field in made.model_fields.values())}
         return partial(made, model=model.name), known.__contains__
     parameters = inspect.signature(made).parameters.values()
-    any_name = any(one.kind is one.VAR_KEYWORD for one in parameters)
-    names = {one.name for one in parameters}
+    any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    names = {parameter.name for parameter in parameters}
 
     def make(**values: Any) -> BaseChatModel:
         with PLUGINS.guarded(model.provider, "can't make a model"):
@@ -280,7 +247,7 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
 
 
 def _settings(model: ModelName) -> dict[str, Any]:
-    """A model's settings as its provider's class names them."""
+    """A model's settings under the names of its provider's class."""
     settings = {name: value for name, value in model.settings.given().items() if name not in _NOT_SENT - {"seed"}}
     if (budget := settings.get("thinking_budget")) is not None and model.provider in ("anthropic", *BEDROCK):
         del settings["thinking_budget"]
@@ -304,12 +271,9 @@ def _required(values: dict[str, Any], takes: Callable[[str], bool], model: Model
 
 
 def prepared(chat: BaseChatModel, limit: int, temperature: float | None) -> BaseChatModel:
-    """The chat model with this limit on a reply, where it has one, and this temperature.
+    """The chat model with this output limit (if its class has one) and temperature.
 
-    Raises
-    ------
-    UsageError
-        If it takes no temperature.
+    Raises `UsageError` if its class takes no temperature.
     """
     chat = limited(chat, limit)
     if temperature is None:

@@ -1,4 +1,4 @@
-"""Keeping keys out of errors and logs, also where a server echoes them."""
+"""Redaction of keys in errors and logs, including keys echoed by a server."""
 
 from __future__ import annotations
 
@@ -9,37 +9,30 @@ SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS|SALT)$", re.IG
 PATTERNS = (
     re.compile(r"\bBearer\s+[^\s\"',;]+", re.IGNORECASE),
     re.compile(r"\b(?:sk|pk|rk|hf|gsk|xai|lsv2|AIza)[-_][\w*.-]{6,}"),
-    # A key that the server masked in part (`sk-ab***********yz`) still shows both ends.
+    # A key that the server masked (`sk-ab***********yz`) still shows both ends.
     re.compile(r"[\w.-]*\*{3,}[\w*.-]*"),
 )
 MASK = "[key]"
 FRAGMENT = 8
-"""Length in characters from which a piece of a secret counts as a leak."""
+"""Minimum length, in characters, of a part of a secret that counts as a leak."""
 
 
 class Redactor:
-    """Replaces secrets in text.
-
-    Parameters
-    ----------
-    secrets
-        Values that must never be shown. Those shorter than 8 characters (a local server's ``none``) are no
-        secrets.
-    """
+    """Replaces secrets in text; values shorter than 8 characters (a local server's ``none``) don't count as secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(sorted({secret for secret in secrets if len(secret) >= FRAGMENT}))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *more: str) -> Redactor:
-        """A redactor of every variable with the name of a secret, and of `more` values."""
+        """A redactor of all variables whose name suggests a secret, and of `more` values."""
         named = (value for name, value in environment.items() if SECRET_NAME.search(name))
         return cls([*named, *more])
 
     def __call__(self, text: str) -> str:
         """`text` with all secrets replaced by ``[key]``.
 
-        That is: every piece of 8 or more characters of one (in upper or lower case), and whatever looks like a key.
+        This includes parts of 8 or more characters, in any case, and everything that looks like a key.
         """
         for secret in self._secrets:
             text = _mask_pieces(text, secret)
@@ -54,7 +47,7 @@ class Redactor:
 def _mask_pieces(text: str, secret: str) -> str:
     lowered, secret = text.lower(), secret.lower()
     if len(lowered) != len(text):
-        lowered = text  # Some letters change their length in lower case: then only the exact spelling is found.
+        lowered = text  # Some letters change their length in lower case; then the match is case-sensitive.
     hidden = bytearray(len(text))
     for start in range(len(secret) - FRAGMENT + 1):
         piece = secret[start : start + FRAGMENT]

@@ -1,4 +1,4 @@
-"""The models of the study that labmates is compared with: 35 open-weight models of ten families.
+"""The roster: 35 open-weight models of ten families, from the study that labmates is compared with.
 
 Source: Kumar, Bharathwaj and Jurgens, "Cooperative Profiles Predict Multi-Agent LLM Team Performance in AI for Science
 Workflows" (arXiv:2604.20658), appendices I and J (Tables 8 and 9).
@@ -22,44 +22,23 @@ _TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0
 
 @dataclass(frozen=True)
 class KnownModel:
-    """One model of the study.
+    """A model of the roster."""
 
-    Attributes
-    ----------
-    name
-        The paper's name for it. A name that ends in ``-think`` is the thinking mode of the same weights.
-    family
-        Family of models.
-    size
-        Total parameters, in billions.
-    thinking
-        Whether it reasons before it answers.
-    mmlu_pro
-        MMLU-Pro accuracy in percent (5-shot, chain of thought); that of the weights, whatever the mode. None if it is
-        not known, which it is for all models of the study.
-    ifeval
-        IFEval strict prompt accuracy in percent; None if it is not known.
-    source
-        Where the paper has the two figures from; "the paper" stands for its own measurement.
-    weights
-        The model whose weights it is; empty if its name is that.
-    setting
-        The setting of the weights by which a server thinks, or not, as the roster says
-        (``chat_template_kwargs.enable_thinking=true``); empty if they know one mode alone.
-    served
-        Further names that servers have for it, in small letters and without organisation: of its repository at Hugging
-        Face, and of Ollama (``qwen3:8b``).
-    """
-
-    name: str
+    name: str  # The paper's name. A name that ends in ``-think`` is the thinking mode of the same weights.
     family: str
-    size: float
-    thinking: bool
+    size: float  # total parameters, in billions
+    thinking: bool  # whether it reasons before it answers
+    # MMLU-Pro accuracy of the weights in percent (5-shot, chain of thought), in any mode; None if unknown, as for all
+    # models of the paper
     mmlu_pro: float | None
-    ifeval: float | None
-    source: str
-    weights: str = ""
+    ifeval: float | None  # IFEval strict prompt accuracy in percent; None if unknown
+    source: str  # the paper's source of the two figures; "the paper" for its own measurement
+    weights: str = ""  # the model with the same weights; empty if that is `name`
+    # The setting that selects the mode (``chat_template_kwargs.enable_thinking=true``); empty for weights with a single
+    # mode.
     setting: str = ""
+    # Further names on servers, in lower case and without organisation: of the Hugging Face repository, and of Ollama
+    # (``qwen3:8b``).
     served: tuple[str, ...] = ()
 
 
@@ -71,15 +50,10 @@ def roster() -> tuple[KnownModel, ...]:
 
 
 def read_roster(path: Path) -> tuple[KnownModel, ...]:
-    """Read further models from a CSV file with the columns of our own roster.
+    """Read further models from a CSV file with the columns of the roster.
 
-    Needed are ``name``, ``size`` (billions) and ``thinking`` (yes or no); ``family``, ``mmlu_pro``, ``ifeval`` and
-    ``source`` may be empty or not there.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read, or something in it is missing or wrong.
+    ``name``, ``size`` (billions) and ``thinking`` (yes or no) are required; ``family``, ``mmlu_pro``, ``ifeval`` and
+    ``source`` may be empty or missing. Raises `UsageError` if the file can't be read, or a value is missing or invalid.
     """
     entries = []
     for line, row in enumerate(read_rows(path, ("name", "size", "thinking")), start=2):
@@ -91,11 +65,11 @@ def read_roster(path: Path) -> tuple[KnownModel, ...]:
 
 
 def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str, KnownModel]:
-    """The known traits of models by the names given; `more` models come before those of the study.
+    """The known traits of models by name; `more` models take precedence over the roster.
 
-    A name is that of the roster or one that servers have (`KnownModel.served`). A name of `more` may be whole
-    (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). A name with the setting of a thinking mode
-    (``openai:qwen3-8b?chat_template_kwargs.enable_thinking=true``) is that mode. Models that nobody knows are left out.
+    A name is one of the roster or of servers (`KnownModel.served`). A name of `more` may be whole
+    (``openai:Qwen/Qwen3-4B``) or short (``Qwen/Qwen3-4B``, ``qwen3-4b``). The setting of a thinking mode
+    (``openai:qwen3-8b?chat_template_kwargs.enable_thinking=true``) selects that mode. Unknown models are left out.
     """
     listed = {model.name.lower(): model for model in more}
     known = {model.name: model for model in roster()} | listed
@@ -116,12 +90,9 @@ def traits_of(names: Iterable[str], more: Iterable[KnownModel] = ()) -> dict[str
 
 
 def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
-    """One warning for each model that reasons, or does not, against what the roster says.
+    """One warning for each model whose reasoning contradicts the roster.
 
-    Parameters
-    ----------
-    used
-        Model, its calls, and the reasoning tokens of these; a model may stand there several times.
+    `used` lists models with their calls and the reasoning tokens of these; a model may appear several times.
     """
     counts: dict[str, tuple[int, int]] = {}
     for name, calls, tokens in used:
@@ -132,23 +103,20 @@ def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
         calls, tokens = counts[name]
         if not calls or model.thinking == bool(tokens):
             continue
-        says = "thinks" if model.thinking else "does not think"
-        does = f"{tokens:,}" if tokens else "no"
+        mode = "thinks" if model.thinking else "does not think"
+        count = f"{tokens:,}" if tokens else "no"
         hint = f"; the setting for that is {model.setting}" if model.setting else ""
         warnings.append(
-            f"{name}: {model.name} of the roster {says}{hint}, but the replies of {calls:,} calls have {does} "
+            f"{name}: {model.name} of the roster {mode}{hint}, but the replies of {calls:,} calls have {count} "
             "reasoning tokens"
         )
     return warnings
 
 
 def known_model(row: Mapping[str, str]) -> KnownModel:
-    """A model out of a row of a roster.
+    """The model in a row of a roster.
 
-    Raises
-    ------
-    ValueError
-        If something in it is missing or wrong.
+    Raises `ValueError` if a value is missing or invalid.
     """
     if not row["name"]:
         raise ValueError("a model needs a name")

@@ -1,4 +1,4 @@
-"""Text and values from a model, made safe to store as UTF-8 JSON and to show in a terminal."""
+"""Models' texts and values, made safe to store as UTF-8 JSON and to show in a terminal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import re
 from typing import Any
 
 UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters (tab, line feed and carriage return are fine) and surrogates."""
+"""Control characters (except tab, line feed and carriage return) and surrogates."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DEPTH = 64
-"""Deepest nesting of a value that we take: far beyond any tool's arguments, far below what stops a JSON or
-msgpack encoder."""
+"""Maximum nesting of a value: far beyond any tool's arguments, far below the limits of JSON and msgpack encoders."""
 
 MAX_INTEGER = 2**63
-"""Integers from here on can't be stored in a graph's checkpoint (msgpack) or a database column."""
+"""Larger integers don't fit a graph's checkpoint (msgpack) or a database column."""
 
 
 class UnsafeValueError(ValueError):
@@ -23,10 +22,9 @@ class UnsafeValueError(ValueError):
 
 
 def safe_text(text: str) -> str:
-    """`text` without characters that can't be stored or shown; each becomes U+FFFD.
+    """`text` with U+FFFD in place of unsafe characters.
 
-    A pair of surrogates that was torn apart (a streamed reply may cut an emoji in two) is put together again
-    first.
+    First, split surrogate pairs are joined: a streamed reply may cut an emoji in two.
     """
     if UNSAFE.search(text) is None:
         return text
@@ -36,13 +34,10 @@ def safe_text(text: str) -> str:
 
 
 def safe_value(value: Any, depth: int = 0) -> Any:
-    """A JSON value (as ``json.loads`` gives it) with every text in it made safe.
+    """A JSON value (from ``json.loads``) with all its texts made safe.
 
-    Raises
-    ------
-    UnsafeValueError
-        If it holds a non-finite number or beyond 64 bits, nests deeper than 64 levels, or is no JSON
-        value.
+    Raises `UnsafeValueError` if the value holds a non-finite number or an integer beyond 64 bits, is nested deeper than
+    64 levels, or is not JSON.
     """
     if isinstance(value, str):
         return safe_text(value)

@@ -1,4 +1,4 @@
-"""The settings of a model that change what it answers, and the notation ``provider:name?setting=value&…``."""
+"""Settings of a model that change its replies, and the notation ``provider:name?setting=value&…``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OURS: Final = {"model", "messages", "tools", "stream", "stream_options", "n", "
 
 
 class ModelSettings(BaseModel):
-    """Settings that change what a model answers. They are part of its name, and so of a condition's key."""
+    """Settings that change a model's replies. They are part of its name, and so of a condition's key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,7 +75,7 @@ class ModelSettings(BaseModel):
         return value
 
     def given(self) -> dict[str, Any]:
-        """The settings that are set, as JSON data."""
+        """The given settings as JSON data."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -83,7 +83,7 @@ NO_SETTINGS: Final = ModelSettings()
 
 
 def write_query(values: Mapping[str, Any]) -> str:
-    """Settings as ``name=value&name=value``, in one order; members of objects as ``name.member=value``.
+    """Settings as ``name=value&name=value``, sorted; members of objects as ``name.member=value``.
 
     >>> write_query({"top_p": 0.9, "chat_template_kwargs": {"enable_thinking": True}})
     'chat_template_kwargs.enable_thinking=true&top_p=0.9'
@@ -92,17 +92,9 @@ def write_query(values: Mapping[str, Any]) -> str:
 
 
 def read_query(text: str, query: str) -> dict[str, Any]:
-    """Read ``name=value&name=value``; a repeated name gives a list.
+    """Parse ``name=value&name=value`` of the model `text`; a repeated ``stop`` gives a list.
 
-    Parameters
-    ----------
-    text
-        What the query is part of, for errors.
-
-    Raises
-    ------
-    UsageError
-        If a part is malformed, or stands beside another one that it contradicts.
+    Raises `UsageError` if a part is malformed or contradicts another one.
     """
     settings: dict[str, Any] = {}
     for part in query.split("&"):
@@ -131,7 +123,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{path}.")
         elif path == "stop":
-            yield from ((path, str(one)) for one in value)
+            yield from ((path, str(stop)) for stop in value)
         else:
             yield path, value if isinstance(value, str) and not (prefix and _is_json(value)) else json.dumps(value)
 

@@ -1,4 +1,4 @@
-"""Structured output: a server that holds replies to a JSON schema, by ``response_format`` of OpenAI's protocol."""
+"""Structured output: replies that follow a JSON schema, by ``response_format`` of OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from labmates.errors import UsageError
 from labmates.models.names import parse_model
 
 PROVIDERS = ("openai", "azure_openai", "together", "upstage", "xai")
-"""Providers that speak OpenAI's protocol and hold replies to a schema."""
+"""Providers with OpenAI's protocol that enforce schemas."""
 _NOT_STRICT = {"minLength", "maxLength"}
-"""Keywords that OpenAI's strict mode refuses; our own reading holds answers to them."""
+"""Keywords that OpenAI's strict mode refuses; labmates checks them itself."""
 
 
 def format_of(form: type[BaseModel]) -> dict[str, Any]:
-    """The member ``response_format`` of a request whose reply has this form.
-
-    It is strict where every field is required, as OpenAI's strict mode asks for.
-    """
+    """The ``response_format`` of a request whose reply has this form; strict if every field is required."""
     schema = form.model_json_schema()
     strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
     if strict:
@@ -28,7 +25,7 @@ def format_of(form: type[BaseModel]) -> dict[str, Any]:
 
 
 def _closed(schema: Any) -> Any:
-    """A schema whose objects have no other members, without what strict mode does not know."""
+    """A schema for strict mode: closed objects, without unsupported keywords."""
     if isinstance(schema, list):
         return [_closed(part) for part in schema]
     if not isinstance(schema, dict):
@@ -38,12 +35,9 @@ def _closed(schema: Any) -> Any:
 
 
 def check_structured(model: str) -> None:
-    """Check that a model can be held to a schema; a scripted one needs no holding.
+    """Check that a model supports schemas; scripted models need none.
 
-    Raises
-    ------
-    UsageError
-        If its provider takes no schema, or its own settings name another format.
+    Raises `UsageError` if its provider takes no schema, or its settings name another format.
     """
     name = parse_model(model)
     if not name.scripted and name.provider not in PROVIDERS:

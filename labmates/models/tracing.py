@@ -1,8 +1,7 @@
-"""LangSmith, where its environment variables switch it on: traces go out in the background and never hold a run up.
+"""Tracing to LangSmith, if its environment variables enable it: in the background, without delaying runs.
 
-LangChain and LangGraph trace by themselves; what is set here is how the client behaves when LangSmith is slow or
-can't be reached. Left alone it tries again for up to a minute at the end of the process, and prints a part of the
-key.
+LangChain and LangGraph trace by themselves; this module configures the client for a slow or unreachable LangSmith. By
+default the client retries for up to a minute at the end of the process, and prints a part of the key.
 """
 
 from __future__ import annotations
@@ -21,28 +20,25 @@ from langchain_core.runnables.config import ensure_config, get_async_callback_ma
 
 CONNECT_MS, READ_MS = 2_000, 5_000
 LAST_FLUSH_SECONDS = 5.0
-"""The time that the end of a session waits for the last traces to go out."""
+"""Time limit for sending the last traces at the end of a session."""
 
 
 def is_traced() -> bool:
-    """Whether the environment asks for traces, without importing LangSmith."""
+    """Whether the environment enables tracing; doesn't import LangSmith."""
     names = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING")
     return any(os.environ.get(name, "").lower() == "true" for name in names)
 
 
 @asynccontextmanager
 async def traced(notify: Callable[[str], None] | None) -> AsyncIterator[None]:
-    """Trace what happens within to LangSmith, if the environment asks for it.
+    """Trace the block to LangSmith, if the environment enables it.
 
-    Parameters
-    ----------
-    notify
-        Told once, in words, if LangSmith can't be reached.
+    `notify` receives one message if LangSmith is unreachable.
     """
     if not is_traced():
         yield
         return
-    # At exit the client's threads must not keep the process.
+    # The client's threads must not keep the process alive at exit.
     os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
     from langsmith.run_trees import get_cached_client
     from urllib3.util import Retry
@@ -69,7 +65,7 @@ async def traced(notify: Callable[[str], None] | None) -> AsyncIterator[None]:
 
 
 def new_trace_id() -> UUID | None:
-    """The id of a new trace; None if nothing is traced."""
+    """The id of a new trace; None without tracing."""
     if not is_traced():
         return None
     from langsmith import uuid7
@@ -78,7 +74,7 @@ def new_trace_id() -> UUID | None:
 
 
 def send_scores(trace: UUID, scores: Iterable[tuple[str, float | None, str]]) -> None:
-    """Attach scores to a trace as feedback: name, value and reason of each. Blocks; a failure is logged alone."""
+    """Attach scores (name, value and reason) to a trace as feedback. Blocks; failures are only logged."""
     from langsmith.run_trees import get_cached_client
     from langsmith.utils import LangSmithError
 
@@ -92,10 +88,7 @@ def send_scores(trace: UUID, scores: Iterable[tuple[str, float | None, str]]) ->
 
 @asynccontextmanager
 async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[list[str]]:
-    """A part of the trace of type ``tool``, for a tool that is no LangChain object.
-
-    Its output is the text that the block puts into the list.
-    """
+    """A trace span of type ``tool`` for a tool outside LangChain; the block adds the output to the list."""
     manager = get_async_callback_manager_for_config(ensure_config())
     run = await manager.on_tool_start({"name": name}, json.dumps(arguments), inputs=dict(arguments))
     output: list[str] = []
@@ -108,5 +101,5 @@ async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[l
 
 
 def hidden(choose: Callable[..., Any]) -> Any:
-    """A function that chooses a graph's next node, hidden in traces."""
+    """A routing function of a graph, hidden in traces."""
     return RunnableLambda(choose).with_config(tags=["langsmith:hidden"])

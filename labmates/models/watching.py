@@ -1,4 +1,4 @@
-"""The parts of replies under way, for whoever watches the agents of a run or passes their replies on."""
+"""Streaming of replies in progress, to watch a run or to pass replies on."""
 
 from __future__ import annotations
 
@@ -9,20 +9,11 @@ from typing import Final, Literal, NamedTuple
 
 
 class Piece(NamedTuple):
-    """The next part of a reply.
+    """A chunk of a reply."""
 
-    Attributes
-    ----------
-    text
-        Of the reasoning, the reply, or the arguments of a tool call as JSON.
-    kind
-        Which of them.
-    number, id, name
-        Of the tool call: its place among the calls of the reply, and what the first piece says of it.
-    """
-
-    text: str
-    kind: Literal["reasoning", "text", "call"] = "text"
+    text: str  # a part of the reasoning, the text, or the JSON arguments of a tool call
+    kind: Literal["reasoning", "text", "call"] = "text"  # which of these
+    # The index of the tool call in the reply; its id and name in the first chunk.
     number: int = 0
     id: str = ""
     name: str = ""
@@ -32,15 +23,15 @@ class Piece(NamedTuple):
 
 
 Listener = Callable[[Piece | None], None]
-"""Takes the next part of a reply; None where an attempt begins, and the reply with it."""
+"""Receives the next chunk of a reply; None when an attempt, and its reply, begins."""
 
 LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
-"""Set for the time of a call that is watched. Its reply is streamed where the provider's class can."""
+"""Set during a watched call, whose reply is streamed if the provider's class supports it."""
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Watch the calls that are made in the context, beside whoever watches them already."""
+    """Watch the calls within the context, in addition to existing listeners."""
     outer = LISTENER.get()
 
     def both(piece: Piece | None) -> None:

@@ -1,7 +1,6 @@
-"""OpenAI's protocol: putting a streamed reply together, and making any reply one that LangChain can read.
+"""OpenAI's protocol: assembly of streamed replies, and cleaning of replies for LangChain.
 
-Everything here takes JSON that a server sent, of which nothing is sure, and works for whole and streamed
-replies alike, so that both give the same message.
+The JSON comes from a server and is not trusted. Whole and streamed replies give the same message.
 """
 
 from __future__ import annotations
@@ -16,20 +15,13 @@ from labmates.models.watching import Piece
 
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
-"""Where servers put reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
-
-
-def _nobody(piece: Piece) -> None:
-    """Ignore what nobody watches."""
+"""The servers' fields for reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
 
 
 def read_completion(body: bytes) -> Json:
     """Parse the body of a whole reply.
 
-    Raises
-    ------
-    BrokenReplyError
-        If it is not a JSON object, or holds an error.
+    Raises `BrokenReplyError` if it is not a JSON object, or holds an error.
     """
     try:
         parsed = json.loads(body)
@@ -45,15 +37,9 @@ def read_completion(body: bytes) -> Json:
 
 
 class StreamedReply:
-    """Collects the events of a streamed reply; `whole` is then the reply as it would have come unstreamed.
+    """Collects the events of a streamed reply; `whole` then returns it as an unstreamed reply."""
 
-    Parameters
-    ----------
-    listener
-        Gets the parts as they come.
-    """
-
-    def __init__(self, listener: Callable[[Piece], None] = _nobody) -> None:
+    def __init__(self, listener: Callable[[Piece], None] = lambda _piece: None) -> None:
         self._listener = listener
         self._head: Json = {}
         self._content: list[str] = []
@@ -64,12 +50,9 @@ class StreamedReply:
         self._done = False
 
     def add(self, line: bytes) -> None:
-        """Take in one line of the event stream.
+        """Add a line of the event stream.
 
-        Raises
-        ------
-        BrokenReplyError
-            If it holds an error or no JSON object.
+        Raises `BrokenReplyError` if the line holds an error, or anything but a JSON object.
         """
         if not line.startswith(b"data:"):
             return
@@ -88,10 +71,7 @@ class StreamedReply:
     def whole(self) -> Json:
         """The whole reply.
 
-        Raises
-        ------
-        BrokenReplyError
-            If the stream ended before the reply did.
+        Raises `BrokenReplyError` if the stream ended within the reply.
         """
         if not self._done and self._finish is None:
             raise BrokenReplyError("the connection was cut within the reply")
@@ -101,7 +81,7 @@ class StreamedReply:
         return {**self._head, "choices": choices}
 
     def _take(self, event: Json) -> None:
-        # Some servers repeat the usage so far in every event: the last one holds.
+        # Some servers repeat the usage so far in every event: the last one counts.
         self._head |= {key: event[key] for key in ("id", "model", "usage") if event.get(key)}
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -125,11 +105,11 @@ class StreamedReply:
     def _take_call(self, call: Json) -> None:
         function = _dict(call.get("function"))
         index, id_, name = call.get("index"), _text(call.get("id")), _text(function.get("name"))
-        if not isinstance(index, int):  # Servers that leave it out send each call in one piece.
+        if not isinstance(index, int):  # Servers without an index send each call in one piece.
             index = max(self._calls, default=-1) + 1
-        # Some servers give all calls the index 0: a name with another id begins another call.
+        # Some servers give all calls the index 0; a name with a new id begins a new call.
         here = self._calls.setdefault(index, [])
-        known = next((one for one in here if id_ and one["id"] == id_), None)
+        known = next((begun for begun in here if id_ and begun["id"] == id_), None)
         if here and known is None and not (id_ and name and here[-1]["id"]):
             known = here[-1]
         elif known is not None and known["function"]["name"] == name:
@@ -145,10 +125,7 @@ class StreamedReply:
 
 
 async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """The lines of a body as they come.
-
-    They end at line feeds alone (httpx also cuts at U+2028, which may stand within JSON).
-    """
+    """The lines of a body as they arrive, split at line feeds only (httpx also splits at U+2028, which JSON allows)."""
     rest = b""
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -157,14 +134,10 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]
 
 
 def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
-    """A reply as LangChain reads it without fault, and apart from it what LangChain drops or trips over.
+    """A completion that LangChain can read, and separately the parts that LangChain drops or fails on.
 
-    Returns
-    -------
-    tuple
-        The completion with exactly one choice, whose message has text only; the reasoning text; and the tool
-        calls as sent: ``{"id", "name", "arguments"}``, all three text. A completion without choices becomes
-        an empty message.
+    Returns the completion with exactly one choice, whose message has only text (empty without choices); the reasoning
+    text; and the tool calls as sent, ``{"id", "name", "arguments"}``, all three as text.
     """
     choices = _dicts(completion.get("choices")) or [{}]
     message = _dict(choices[0].get("message"))
@@ -222,7 +195,7 @@ def _texts(content: Any) -> list[str]:
 
 
 def _arguments(arguments: Any) -> str:
-    """Arguments as text: some servers send the object itself."""
+    """Arguments as text; some servers send an object."""
     return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
 
 

@@ -211,7 +211,7 @@ def test_a_call_that_waited_in_vain_may_be_tried_again() -> None:
         ({"tools": [7]}, "tool of type 'None' is not supported"),
         ({"tools": "all"}, "'tools' must be a list"),
         ({"service_tier": "priority"}, "'service_tier' must be auto, default or flex"),
-        ({"web_search_options": {}}, "searches are billed apart"),
+        ({"web_search_options": {}}, "searches are billed separately"),
         ({"previous_response_id": "r1"}, "'previous_response_id' is not supported"),
         ({"mcp_servers": [{"url": "https://example.org"}]}, "'mcp_servers' is not supported"),
         ({"prediction": {"type": "content", "content": "x"}}, "'prediction' is not supported"),

@@ -364,7 +364,7 @@ async def test_nonsense_about_a_batch_ends_in_an_error_that_says_so(answer: byte
     with Odd(echo) as server:
         [error] = await Lab(server).ask(["one"], max_retries=0)
     assert isinstance(error, EndpointError)
-    assert "no JSON object" in str(error) or "no usable id" in str(error)
+    assert "not a JSON object" in str(error) or "no usable id" in str(error)
 
 
 def test_streaming_and_batches_exclude_each_other() -> None:

@@ -1,4 +1,4 @@
-"""The HTTP protocols by which programs ask models."""
+"""The HTTP protocols for calling models."""
 
 from labmates.models.protocols.base import Protocol
 from labmates.models.protocols.chat import CHAT

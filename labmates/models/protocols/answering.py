@@ -1,4 +1,4 @@
-"""Answers from models behind another protocol: a reply in one piece, or a stream that passes it on as it comes."""
+"""Replies of models behind another protocol, whole or streamed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from labmates.models.reply import Reply
 from labmates.models.watching import Piece, listening
 
 _MARKS: Final = ("<think>", "<thinking>", "</think>", "</thinking>", "[think]", "[/think]")
-_BROKEN: Final = "the reply broke off, and the provider was asked again; ask again"
+_BROKEN: Final = "the reply broke off and was requested again from the provider; retry"
 
 
 class PassedStream(StreamingResponse):
-    """A stream that is closed at once when the program leaves."""
+    """A stream that closes as soon as the client disconnects."""
 
     async def stream_response(self, send: Send) -> None:
         """Send the stream."""
@@ -33,14 +33,9 @@ class PassedStream(StreamingResponse):
 async def answer(
     protocol: Protocol, body: Json, prompt: Prompt, model: str, asking: Callable[[], Awaitable[Reply]]
 ) -> Response:
-    """The answer to a request.
+    """The response to a request; `model` is the name in it.
 
-    Parameters
-    ----------
-    model
-        Its name in the answer.
-    asking
-        Asks the model; what it raises before the first part of a stream is raised here.
+    An exception of `asking`, the call of the model, is raised here if it comes before the first part of a stream.
     """
     if not body.get("stream"):
         whole = protocol.reply(prompt.ended(await asking()), model)
@@ -60,10 +55,10 @@ async def answer(
 
 
 class Passage:
-    """A streamed reply on its way to a program: its parts are passed on as soon as nothing can change them any more.
+    """A streamed reply on its way to a program: each part is sent as soon as it is final.
 
-    Reasoning between marks stays out, and so does what follows a text that ends the reply. When the reply is whole,
-    the rest of it is sent.
+    Reasoning between marks is left out, and so is everything after a stop text. The rest follows when the reply is
+    complete.
     """
 
     def __init__(self, protocol: Protocol, body: Json, prompt: Prompt, model: str) -> None:
@@ -80,7 +75,7 @@ class Passage:
         self._is_broken = False
 
     async def parts(self, asking: Callable[[], Awaitable[Reply]]) -> AsyncGenerator[bytes]:
-        """The parts of the stream; an error after the first of them is its end."""
+        """The parts of the stream; an error after the first part ends it."""
         waiting: list[Piece | None] = []
         news = asyncio.Event()
 
@@ -110,7 +105,7 @@ class Passage:
             await asyncio.gather(task, return_exceptions=True)
 
     def _passed(self, pieces: Sequence[Piece | None]) -> bytes:
-        """The next part; text that arrived in several pieces is written once."""
+        """The next part; text that arrived in several pieces is written at once."""
         parts = []
         for piece in pieces:
             if piece is None:
@@ -123,7 +118,7 @@ class Passage:
         return b"".join([*parts, self._settled_text()])
 
     def _settled_text(self) -> bytes:
-        """Send the text that is sure; white space around the whole of it is not part of the reply."""
+        """Send the final part of the text, without white space around the reply."""
         if self._is_held or self._is_broken or not self._text:
             return b""
         text = self._text if self._sent else self._text.lstrip()
@@ -135,7 +130,7 @@ class Passage:
         return self._write_text(settled)
 
     def _begun_word(self, text: str) -> int:
-        """The length of the beginning of a mark, or of a text that ends the reply, with which a text ends."""
+        """The length of an incomplete mark or stop text at the end of a text."""
         end = text[-self._longest :].lower()
         return next((len(end) - n for n in range(len(end)) if end[n:] in self._beginnings), 0)
 
@@ -172,7 +167,7 @@ class Passage:
             return self._writer.failed(self._protocol.error(502, _BROKEN))
         parts = [self._begun()]
         if not sent.startswith(reply.text):
-            # If only the end revealed that the beginning was reasoning, the reply follows it.
+            # If the end reveals that the beginning was reasoning, the whole reply follows.
             rest = reply.text[len(sent) :] if reply.text.startswith(sent) else f"\n\n{reply.text}"
             parts.append(self._write_text(rest))
         for call in reply.tool_calls[self._calls :]:

@@ -1,7 +1,7 @@
-"""HTTP protocols by which programs ask models: what a request may cost, and what a reply has used.
+"""HTTP protocols for calling models: bounds on a request's cost, the usage of a reply, and translation.
 
-A request for a model behind another protocol is read into LangChain's messages, and its reply is written in the
-protocol of the request.
+A request to a model behind another protocol is translated to LangChain's messages, and the reply back to the protocol
+of the request.
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ from labmates.models.reply import Reply
 Json = dict[str, Any]
 
 TOO_LONG = 413
-"""HTTP status of the refusal of a request with too many bytes."""
+"""HTTP status for a too long request."""
 IMAGE_TOKENS = 10_000
-"""More tokens than any provider counts for one picture, whose address may be short."""
+"""Upper bound on the tokens of an image by URL."""
 _OWN_TOOLS = ("function", "custom")
 _UNBOUNDED = (
-    *("previous_response_id", "conversation", "background", "prompt", "container", "mcp_servers"),  # kept or run there
-    *("audio", "prediction"),  # billed apart from the tokens of the reply
+    *(
+        "previous_response_id",
+        "conversation",
+        "background",
+        "prompt",
+        "container",
+        "mcp_servers",
+    ),  # stored or run at the provider
+    *("audio", "prediction"),  # billed separately from the reply's tokens
 )
 
 _UNTRANSLATED: Mapping[str, Sequence[Any]] = {
@@ -43,17 +50,11 @@ _UNTRANSLATED: Mapping[str, Sequence[Any]] = {
     "function_call": (None, "auto", "none"),
     "modalities": (None, ["text"]),
 }
-"""Settings that change a reply and have no translation, with the values that change nothing."""
+"""Settings without a translation, with the values that have no effect."""
 
 
 class RefusedRequestError(LabmatesError):
-    """A request that gets no reply: it is malformed, its cost has no bound, or nothing pays it.
-
-    Attributes
-    ----------
-    status
-        HTTP status of the refusal.
-    """
+    """A refused request: malformed, of unbounded cost, or without funds; `status` is the HTTP status."""
 
     def __init__(self, text: str, status: int = 400) -> None:
         super().__init__(text)
@@ -62,20 +63,10 @@ class RefusedRequestError(LabmatesError):
 
 @dataclass(frozen=True)
 class Prompt:
-    """A request in LangChain's terms.
+    """A request in LangChain's terms; `tools` follow chat completions.
 
-    Attributes
-    ----------
-    tools
-        As chat completions have them.
-    tool_choice
-        The tool that the reply has to call, or `ANY_TOOL`; empty where it may do without.
-    stop
-        Texts that end the reply.
-    one_call
-        At most one tool may be called at once.
-    namespaces
-        Their tools have the name of the namespace before their own, with two underscores between.
+    `tool_choice` is the tool that the reply must call, or `ANY_TOOL`; empty for an optional call. `stop` texts end the
+    reply. `one_call` forbids parallel calls. Tools of `namespaces` are named ``NAMESPACE__TOOL``.
     """
 
     messages: list[BaseMessage]
@@ -89,7 +80,7 @@ class Prompt:
     namespaces: tuple[str, ...]
 
     def ended(self, reply: Reply) -> Reply:
-        """The reply up to the first text that ends it, with as many calls as the request allows."""
+        """The reply up to the first stop text, with the calls that the request allows."""
         ends = [place for text in self.stop if (place := reply.text.find(text)) >= 0]
         if ends:
             return replace(reply, text=reply.text[: min(ends)], tool_calls=(), finish="stop")
@@ -97,20 +88,15 @@ class Prompt:
         return replace(reply, tool_calls=tuple(replace(call, name=self.placed(call.name)) for call in calls))
 
     def placed(self, name: str) -> str:
-        """The name of a called tool, with a slash after its namespace."""
+        """The name of a called tool as ``NAMESPACE/TOOL``."""
         space = next((space for space in self.namespaces if name.startswith(f"{space}__")), None)
         return name if space is None else f"{space}/{name[len(space) + 2 :]}"
 
 
 class Writer(ABC):
-    """Writes a reply as a stream of events; each method gives the bytes to send.
+    """Writes a reply as a stream of events; each method returns the bytes to send.
 
-    Parameters
-    ----------
-    model
-        Its name in the reply.
-    hides_usage
-        Leave out the usage at the end, where the protocol lets programs choose.
+    `hides_usage` leaves out the usage at the end, where the protocol lets programs choose.
     """
 
     def __init__(self, model: str, *, hides_usage: bool) -> None:
@@ -126,37 +112,26 @@ class Writer(ABC):
 
     @abstractmethod
     def call(self, call_id: str, name: str) -> bytes:
-        """The beginning of a call of a tool."""
+        """The beginning of a tool call."""
 
     @abstractmethod
     def arguments(self, piece: str) -> bytes:
-        """The next part of its arguments, which are JSON."""
+        """The next part of the call's JSON arguments."""
 
     @abstractmethod
     def end(self, reply: Json) -> bytes:
-        """The end, by the body of the whole reply."""
+        """The end, from the body of the whole reply."""
 
     def failed(self, error: Json) -> bytes:
-        """The end of a reply that breaks off."""
+        """The end of a failed reply."""
         return event(error)
 
 
 @dataclass(frozen=True)
 class Protocol(ABC):
-    """One endpoint of a provider's API.
+    """An endpoint of a provider's API; `path` is the same at the gateway and at the provider.
 
-    Attributes
-    ----------
-    name
-        For records.
-    path
-        Its path, at the gateway and at the provider.
-    provider
-        The provider of the models that are asked by it.
-    limits
-        Names of the limit on a reply's tokens, the current one first.
-    stop
-        Name of the texts that end a reply.
+    `limits` are the names of the output limit, the current one first; `stop` is the name of the stop texts.
     """
 
     name: str
@@ -170,10 +145,8 @@ class Protocol(ABC):
     def check(self, body: Json) -> None:
         """Check that the cost of a request has a bound.
 
-        Raises
-        ------
-        RefusedRequestError
-            If it refers to text that the provider keeps or fetches, or asks for what is billed apart from tokens.
+        Raises `RefusedRequestError` if it refers to text at the provider, or uses features that are billed separately
+        from tokens.
         """
         for name in _UNBOUNDED:
             if body.get(name):
@@ -181,7 +154,9 @@ class Protocol(ABC):
         if body.get("service_tier") not in (None, "auto", "default", "flex", "standard_only"):
             raise RefusedRequestError("'service_tier' must be auto, default or flex: other tiers have other prices")
         if "web_search_options" in body:
-            raise RefusedRequestError("'web_search_options' is not supported: searches are billed apart from tokens")
+            raise RefusedRequestError(
+                "'web_search_options' is not supported: searches are billed separately from tokens"
+            )
         self._check_tools(list_of(body, "tools"))
 
     def _check_tools(self, tools: Sequence[Any]) -> None:
@@ -190,24 +165,24 @@ class Protocol(ABC):
             if kind == "namespace":
                 self._check_tools(list_of(tool, "tools"))
             elif not (kind in _OWN_TOOLS or (self.provider == "anthropic" and kind is None)):
-                raise RefusedRequestError(f"tool of type '{kind}' is not supported: the provider bills it apart")
+                raise RefusedRequestError(f"tool of type '{kind}' is not supported: the provider bills it separately")
 
     def choices(self, body: Json) -> int:
-        """The number of replies that a request asks for."""
+        """The number of replies requested."""
         number = body.get("n", 1)
         if not isinstance(number, int) or not 1 <= number <= self.CHOICES:
             raise RefusedRequestError(f"'n' must be a number from 1 to {self.CHOICES}")
         return number
 
     def wanted(self, body: Json) -> int | None:
-        """The limit on the reply that a request has; None without one."""
+        """The output limit of a request; None without one."""
         given = [body[name] for name in self.limits if body.get(name) is not None]
         if any(isinstance(limit, bool) or not isinstance(limit, int) or limit < 1 for limit in given):
             raise RefusedRequestError(f"'{self.limits[0]}' must be a number of tokens, at least 1")
         return min(given, default=None)
 
     def limited(self, body: Json, model: str, limit: int) -> Json:
-        """The request as it is sent to the provider: its model's own name, and a limit on the reply."""
+        """The request for the provider, with the provider's name of the model and an output limit."""
         sent = {**body, "model": model}
         present = [name for name in self.limits if body.get(name) is not None] or [self.limits[0]]
         sent.update(dict.fromkeys(present, limit))
@@ -216,7 +191,7 @@ class Protocol(ABC):
         return sent
 
     def hides_usage(self, body: Json) -> bool:
-        """Whether the program did not ask for the usage that the gateway needs at the end of a stream."""
+        """Whether the program declined the usage at the end of a stream, which the gateway needs."""
         if self.name != "chat" or not body.get("stream"):
             return False
         return not (body.get("stream_options") or {}).get("include_usage")
@@ -224,10 +199,7 @@ class Protocol(ABC):
     def prompt(self, body: Json) -> Prompt:
         """The request in LangChain's terms, for a model behind another protocol.
 
-        Raises
-        ------
-        RefusedRequestError
-            If it is malformed, or asks for what such a model can't do.
+        Raises `RefusedRequestError` if it is malformed, or uses features that the translation lacks.
         """
         if self.choices(body) > 1:
             raise RefusedRequestError("this model, which another protocol serves, gives one reply: leave out 'n'")
@@ -254,7 +226,7 @@ class Protocol(ABC):
             raise RefusedRequestError(f"the request is malformed: {reason}") from error
 
     def _functions(self, body: Json) -> Iterator[Json]:
-        """The tools that any model can call, as chat completions have them."""
+        """The function tools, as in chat completions."""
         for tool in list_of(body, "tools"):
             kind = tool.get("type")
             if self.provider == "openai" and kind not in ("function", "namespace"):
@@ -267,11 +239,11 @@ class Protocol(ABC):
 
     @abstractmethod
     def messages(self, body: Json) -> Iterator[Json]:
-        """The transcript of a request, as chat completions have it."""
+        """The transcript of a request, as in chat completions."""
 
     @abstractmethod
     def tool(self, tool: Json) -> Json:
-        """A tool of a request, as chat completions have it."""
+        """A tool of a request, as in chat completions."""
 
     @abstractmethod
     def response_format(self, body: Json) -> Json | None:
@@ -279,7 +251,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def reply(self, reply: Reply, model: str) -> Json:
-        """The body of a reply that came from a model behind another protocol."""
+        """The body of a reply of a model behind another protocol."""
 
     @abstractmethod
     def writer(self, model: str, body: Json) -> Writer:
@@ -287,11 +259,11 @@ class Protocol(ABC):
 
     @abstractmethod
     def said(self, parts: Sequence[Json]) -> Json:
-        """The message of a reply as chat completions have it, from its body or from the events of its stream."""
+        """The message of a reply as in chat completions, from its body or the events of its stream."""
 
     @abstractmethod
     def usage(self, part: Json) -> Json | None:
-        """The tokens in a reply or an event of a stream, as LangChain's ``usage_metadata``; None if it has none."""
+        """The tokens reported by a reply or an event, as LangChain's ``usage_metadata``; None without a report."""
 
     def error(self, status: int, message: str) -> Json:
         """The body of an error."""
@@ -300,7 +272,7 @@ class Protocol(ABC):
 
 
 def _forced(choice: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The tool that a reply has to call, or `ANY_TOOL`; empty where it may do without."""
+    """The tool that a reply must call, or `ANY_TOOL`; empty for an optional call."""
     kind = choice["type"]
     if kind in ("auto", "none"):
         return ""
@@ -315,12 +287,9 @@ def _forced(choice: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def referred_images(body: Json) -> int:
-    """The number of pictures that a request names by their address.
+    """The number of images by URL in a request.
 
-    Raises
-    ------
-    RefusedRequestError
-        If it refers to other files, whose tokens are unknown.
+    Raises `RefusedRequestError` if it refers to other files, whose tokens are unknown.
     """
     count = 0
     for block in _blocks(body):
@@ -337,7 +306,7 @@ def referred_images(body: Json) -> int:
 
 
 def _blocks(value: object) -> Iterator[Mapping[str, Any]]:
-    """All objects within a request but for the schemas of its tools."""
+    """All objects within a request, except the schemas of its tools."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -357,17 +326,14 @@ def list_of(body: Json, name: str) -> list[Any]:
 
 
 def shown_key(headers: Mapping[str, str]) -> str:
-    """The key that a program shows, in the header of either provider."""
+    """The API key of a program, in the header of either provider."""
     return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
 
 async def read_body(parts: AsyncIterable[bytes], most: int) -> bytes:
-    """The body of a request.
+    """The body of a request, of at most `most` bytes.
 
-    Raises
-    ------
-    RefusedRequestError
-        If it is longer than `most` bytes.
+    Raises `RefusedRequestError` if it is longer.
     """
     body = bytearray()
     async for part in parts:
@@ -378,7 +344,7 @@ async def read_body(parts: AsyncIterable[bytes], most: int) -> bytes:
 
 
 def parsed(content: str | bytes) -> Json | None:
-    """A JSON object; None for anything else."""
+    """The JSON object in `content`; None for anything else."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
@@ -389,10 +355,7 @@ def parsed(content: str | bytes) -> Json | None:
 def parsed_request(content: str | bytes) -> Json:
     """The JSON object of a request.
 
-    Raises
-    ------
-    RefusedRequestError
-        If it is anything else.
+    Raises `RefusedRequestError` if it is anything else.
     """
     if (body := parsed(content)) is None:
         raise RefusedRequestError("the request is not a JSON object")
@@ -400,7 +363,7 @@ def parsed_request(content: str | bytes) -> Json:
 
 
 def function_call(call_id: str, name: str, arguments: str) -> Json:
-    """A call of a tool as chat completions have it, with its arguments as JSON."""
+    """A tool call as in chat completions; `arguments` is JSON."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -411,7 +374,7 @@ def event(data: Json, name: str = "") -> bytes:
 
 
 def openai_usage(usage: object, prompt: str, reply: str) -> Json | None:
-    """OpenAI's report of tokens as LangChain's; `prompt` and `reply` are the names of its counts."""
+    """OpenAI's token usage as LangChain's; `prompt` and `reply` are the names of the counts."""
     if not isinstance(usage, dict):
         return None
     details = usage.get(f"{prompt}_details") or {}
@@ -425,7 +388,7 @@ def openai_usage(usage: object, prompt: str, reply: str) -> Json | None:
 
 
 def report(usage: Usage, prompt: str, reply: str) -> Json:
-    """A report of tokens as OpenAI has it; `prompt` and `reply` are the names of its counts."""
+    """Token usage in OpenAI's format; `prompt` and `reply` are the names of the counts."""
     return {
         prompt: usage.input_tokens,
         reply: usage.output_tokens,

@@ -53,7 +53,7 @@ class Chat(Protocol):
         }
 
     def writer(self, model: str, body: Json) -> Writer:
-        """Chunks with a part each, one with the end, and one with the usage if that is asked for."""
+        """A chunk for each part, one for the end, and one for the usage if requested."""
         return _Chunks(model, hides_usage=self.hides_usage(body))
 
 
@@ -90,7 +90,7 @@ def _head(kind: str, model: str) -> Json:
 
 
 def _take(message: Json, delta: Json) -> None:
-    """Add a piece of a message to it."""
+    """Add a delta to a message."""
     message["content"] += delta.get("content") or ""
     calls = message["tool_calls"]
     for call in delta.get("tool_calls") or ():

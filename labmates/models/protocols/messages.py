@@ -35,7 +35,7 @@ class Messages(Protocol):
         return {"type": "error", "error": {"type": kind.get(status, "invalid_request_error"), "message": message}}
 
     def messages(self, body: Json) -> Iterator[Json]:
-        """The transcript; results of tools come before what the user says beside them."""
+        """The transcript; tool results come before the user's other content."""
         if system := body.get("system"):
             yield {"role": "system", "content": _blocks(system)}
         for message in list_of(body, "messages"):
@@ -146,7 +146,7 @@ def _message(model: str, content: list[Json], stop: str | None, usage: Json) -> 
 
 
 def _said(role: str, blocks: list[Json]) -> Iterator[Json]:
-    """The message of some blocks, if they have any content; thoughts are signed for their own provider alone."""
+    """The message of some blocks, if not empty; thinking is dropped, since only its provider can read it."""
     calls = [block for block in blocks if block["type"] == "tool_use"]
     content = _blocks([block for block in blocks if block["type"] not in ("tool_use", *_THOUGHTS)])
     message: Json = {"role": role, "content": content or ""}
@@ -160,7 +160,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def _blocks(content: Any) -> Any:
-    """Text, or blocks of text and pictures, as chat completions have them."""
+    """Text, or blocks of text and images, as in chat completions."""
     if isinstance(content, str):
         return content
     blocks = [_block(block) for block in content]

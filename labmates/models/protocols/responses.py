@@ -24,7 +24,7 @@ class Responses(Protocol):
         )
 
     def messages(self, body: Json) -> Iterator[Json]:
-        """The transcript; what the model said and the calls beside it are one message."""
+        """The transcript; a model's text and its calls become one message."""
         transcript: list[Json] = []
         if instructions := body.get("instructions"):
             transcript.append({"role": "system", "content": instructions})
@@ -39,7 +39,7 @@ class Responses(Protocol):
         yield from transcript
 
     def tool(self, tool: Json) -> Json:
-        """The tool as chat completions have it."""
+        """The tool as in chat completions."""
         names = ("name", "description", "parameters", "strict")
         return {"type": "function", "function": {name: tool[name] for name in names if tool.get(name) is not None}}
 
@@ -50,7 +50,7 @@ class Responses(Protocol):
         return None if kind == "text" else {"type": kind} | ({kind: form} if form else {})
 
     def said(self, parts: Sequence[Json]) -> Json:
-        """The text and the calls of the response; of a stream that broke off, the text that came."""
+        """The text and the calls of the response; of a broken stream, the received text."""
         whole = parts[-1].get("response", parts[-1])
         if "output" in whole:
             items = [item for item in whole["output"] if item["type"] in ("message", "function_call")]
@@ -135,7 +135,7 @@ class _Items(Writer):
         return done + self._event("output_item.done", output_index=len(self._items) - 1, item=item)
 
     def _at(self) -> Json:
-        """The place of the item that is being written."""
+        """The position of the current item."""
         item = self._items[-1]
         part = {"content_index": 0} if item["type"] == "message" else {}
         return {"item_id": item["id"], "output_index": len(self._items) - 1, **part}
@@ -197,7 +197,7 @@ def _text_item(text: str) -> Json:
 
 
 def _call_item(call_id: str, name: str, arguments: str) -> Json:
-    """An item for a call of a tool, whose name may have a slash after its namespace."""
+    """The item of a tool call; the name may be ``NAMESPACE/TOOL``."""
     space, _, own = name.rpartition("/")
     named = {"call_id": call_id, "name": own, "arguments": arguments, **({"namespace": space} if space else {})}
     return {"id": f"fc_{call_id}", "type": "function_call", "status": "completed", **named}

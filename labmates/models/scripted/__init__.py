@@ -1,17 +1,17 @@
 """Scripted baselines: chat models whose replies are composed by code, offline and free of charge.
 
-They take the same path as a language model (prompt, tools, budget, parsing, record), hear nothing but their messages
-and tools, and are named as baselines wherever they appear. None stands in for a language model's result. What an order
-says they read as data (`labmates.models.orders`).
+They take the same path as a language model (prompt, tools, budget, parsing, record), receive only messages and tools,
+and are named as baselines wherever they appear. None replaces a language model's result. They read orders as data
+(`labmates.models.orders`).
 
-- ``garbage`` sends malformed replies of every kind: what the lab has to survive.
-- ``referee`` rates reports by rules: a judge that can be calibrated offline.
-- ``gullible`` rates as ``referee`` does, unless the report orders a rating: what calibrating a judge has to find out.
-- ``colleague`` plays the behavioural games and works in the lab by one disposition: what a prediction of work from play
-  can be tried on. ``colleague/generosity=0.8/care=0.2`` and so on have one of their own.
+- ``garbage`` sends malformed replies of every kind, to test the lab's robustness.
+- ``referee`` rates reports by rules: a judge for offline calibration.
+- ``gullible`` rates like ``referee``, but obeys ratings ordered in a report: calibration must detect this.
+- ``colleague`` plays the behavioural games and works in the lab by one disposition: a test case for predicting work
+  from play. ``colleague/generosity=0.8/care=0.2`` sets the disposition.
 
 Players of games are named by their strategy (``cooperate``, ``defect``, ``random`` and so on); see
-`labmates.agents.players`. ``axelrod/TitForTat`` and so on are the strategies of the library axelrod.
+`labmates.agents.players`. ``axelrod/TitForTat`` and so on are strategies of the library axelrod.
 
 Experiments declare further baselines in their packages (`labmates.workflows`), and other packages through the
 entry-point group ``labmates.models``.
@@ -57,27 +57,21 @@ BASELINES: Registry[Callable[[], BaseChatModel]] = Registry(
         "colleague/": "labmates.agents.players.colleague:colleague",
     },
 )
-"""Every baseline by name; an entry is called without arguments and returns the chat model."""
+"""Baselines by name; an entry, called without arguments, returns the chat model."""
 
 
 def describe(name: str) -> str:
-    """The description of the baseline called `name`, one line; empty if a plug-in has none.
+    """The one-line description of the baseline `name`; empty if a plug-in has none.
 
-    Raises
-    ------
-    UsageError
-        If there is no such baseline.
+    Raises `UsageError` if the baseline is unknown.
     """
     return str(getattr(BASELINES.get(name), "description", ""))
 
 
 def make_baseline(name: str) -> BaseChatModel:
-    """A new model of the baseline called `name`.
+    """A new model of the baseline `name`.
 
-    Raises
-    ------
-    UsageError
-        If there is none, or a plug-in's can't be made.
+    Raises `UsageError` if the baseline is unknown, or a plug-in fails to make its model.
     """
     with BASELINES.guarded(name, "can't be made"):
         return BASELINES.get(name)()

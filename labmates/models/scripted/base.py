@@ -1,8 +1,8 @@
 """The base of scripted baselines: replies composed by code, with true token counts and a true length limit.
 
-A baseline is asked as any other chat model: it hears the messages, the schemas of its tools, a seed and a token limit,
-and nothing else. A subclass of `ScriptedModel` only writes `ScriptedModel.compose`; what it wants to say is then made
-into a reply as a server would make it: cut at `max_tokens`, its tokens counted, and its tool calls parsed.
+A baseline is called like any other chat model: it receives the messages, the schemas of its tools, a seed and a token
+limit, and nothing else. A subclass of `ScriptedModel` only implements `ScriptedModel.compose`; its draft becomes a
+reply as on a server: cut at `max_tokens`, with counted tokens and parsed tool calls.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Heard:
     messages
         The conversation, oldest first.
     tools
-        The tools that it may call, as OpenAI function schemas.
+        The available tools, as OpenAI function schemas.
     seed
-        The only source of chance.
+        The only source of randomness.
     max_tokens
-        Most tokens of the reply; None without a limit.
+        Output limit in tokens; None without a limit.
     """
 
     messages: tuple[BaseMessage, ...]
@@ -58,11 +58,11 @@ class Heard:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts of all orders of the conversation, the newest of each name."""
+        """The facts of all orders of the conversation; newer facts replace older ones of the same name."""
         return {name: fact for order in self.orders for name, fact in order.facts.items()}
 
     def tool_names(self) -> tuple[str, ...]:
-        """The names of the tools that may be called: those that the order lists, if it does."""
+        """The names of the available tools, restricted to those that the orders list, if any."""
         names = tuple(str(tool.get("function", {}).get("name", "")) for tool in self.tools)
         facts = self.facts
         if "tools" in facts:
@@ -72,7 +72,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class DraftCall:
-    """A tool call as a model writes it: `arguments` is the JSON text, whole or not. Without an `id` one is made."""
+    """A tool call as a model writes it: `arguments` is JSON text, whole or cut; without an `id`, one is generated."""
 
     name: str
     arguments: str
@@ -81,9 +81,9 @@ class DraftCall:
 
 @dataclass(frozen=True)
 class Draft:
-    """The intended reply of a baseline: a text (or content blocks) and then tool calls.
+    """The intended reply of a baseline: a text (or content blocks), then tool calls.
 
-    `finish` is the reason for stopping that is reported; without it the true one is.
+    `finish` overrides the reported finish reason.
     """
 
     content: str | list[str | dict[str, Any]] = ""
@@ -102,9 +102,9 @@ def call_tokens(name: str, arguments: str) -> int:
 
 
 def cut_to_tokens(text: str, tokens: int) -> str:
-    """The longest beginning of `text` that takes at most `tokens` tokens."""
+    """The longest prefix of `text` of at most `tokens` tokens."""
     low, high = 0, max(1, 2 * tokens)
-    # A text is a few times as long as its tokens are many: look there first, since it may be very long.
+    # The text may be very long, so start near its expected length: a few characters per token.
     while high < len(text) and estimate_tokens(text[:high]) <= tokens:
         low, high = high, 2 * high
     if high >= len(text) and estimate_tokens(text) <= tokens:
@@ -120,11 +120,10 @@ def cut_to_tokens(text: str, tokens: int) -> str:
 
 
 def make_reply(draft: Draft, heard: Heard, model: str) -> AIMessage:
-    """A draft as a reply: cut at the token limit, with its usage and finish reason.
+    """The reply to a draft: cut at the token limit, with usage and finish reason.
 
-    A reply is written from front to back, first the text, then the calls: what lies behind the limit is
-    lost, and the call in which the limit falls is left with half its arguments, which are no JSON any more
-    (servers hand these on too).
+    The text comes first, then the calls; everything beyond the limit is lost. The call in which the limit falls keeps
+    a part of its arguments, which is invalid JSON (servers pass these on too).
     """
     content, used = _cut_content(draft.content, heard.max_tokens)
     cut = content != draft.content
@@ -192,14 +191,14 @@ def _parse(arguments: str) -> dict[str, Any] | None:
 class ScriptedModel(BaseChatModel):
     """A chat model whose replies are composed by code.
 
-    Every reply depends on the messages, the tools, ``seed`` and ``max_tokens`` of its call alone.
+    A reply depends only on the messages, the tools, ``seed`` and ``max_tokens`` of its call.
 
     Attributes
     ----------
     baseline
-        Its name in the registry.
+        Name in the registry.
     description
-        What it does, in one line.
+        One-line description.
     """
 
     baseline: ClassVar[str]
@@ -207,7 +206,7 @@ class ScriptedModel(BaseChatModel):
 
     @abstractmethod
     def compose(self, heard: Heard) -> Draft:
-        """The reply that the baseline wants to give."""
+        """The draft of the reply."""
 
     def bind_tools(
         self,
@@ -216,7 +215,7 @@ class ScriptedModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[Any, AIMessage]:
-        """The model with tools; `tool_choice` is ignored, as many servers do."""
+        """The model with tools; `tool_choice` is ignored, as on many servers."""
         del tool_choice
         return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
 
@@ -249,7 +248,7 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        # Composing takes milliseconds: a thread would cost more than it gives.
+        # Composing takes milliseconds; a thread would cost more.
         del stop, run_manager
         return self._answer(messages, **kwargs)
 

@@ -1,4 +1,4 @@
-"""The baseline that sends malformed replies of every kind that servers and models send, and a few more."""
+"""The baseline ``garbage``: malformed replies of every kind that servers and models send, and a few more."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def _valid(rng: random.Random, heard: Heard) -> Draft:
         call("list_artifacts"),
         call("write_artifact", name="scraps", content="Nothing of note."),
     )
-    held = [one for one in options if one.name in heard.tool_names()]
-    return Draft(calls=(rng.choice(held),)) if held else Draft("A plain answer.")
+    available = [option for option in options if option.name in heard.tool_names()]
+    return Draft(calls=(rng.choice(available),)) if available else Draft("A plain answer.")
 
 
 def _tool(rng: random.Random, heard: Heard) -> str:
@@ -144,7 +144,7 @@ KINDS: dict[str, Callable[[random.Random, Heard], Draft]] = {
     "filtered": _filtered,
     "valid": _valid,
 }
-"""Every kind of reply by name."""
+"""Kinds of replies by name."""
 
 
 class Garbage(ScriptedModel):
