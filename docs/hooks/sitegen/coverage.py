@@ -53,8 +53,8 @@ def coverage_page() -> str:
     """The Markdown of the page."""
     parts = [
         "# Coverage of the papers",
-        "Each element of the papers with the command that repeats it. Commands that analyse take the runs of a store. "
-        "This page is made of `docs/reproduction/coverage.yaml` by `python docs/hooks/sitegen/coverage.py`.",
+        "Each element of the papers with the command that repeats it. Commands that analyse use the runs of a store. "
+        "This page is generated from `docs/reproduction/coverage.yaml` by `python docs/hooks/sitegen/coverage.py`.",
         "\n".join(
             ["| paper | works | differs | out of reach |", "| --- | --- | --- | --- |", *map(_summary, papers())]
         ),
