@@ -35,7 +35,8 @@ class JournalLine:
     ----------
     kind
         ``deposit`` at the start; ``hold`` before a call; then ``charge``, or ``release`` where the call failed;
-        ``refused`` where the pool could not pay it.
+        ``refused`` where the pool could not pay it. In a journal of limited length, the deposit is the sum of all lines
+        that it lists no more.
     member
         Name of the agent, or of the team that pays together.
     call
@@ -83,6 +84,8 @@ class Ledger:
     ----------
     total
         Size of the pool, in micro-dollars.
+    longest
+        The most lines of its journal, at least 2; the older half of more become one. None for no limit.
 
     Attributes
     ----------
@@ -90,12 +93,13 @@ class Ledger:
         Held by whoever reads several figures that belong together.
     """
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, longest: int | None = None) -> None:
         if total < 0:
             raise ValueError("a pool can't be negative")
         self.total = total
         self.lock = RLock()
         self._journal: list[JournalLine] = [JournalLine("deposit", amount=total)]
+        self._longest = longest
         self._available = total
         self._held: dict[int, Reservation] = {}
         self._spent = 0
@@ -230,6 +234,10 @@ class Ledger:
     def _write(self, line: JournalLine) -> None:
         self._journal.append(line)
         self._available += line.amount
+        if self._longest is not None and len(self._journal) > self._longest:
+            older = self._journal[: self._longest // 2 + 1]
+            left = sum(line.amount for line in older)
+            self._journal[: len(older)] = [JournalLine("deposit", amount=left, note="the sum of earlier lines")]
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []

@@ -101,8 +101,9 @@ class RunOfGateway(Record):
     async def opened(self) -> AsyncIterator[None]:
         """Write exchanges while the gateway is served, and the end of the run after it."""
         began, writer = time.monotonic(), Writer(self._database)
-        events, bodies = self._past
+        (events, bodies), self._past = self._past, ([], [])
         self._recorder = Recorder(writer, self.run, events=events, bodies=bodies)
+        self._recorder.forget()
         tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._renew())]
         try:
             yield
@@ -132,7 +133,7 @@ class RunOfGateway(Record):
 
     def _add_charged(self, exchange: Exchange, usage: Usage) -> None:
         keep, request = self._recorder.bodies.keep, exchange.request
-        where: Any = {"at": exchange.at, "step": f"{len(self._recorder.events)}", "team": exchange.seat}
+        where: Any = {"at": exchange.at, "step": f"{self._recorder.length}", "team": exchange.seat}
         reply = _reply(exchange)
         self._recorder.emit(
             LLMCallEvent(
@@ -175,6 +176,7 @@ class RunOfGateway(Record):
             self._new.clear()
             try:
                 await self._recorder.flush()
+                self._recorder.forget()
             except Exception as error:  # whatever it is, no further exchange would be recorded
                 self._stop(str(error))
 

@@ -13,6 +13,8 @@ from labmates.budgets.shares import Share
 from labmates.budgets.visibility import budget_status
 from labmates.models.protocols.base import RefusedRequestError
 
+_JOURNAL_LINES = 10_000
+
 
 class Seat(Account):
     """A program's account at the pool.
@@ -47,7 +49,7 @@ class Seats:
     """
 
     def __init__(self, total: int, seats: Mapping[str, int | None], *, patience: float = 60.0) -> None:
-        self.ledger = Ledger(total)
+        self.ledger = Ledger(total, longest=_JOURNAL_LINES)  # the record holds every call
         self._whole = Share(total)
         limits = {name: total if most is None else most for name, most in seats.items()}
         self.by_name = {name: Seat(self.ledger, self._whole.part(limit, {}), name) for name, limit in limits.items()}

@@ -19,6 +19,8 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _TO_JSON = json.JSONEncoder(separators=(",", ":")).encode  # made once: that takes as long as encoding
 
 
+MOST_PASSED = 100_000
+"""So many values are known again after they were forgotten, at about 200 bytes each."""
 _DICTIONARY_BYTES = 16 * 1024
 """The size of the dictionary, taken from the bodies before: messages repeat each other, and are short by themselves."""
 
@@ -87,6 +89,8 @@ class Bodies:
         self._values: dict[int, Value] = {}
         # By content, not digest: a prompt keeps all of its messages again, and few of them are new.
         self._numbers: dict[tuple[Media, bytes], int] = {}
+        self._passed: dict[bytes, int] | None = None  # by digest, once values are forgotten
+        self._count = 0
         self._new: list[Body] = []
         unpacker = Unpacker()
         for body in stored:
@@ -97,14 +101,37 @@ class Bodies:
     def keep(self, value: Value) -> int:
         """Keep `value` and return its number."""
         media, raw = content = _encode(value)
+        if self._passed is not None:
+            return self._pass(content, self._passed)
         if content not in self._numbers:
-            number, digest = len(self._numbers) + 1, content_digest(media, raw)
-            self._new.append(Body(number, media, raw, None if media == "png" else self._before, digest))
-            self._take(number, content, value)
-            self._before = _followed(self._before, media, raw)
+            self._add(content, content_digest(media, raw))
+            self._take(self._count, content, value)
         return self._numbers[content]
 
+    def forget(self) -> None:
+        """Forget all values, from now on too: they can't be read any more, and each is known by its digest."""
+        if self._passed is None:
+            self._passed = {content_digest(*content): number for content, number in self._numbers.items()}
+            self._values.clear()
+            self._numbers.clear()
+
+    def _pass(self, content: tuple[Media, bytes], passed: dict[bytes, int]) -> int:
+        digest = content_digest(*content)
+        number = passed.pop(digest, None) or self._add(content, digest)
+        passed[digest] = number  # at the end: the first is the one that has not come for longest
+        if len(passed) > MOST_PASSED:
+            del passed[next(iter(passed))]
+        return number
+
+    def _add(self, content: tuple[Media, bytes], digest: bytes) -> int:
+        media, raw = content
+        self._count += 1
+        self._new.append(Body(self._count, media, raw, None if media == "png" else self._before, digest))
+        self._before = _followed(self._before, media, raw)
+        return self._count
+
     def _take(self, number: int, content: tuple[Media, bytes], value: Value) -> None:
+        self._count = number
         self._numbers[content] = number
         self._values[number] = value
 

@@ -9,14 +9,14 @@ second time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from labmates.errors import LabmatesError
 from labmates.records.bodies import Bodies, Body
 from labmates.records.digests import Chain
 from labmates.records.events import Event
 from labmates.records.rows import event_row, sealed
-from labmates.records.run import RunRecord, Usage
+from labmates.records.run import RunRecord, Usage, usage_sum
 from labmates.records.steps import Step, Writer
 
 Listener = Callable[[Event], None]
@@ -28,6 +28,16 @@ class NewStepError(LabmatesError):
     def __init__(self, step: str) -> None:
         super().__init__(f"the record does not hold the step '{step}'")
         self.step = step
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What events add up to; `bill` is None where a price is unknown, and all amounts are in micro-dollars."""
+
+    usage: Usage
+    bill: int | None
+    excess: int
+    spent: int
 
 
 class Recorder:
@@ -58,6 +68,7 @@ class Recorder:
         self._run = run
         self._listen = listen
         self._unwritten = len(events)
+        self._forgotten, self._past = 0, _Sums(Usage(), 0, 0, 0)
         self._chain = Chain.parse(run.chain if run else "")
         self.bodies = Bodies(bodies)
         self.events: list[Event] = list(events)
@@ -113,9 +124,25 @@ class Recorder:
             await self._writer.write(ended)
         return ended.run
 
+    def forget(self) -> None:
+        """Forget what is written, but for its sums, and the values of all bodies: no step will be replayed."""
+        written, newer = self.events[: self._unwritten], self.events[self._unwritten :]
+        self.events = written
+        self._past = _Sums(self.usage(), self.bill(), self.excess(), self.spent())
+        self.events = newer
+        self._forgotten += len(written)
+        self._unwritten = 0
+        self._done.clear()
+        self.bodies.forget()
+
+    @property
+    def length(self) -> int:
+        """The number of events so far."""
+        return self._forgotten + len(self.events)
+
     def usage(self) -> Usage:
         """Add up what the run has used so far."""
-        return usage_of(self.events)
+        return usage_sum([self._past.usage, usage_of(self.events)])
 
     def bill(self) -> int | None:
         """Add up what the providers charge for the calls so far, in micro-dollars; None where a price is unknown.
@@ -125,16 +152,16 @@ class Recorder:
         calls = [event for event in self.events if event.type == "llm_call"]
         paid = [call.step for call in calls if not call.cached and not call.model.startswith("scripted:")]
         bills = {event.step: event.bill for event in self.events if event.type == "charge"}
-        known = [bill for step in paid if (bill := bills.get(step)) is not None]
-        return sum(known) if len(known) == len(paid) else None
+        known = [bill for bill in (self._past.bill, *map(bills.get, paid)) if bill is not None]
+        return sum(known) if len(known) == 1 + len(paid) else None
 
     def excess(self) -> int:
         """Add up what providers charge beyond what the bound of the run could pay, in micro-dollars."""
-        return sum(event.excess for event in self.events if event.type in ("charge", "judge_call"))
+        return self._past.excess + sum(event.excess for event in self.events if event.type in ("charge", "judge_call"))
 
     def spent(self) -> int:
         """Add up what the run has been charged so far, in micro-dollars."""
-        return sum(event.amount for event in self.events if event.type == "charge")
+        return self._past.spent + sum(event.amount for event in self.events if event.type == "charge")
 
     def ran_code(self) -> bool:
         """Whether any code ran in a sandbox."""
@@ -143,7 +170,8 @@ class Recorder:
     def _take(self, run: RunRecord) -> Step:
         first = self._unwritten
         self._unwritten = len(self.events)
-        events, bodies = list(enumerate(self.events[first:], start=first)), self.bodies.take_new()
+        events = list(enumerate(self.events[first:], start=self._forgotten + first))
+        bodies = self.bodies.take_new()
         rows = (event_row(run.id, seq, event) for seq, event in events)
         self._chain = self._chain.longer(rows, ((body.number, body.digest) for body in bodies))
         return Step(replace(run, chain=str(self._chain)), events, bodies)

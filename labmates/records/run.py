@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "interrupted"]
@@ -52,6 +53,13 @@ class Usage:
     cache_write_tokens: int = 0
     bill: str | None = None
     uncertain_attempts: int = 0
+
+
+def usage_sum(usages: Iterable[Usage]) -> Usage:
+    """The sum of usages, without their bills."""
+    given = list(usages)
+    names = (field.name for field in fields(Usage) if field.name != "bill")
+    return Usage(**{name: sum(getattr(usage, name) for usage in given) for name in names})
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +19,14 @@ from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.image.names import find_image, image_tag
 from labmates.sandboxes.labels import container_labels
 from labmates.sandboxes.leftovers import sweep_containers
+from labmates.sandboxes.output import Printed
 from labmates.sandboxes.process import Limits
 
 if TYPE_CHECKING:
     from docker import DockerClient
+    from docker.models.containers import Container
 
 _INPUT = Path("/opt/labmates/input")
-_LOG = {"max-size": "2m", "max-file": "2", "compress": "false"}
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Ended:
     """A program's end: its exit status, what it wrote on its two streams, and whether it took too much memory."""
 
     status: int
-    printed: str
-    complaint: str
+    printed: Printed
+    complaint: Printed
     is_too_large: bool
 
 
@@ -81,32 +84,37 @@ async def run_in_container(
         "command": list(command),
         "environment": {"HOME": str(HOME), "LANG": "C.UTF-8", **environment},
     }
+    waiting = ThreadPoolExecutor(1)  # of its own: programs at once could otherwise take all of the loop's threads
     try:
-        await in_thread(_start, client, {**files, given: _INPUT}, options)
-        return await asyncio.to_thread(_ended, client, name)
+        container = await in_thread(_create, client, {**files, given: _INPUT}, options)
+        return await asyncio.get_running_loop().run_in_executor(waiting, _run, container)
     except docker_errors() as error:
         raise SandboxError(f"a container could not be started: {explain_docker_error(error)}") from error
     finally:
         await in_thread(remove_container, client, name)
+        waiting.shutdown(wait=False)
         client.close()
 
 
-def _start(client: DockerClient, files: Mapping[Path, Path], options: dict[str, Any]) -> None:
+def _create(client: DockerClient, files: Mapping[Path, Path], options: dict[str, Any]) -> Container:
     from docker.types import LogConfig, Mount
 
     sweep_containers(client)
     mounts = [Mount(str(inside), str(outside), type="bind", read_only=True) for outside, inside in files.items()]
-    log = LogConfig(type="local", config=_LOG)
-    client.containers.create(
-        **{**options, "mounts": mounts, "labels": container_labels("seat"), "log_config": log}
-    ).start()
+    return client.containers.create(
+        **{**options, "mounts": mounts, "labels": container_labels("seat"), "log_config": LogConfig(type="none")}
+    )
 
 
-def _ended(client: DockerClient, name: str) -> Ended:
-    container = client.containers.get(name)
+def _run(container: Container) -> Ended:
+    """Run a container to its end; what its program prints is read as it comes, and the engine keeps none of it."""
+    written = Printed(), Printed()
+    streams = container.attach(stream=True, demux=True)
+    with closing(streams._response):  # closing the stream itself leaves its connection open
+        container.start()
+        for pieces in streams:
+            for stream, piece in zip(written, pieces, strict=True):
+                stream.write(piece or b"")
     status = container.wait()["StatusCode"]
     container.reload()
-    printed, complaint = (
-        container.logs(stdout=stdout, stderr=not stdout).decode(errors="replace") for stdout in (True, False)
-    )
-    return Ended(status, printed, complaint, container.attrs["State"]["OOMKilled"])
+    return Ended(status, *written, container.attrs["State"]["OOMKilled"])

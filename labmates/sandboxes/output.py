@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from codecs import getincrementaldecoder
 
 HEAD_CHARS = 6_000
 TAIL_CHARS = 2_000
+PRINTED_HEAD_CHARS = 40_000
+PRINTED_TAIL_CHARS = 19_900
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -62,3 +65,24 @@ class HeadTail:
         if not dropped:
             return head + tail, 0
         return f"{head}\n[... {dropped:,} characters left out ...]\n{tail}", dropped
+
+
+class Printed(HeadTail):
+    """What a program writes to a stream, which may be endless.
+
+    Parameters
+    ----------
+    head, tail
+        Number of characters to keep from the beginning and from the end.
+    """
+
+    def __init__(self, head: int = PRINTED_HEAD_CHARS, tail: int = PRINTED_TAIL_CHARS) -> None:
+        super().__init__(head, tail)
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: bytes) -> None:
+        """Append bytes of UTF-8; what is invalid is replaced."""
+        self.add(self._decoder.decode(data))
+
+    def __str__(self) -> str:
+        return self.finish()[0]

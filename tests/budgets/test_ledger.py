@@ -18,9 +18,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     held = Bundle("held")
 
-    @initialize(total=st.integers(0, 1000))
-    def open(self, total: int) -> None:
-        self.ledger = Ledger(total)
+    @initialize(total=st.integers(0, 1000), longest=st.none() | st.integers(2, 9))
+    def open(self, total: int, longest: int | None) -> None:
+        self.ledger, self.longest = Ledger(total, longest=longest), longest
         self.open_holds: list[Reservation] = []
         self.paid = 0
 
@@ -62,6 +62,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert ledger.spent == self.paid
         assert ledger.remaining == ledger.total - ledger.spent
         assert 0 <= ledger.spent <= ledger.total
+        assert self.longest is None or len(ledger.journal) <= self.longest
 
 
 TestAnyOrderOfOperationsKeepsTheLedgerBalanced = LedgerMachine.TestCase

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import sqlite3
 import time
+import tracemalloc
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from labmates.budgets.usage import Usage
+from labmates.gateway.exchanges import Exchange
 from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.models.protocols import PROTOCOLS
 from labmates.models.protocols.base import Json
@@ -99,3 +103,47 @@ def test_exchanges_are_a_run_of_the_store(tmp_path: Path) -> None:
     assert run.budget is not None
     assert run.budget["spent"] == f"{sum(charge.amount for charge in charges) / 1e6:f}".rstrip("0")
     assert KEY.encode() not in (tmp_path / "runs.db").read_bytes()
+
+
+async def test_what_is_written_is_not_kept_in_memory_and_its_sums_are(tmp_path: Path) -> None:
+    def exchange(number: int) -> Exchange:
+        asked: Any = {"role": "user", "content": f"question {number} " + "x" * 2_000}
+        reply = CHAT.reply(Reply(f"answer {number} " + "y" * 2_000, (), (), AIMessage(""), "stop", Usage(1, 1)), "m")
+        request = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, asked]}
+        return Exchange(0.0, 0.1, "alice", CHAT, "openai:m", 200, request, reply, cost=2, usage=Usage(3, 4))
+
+    async def record_many(record: RunOfGateway, numbers: range) -> int:
+        """The bytes that stay in memory."""
+        async with record.opened():
+            for number in (0, 1):
+                record.add(exchange(number))
+            await asyncio.sleep(0.2)
+            before, _ = tracemalloc.get_traced_memory()
+            for number in numbers:
+                record.add(exchange(number))
+                if number % 50 == 0:
+                    await asyncio.sleep(0.02)
+            for _ in range(300):
+                if len(store.events(record.run.id)) >= 2 * len(numbers):
+                    break
+                await asyncio.sleep(0.1)
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0] - before
+
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        tracemalloc.start()
+        record = RunOfGateway(store, CONDITION)
+        grown = await record_many(record, range(2, 1002))
+        tracemalloc.stop()
+        resumed = RunOfGateway(store, CONDITION, record.run.id)
+        await record_many(resumed, range(1000, 1010))
+        run, bodies = store.run(record.run.id), store.bodies(record.run.id)
+        events = store.events(run.id)
+    assert grown < 1_000_000  # 4 MB of texts
+    assert resumed.spent["alice"] == 2 * 1002
+    assert [event.step for event in events] == [str(2 * (place // 2)) for place in range(len(events))]
+    assert len(events) == 2 * (1002 + 12)
+    assert run.usage.llm_calls == 1014
+    assert (run.usage.input_tokens, run.usage.output_tokens, run.usage.bill) == (3 * 1014, 4 * 1014, "0.002028")
+    assert run.budget == {"total": "1", "spent": "0.002028", "remaining": "0.997972"}
+    assert len(bodies) == 2 * 1010 + 2  # questions and answers, the system prompt and the settings, once each

@@ -4,6 +4,7 @@ import zlib
 from hashlib import sha256
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,18 @@ def test_new_bodies_of_a_resumed_run_get_numbers_of_their_own() -> None:
     second = Bodies(first.take_new())
     assert second.keep("two") == 2
     assert [body.number for body in second.take_new()] == [2]
+
+
+def test_forgotten_bodies_are_stored_once_until_many_others_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labmates.records.bodies.MOST_PASSED", 3)
+    bodies = Bodies()
+    first = bodies.keep({"text": "first"})
+    bodies.forget()
+    assert [bodies.keep({"text": text}) for text in ("first", "second", "third", "first")] == [1, 2, 3, 1]
+    assert [bodies.keep({"text": text}) for text in ("fourth", "first", "second")] == [4, 1, 5]
+    again = Bodies(bodies.take_new())
+    assert [again[number]["text"] for number in (first, 4, 5)] == ["first", "fourth", "second"]
+    assert again.keep("next") == 6
 
 
 def test_text_with_lone_surrogates_can_be_stored() -> None:

@@ -1,7 +1,7 @@
 """An agent with a loop of its own: its seat's model chooses the tools, which it calls by MCP.
 
-``seat_agent.py [http|stdio|messages|responses] [MISDEED]``: by HTTP it needs nothing but Python, on standard streams
-the MCP SDK, by messages Anthropic's SDK, by responses OpenAI's.
+``seat_agent.py [http|lines|stdio|messages|responses] [MISDEED]``: by HTTP, and by lines on standard streams, it needs
+nothing but Python; ``stdio`` needs the MCP SDK, messages Anthropic's SDK, responses OpenAI's.
 """
 
 from __future__ import annotations
@@ -57,9 +57,17 @@ class Seat:
 
     def use(self, name: str, arguments: Json) -> str:
         """Call a tool by MCP over HTTP, as the protocol writes it."""
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        result = self.post("/mcp", asked)["result"]
-        return "\n".join(part["text"] for part in result["content"])
+        return text_of(self.post("/mcp", tool_call(name, arguments)))
+
+
+def tool_call(name: str, arguments: Json) -> Json:
+    """A call of a tool as MCP writes it."""
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+def text_of(answer: Json) -> str:
+    """The text of a tool's answer."""
+    return "\n".join(part["text"] for part in answer["result"]["content"])
 
 
 Use = Callable[[str, Json], Awaitable[str]]
@@ -69,15 +77,30 @@ Call = tuple[str, str, Json]
 
 @asynccontextmanager
 async def tools(seat: Seat, way: str) -> AsyncIterator[Use]:
-    """The tools of the seat, by HTTP, or by the SDK's client on standard streams."""
+    """The tools of the seat, by HTTP, or on standard streams line by line or by the SDK's client."""
+    if way == "lines":
+        with subprocess.Popen(  # noqa: ASYNC220 - nobody else is on this loop
+            json.loads(os.environ["LABMATES_MCP_COMMAND"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            lines, answers = server.stdin, server.stdout
+
+            def ask(name: str, arguments: Json) -> str:
+                lines.write(json.dumps(tool_call(name, arguments)) + "\n")
+                lines.flush()
+                return text_of(json.loads(answers.readline()))
+
+            yield lambda name, arguments: asyncio.to_thread(ask, name, arguments)
+        return
     if way != "stdio":
         yield lambda name, arguments: asyncio.to_thread(seat.use, name, arguments)
         return
     from mcp import Client, StdioServerParameters, stdio_client
 
     program, *arguments = json.loads(os.environ["LABMATES_MCP_COMMAND"])
-    server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
-    async with Client(stdio_client(server)) as client:
+    parameters = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
+    async with Client(stdio_client(parameters)) as client:
 
         async def use(name: str, arguments: Json) -> str:
             result = await client.call_tool(name, arguments)

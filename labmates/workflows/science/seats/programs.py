@@ -19,6 +19,7 @@ from labmates.sandboxes.container_programs import Ended, check_image, run_in_con
 from labmates.sandboxes.folders import own_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.sandboxes.memory import exceeds
+from labmates.sandboxes.output import Printed
 from labmates.sandboxes.process import Limits
 from labmates.sandboxes.runner import filter as call_filter
 from labmates.workflows.science.seats.endpoint import served
@@ -28,8 +29,6 @@ PORT = 8643
 """Where a program finds the server of its seat, on the only network that it has."""
 ORDER = "{order}"
 """In a command, stands for the order; without it, the order comes on standard input."""
-MOST_BYTES = 1 << 20
-"""Of what a program prints; the rest is discarded."""
 _COMPLAINT_CHARS = 1_000
 _WATCH_SECONDS = 0.25
 _INSIDE = Path("/opt/labmates")
@@ -126,8 +125,8 @@ def _printed(ended: Ended) -> str:
         raise SeatError("the agent's program took more memory than a sandbox has, and was ended")
     if code := ended.status:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-        raise SeatError(f"the agent's program {how}. {ended.complaint[-_COMPLAINT_CHARS:].strip()}".rstrip())
-    return ended.printed[:MOST_BYTES]
+        raise SeatError(f"the agent's program {how}. {str(ended.complaint)[-_COMPLAINT_CHARS:].strip()}".rstrip())
+    return str(ended.printed)
 
 
 def _environment(session: SeatSession, python: Sequence[str]) -> dict[str, str]:
@@ -166,7 +165,7 @@ async def _ended(command: Sequence[str], environment: dict[str, str], given: str
     async with _watched(process.pid) as is_too_large:
         try:
             printed, complaint, _ = await asyncio.gather(
-                _first(process.stdout), _first(process.stderr), _feed(process.stdin, given)
+                _read(process.stdout), _read(process.stderr), _feed(process.stdin, given)
             )
             code = await process.wait()
         finally:
@@ -197,12 +196,11 @@ async def _watched(pid: int) -> AsyncIterator[asyncio.Event]:
         watching.cancel()
 
 
-async def _first(stream: asyncio.StreamReader) -> str:
-    """The beginning of a stream, which is read to its end."""
-    kept = b""
-    while part := await stream.read(1 << 16):
-        kept += part[: MOST_BYTES - len(kept)]
-    return kept.decode(errors="replace")
+async def _read(stream: asyncio.StreamReader) -> Printed:
+    written = Printed()
+    while piece := await stream.read(1 << 16):
+        written.write(piece)
+    return written
 
 
 async def _feed(stream: asyncio.StreamWriter, text: str) -> None:

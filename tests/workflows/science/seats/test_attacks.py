@@ -30,7 +30,7 @@ ATTACKS = {
     "steal": "a key that is not the seat's; it was refused",
     "hang": "no reply within 5 s, and was ended",
     "die": "ended with exit status 7",
-    "print": "ended with exit status 1. xxx",
+    "print": "ended with exit status 1. ",
     "eat": "took more memory than a sandbox has",
     "flood": "more than 16 tools at once; the rest were refused",
 }

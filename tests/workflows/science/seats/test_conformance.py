@@ -76,6 +76,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "messages": {"command": [sys.executable, str(AGENT), "messages"]},
     "responses": {"command": [sys.executable, str(AGENT), "responses"]},
     "docker": {"command": [sys.executable, str(AGENT), "http"], "image": image_tag()},
+    "stdio in docker": {"command": [sys.executable, str(AGENT), "lines"], "image": image_tag()},
     "python": {"python": f"{__file__}:loop"},
     "graph": {"python": f"{__file__}:graph"},
 }
