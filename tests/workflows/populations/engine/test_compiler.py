@@ -52,6 +52,12 @@ UNFIT = {
     "a sum of objects": "history.my_actions.sum(0, 'O')\nreturn C",
     "a history by places": "PlayerHistory([], [], [])\nreturn C",
     "a name of the interpreter": "return C if __name__ else D",
+    "a function of the rewritten code": "return C if power(2, 3) else D",
+    "a set of itself": "x = set()\nx.add(self)\nreturn C",
+    "a generator of random numbers that is read": "self.r = random.Random()\nreturn C if self.r.random() < 0.5 else D",
+    "an attribute of a function with a name": "f = lambda: 0\nf.n = 1\nreturn C",
+    "a function with a name as a value": "f = lambda: 0\nself.f = f\nreturn C",
+    "its class": "x = self.__class__\nreturn C",
 }
 FIT = {
     "its own attributes": "self.n = getattr(self, 'n', 0) + 1\nreturn C if self.n % 2 else D",
@@ -73,6 +79,24 @@ FIT = {
     "an error of its own": "raise ValueError('no')",
     "no answer": "return history.round_number",
     "division by nothing": "return C if history.opponent_cooperators.sum() / np.float64(0) > 0 else D",
+    "a set of numbers": "seen = set(history.my_payoffs.tolist())\nfor n in history.opponent_cooperators: seen.add(n)\n"
+    "seen.update([0, 1.0])\nreturn C if len(seen) % 2 and max(seen) in seen | {9} or sum(seen) > 5 else D",
+    "a set of constants": "x = {1, 2, 2}\nx.add(history.round_number)\nreturn C if len(x) == 3 else D",
+    "one of a few numbers": "n = self.game_description.n_players\n"
+    "return C if history.round_number in {n - 2, n, 'a'} else D",
+    "functions with a name": "rate = lambda n, base=2: n / base\nreturn C if rate(history.round_number) >= 1 else D",
+    "one of two functions": "if history.round_number % 2:\n    def rate(): return 0\n"
+    "else:\n    def rate(): return 1\nreturn C if rate() else D",
+    "numbers that a generator unpacks": "a, b = (n * 2 for n in range(2))\n"
+    "return C if history.round_number > b - a else D",
+    "a number too few to unpack": "a, b = (n for n in history.opponent_cooperators[-1:])\nreturn C",
+    "its name": "return C if self.__class__.__name__ == type(self).__name__ and len(type(self).__name__) > 5 else D",
+    "an action by its number": "return Action(int(history.my_actions[-1])) if history.round_number else C",
+    "an action that there is not": "return Action(history.round_number)",
+    "a part of an array": "last = slice(-2, None)\nreturn C if history.opponent_cooperators[last].sum() > 2 else D",
+    "places of an array": "return C if len(np.flatnonzero(history.opponent_cooperators > 1)) % 2 else D",
+    "a generator of random numbers that nothing reads": "self.r = random.Random()\n"
+    "return C if random.random() < 0.5 else D",
     "integers that overflow": "x = np.int64(2) ** 62\nreturn C if x * 4 == 0 else D",
 }
 
@@ -121,6 +145,18 @@ def test_a_text_that_would_show_an_address_is_not_made(body: str) -> None:
     assert result.errors[found.index].what == "TypeError: a text can't be formatted here"
 
 
+def test_a_set_holds_nothing_that_is_ordered_by_addresses() -> None:
+    bodies = ["x = set([history])", "x = set()\nx.add((1, None))", "x = set()\nx.update([self.game_description])"]
+    with Workers(processes=1) as workers:
+        loaded = workers.load("test.py", HEAD + "".join(map(strategy, bodies)))
+        results = workers.play(
+            [Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), one.index), seed=0) for one in loaded]
+        )
+    for one, body, result in zip(loaded, bodies, results, strict=True):
+        assert _compiled(body)
+        assert result.errors[one.index].what == "TypeError: a set can hold numbers, texts and tuples of them here"
+
+
 @pytest.mark.parametrize("kind", ["bool", "int64", "float64"])
 def test_the_mean_is_numpys_own_to_the_bit(kind: str) -> None:
     chance = np.random.default_rng(0)
@@ -149,6 +185,29 @@ def test_a_class_that_may_be_more_than_a_strategy_does_not_fit(head: str, reason
 def test_static_methods_do_what_they_do_in_a_process_of_their_own() -> None:
     methods = "\n    @staticmethod\n    def most(x, y=2):\n        return x if x > y else y\n"
     body = "return C if self.most(history.round_number) + self.most(1, y=0) == 4 else D"
+    _assert_same_alone(body, methods)
+
+
+def test_enumerations_do_what_they_do_in_a_process_of_their_own() -> None:
+    methods = "\n    class Mode(Enum):\n        KIND = 1\n        HARD = 'b'\n"
+    body = "self.mode = self.Mode.HARD if history.round_number in (2, 3) else self.Mode.KIND\n"
+    body += (
+        "return C if self.mode == self.Mode.HARD and self.Mode.HARD.value == 'b' and self.mode in {self.mode} else D"
+    )
+    _assert_same_alone(body, methods)
+
+
+def test_an_enumeration_that_is_more_or_is_a_value_does_not_fit() -> None:
+    members = "class A:\n    class Mode(Enum):\n        KIND = 1\n"
+    for more in ("        def f(self): pass\n", "    x = Mode\n", ""):
+        value = "" if more else "x = self.Mode"
+        text = HEAD + members + more + f"    def __call__(self, history):\n        {value}\n        return C\n"
+        [source] = read_source(text.replace("class A:", "class Strategy_SELFISH_1(BaseStrategy):"), "test.py")
+        assert not source.compiled
+
+
+def _assert_same_alone(body: str, methods: str) -> None:
+    """Play a strategy, whose moves do not depend on others, compiled and alone."""
     alone = f"(lambda: 0)\n{body}"
     text = HEAD + "".join(strategy(one, name=f"Strategy_SELFISH_{n}") + methods for n, one in enumerate((body, alone)))
     assert [source.compiled for source in read_source(text, "test.py")] == [True, False]
@@ -157,7 +216,9 @@ def test_static_methods_do_what_they_do_in_a_process_of_their_own() -> None:
             workers.load("test.py", text)
             [result] = workers.play([Batch(make_repeated("public-goods", 3, 6), np.array([[0, 1, 1]]), seed=0)])
         assert not result.errors
-        assert result.actions[0].T.tolist() == [[False] * 3 + [True] + [False] * 2] * 3
+        assert result.actions[0].any()
+        assert not result.actions[0].all()
+        assert (result.actions[0] == result.actions[0][:, :1]).all()
 
 
 def test_compiled_strategies_do_what_they_do_in_a_process_of_their_own() -> None:

@@ -31,12 +31,14 @@ _DATA = frozenset({
 })  # fmt: skip
 """Attributes that may be read of anything: there is nothing to go on from in them."""
 _METHODS = frozenset({
-    "all", "any", "append", "argmax", "argmin", "astype", "clear", "copy", "count", "cumsum", "extend", "flatten",
-    "flip", "get", "index", "insert", "is_integer", "item", "items", "keys", "max", "mean", "min", "pop", "ravel",
-    "remove", "reverse", "round", "setdefault", "sort", "std", "sum", "tolist", "update", "values", "var",
+    "add", "all", "any", "append", "argmax", "argmin", "astype", "clear", "copy", "count", "cumsum", "extend",
+    "flatten", "flip", "get", "index", "insert", "is_integer", "item", "items", "keys", "max", "mean", "min", "pop",
+    "ravel", "remove", "reverse", "round", "setdefault", "sort", "std", "sum", "tolist", "update", "values", "var",
 })  # fmt: skip
 _MANY = frozenset({"get", "insert", "pop", "setdefault"})
 """Methods with two arguments; none of them is an array's."""
+_OF_SETS = {"add": "added", "update": "updated"}
+"""Methods that see to it what is in a set."""
 _PLACES = {"arange": 3, "clip": 3, "linspace": 3, "where": 3} | dict.fromkeys(
     ("array", "asarray", "ones", "ones_like", "zeros", "zeros_like"), 1
 )
@@ -56,7 +58,7 @@ _PLAIN = frozenset({
     ast.Raise,
 })  # fmt: skip
 """Nodes that need no check of their own; what they hold is checked."""
-_CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "sorted", "len", "dict", "next"})
+_CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "set", "sorted", "len", "dict", "next"})
 _HIGHER = frozenset({"map", "filter"})
 _HISTORY = {"my_actions", "my_payoffs", "opponent_cooperators"}
 _NOBODY = "__player"
@@ -141,6 +143,8 @@ class _Class:
 
     def __init__(self, node: ast.ClassDef, imported: Mapping[str, str]) -> None:
         self.methods: frozenset[str] = frozenset()
+        self.enums: dict[str, frozenset[str]] = {}
+        """The names of its enumerations, with those of their members."""
         self.draws = False
         self._imported = imported
         self._node = node
@@ -167,6 +171,14 @@ class _Class:
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 ) if is_constant(value) and not name.startswith("__"):
                     yield ast.Assign(targets=[ast.Name(PREFIX + name, ast.Store())], value=value)
+                case ast.ClassDef(name=name, bases=[base], keywords=[], decorator_list=[], body=body) if self.meaning(
+                    base
+                ) == "enum.Enum" and (members := _members(body)):
+                    self.enums[name] = frozenset(members)
+                    keys: list[ast.expr | None] = [ast.Constant(one) for one in members]
+                    arguments = [ast.Constant(name), ast.Dict(keys, [*members.values()])]
+                    made = ast.Call(ast.Name("enumeration", ast.Load()), arguments, [])
+                    yield ast.Assign(targets=[ast.Name(PREFIX + name, ast.Store())], value=made)
                 case _:
                     raise UnfitError(f"line {statement.lineno}: a class holds more than functions and constants")
 
@@ -204,6 +216,22 @@ _SHORT = {f"strategies.{name}": name for name in ("Action", "BaseStrategy", "C",
     "Action.C": "C",
     "Action.D": "D",
 }
+
+
+def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
+    """The members of an enumeration; none if it is more than that."""
+    found: dict[str, ast.expr] = {}
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if is_constant(value) and not name.startswith(
+                "_"
+            ):
+                found[name] = value
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                return {}
+    return found
 
 
 def is_constant(node: ast.expr) -> bool:
@@ -303,13 +331,19 @@ class _Function:
     def _visit_set(self, node: ast.Set) -> ast.AST:
         if not all(map(is_constant, node.elts)):
             raise UnfitError(f"line {node.lineno}: a set")
-        return ast.Tuple(elts=node.elts, ctx=ast.Load())
+        return ast.Call(ast.Name("set", ast.Load()), [ast.Tuple(elts=node.elts, ctx=ast.Load())], [])
 
     def _visit_compare(self, node: ast.Compare) -> ast.AST:
-        # A set of constants is asked for membership alone, as a tuple of them is as well.
         for place, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            if isinstance(right, ast.Set) and not isinstance(operator, (ast.In, ast.NotIn)):
-                raise UnfitError(f"line {node.lineno}: a set")
+            if isinstance(right, ast.Set):
+                if not isinstance(operator, (ast.In, ast.NotIn)):
+                    raise UnfitError(f"line {node.lineno}: a set")
+                # A tuple of constants can be asked for membership as well, and has instructions.
+                if all(map(is_constant, right.elts)):
+                    node.comparators[place] = ast.Tuple(right.elts, ast.Load())
+                else:
+                    self._with_visited(right)
+                continue
             node.comparators[place] = self.visit(right)
         if isinstance(node.left, ast.Set):
             raise UnfitError(f"line {node.lineno}: a set")
@@ -398,11 +432,17 @@ class _Function:
 
     def _visit_attribute(self, node: ast.Attribute) -> ast.AST:
         if self._is_self(node.value):
-            if node.attr in self._class.methods or node.attr.startswith("__"):
-                raise UnfitError(f"line {node.lineno}: a method as a value")
+            if node.attr in (*self._class.methods, *self._class.enums) or node.attr.startswith("__"):
+                raise UnfitError(f"line {node.lineno}: a method or a class as a value")
             return ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + node.attr, node.ctx)
         if self._is_module(node.value):
             return self._constant(node)
+        match node:
+            case ast.Attribute(value=ast.Attribute(value=value, attr=name), ctx=ast.Load()) if self._is_self(
+                value
+            ) and node.attr in self._class.enums.get(name, ()):
+                enumeration = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + name, ast.Load())
+                return ast.Attribute(enumeration, node.attr, ast.Load())
         if node.attr not in _DATA or not isinstance(node.ctx, ast.Load):
             raise UnfitError(f"line {node.lineno}: the attribute {node.attr}")
         return ast.Attribute(self.visit(node.value), node.attr, node.ctx)
@@ -430,6 +470,11 @@ class _Function:
                     _check_places(node, 1)
                 if attribute == "astype":
                     return self._converted(self.visit(value), node)
+                if attribute in _OF_SETS:
+                    arguments, keywords = self._passed(node)
+                    return ast.Call(
+                        ast.Name(_OF_SETS[attribute], ast.Load()), [self.visit(value), *arguments], keywords
+                    )
                 return ast.Call(ast.Attribute(self.visit(value), attribute, ast.Load()), *self._passed(node))
         return self._library_call(self._class.meaning(node.func), node)
 
@@ -440,6 +485,8 @@ class _Function:
             return self._is_instance(node)
         if name == "PlayerHistory":
             return self._history_made(node)
+        if name == "Action":
+            return ast.Call(ast.Name("action_of", ast.Load()), *self._passed(node))
         if name.startswith("random.") and name.removeprefix("random.") in DRAWS:
             self._class.draws = True
             chance = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), "chance", ast.Load())
@@ -514,7 +561,8 @@ class _Function:
             case [target, ast.Constant(value=str(name)), *default] if not node.keywords and len(default) <= 1:
                 own = self._is_self(target)
                 known = own or name in _DATA or (function == "hasattr" and name in _METHODS)
-                if not known or (own and (name in self._class.methods or name.startswith("__"))):
+                hidden = (*self._class.methods, *self._class.enums)
+                if not known or (own and (name in hidden or name.startswith("__"))):
                     raise UnfitError(f"line {node.lineno}: {function} of {name}")
                 thing = ast.Name(PREFIX + self._self, ast.Load()) if own else self.visit(target)
                 key = ast.Constant(PREFIX + name if own else name)

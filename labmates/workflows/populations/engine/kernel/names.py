@@ -8,6 +8,7 @@ import math
 import types
 import zlib
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,30 @@ def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
     return np.mean(values, *arguments, **options)
 
 
+def _hashed(item: Any) -> Any:
+    """An item of a set: a number, a text, or a tuple of such; others are ordered by their addresses."""
+    for one in item if type(item) is tuple else ():
+        _hashed(one)
+    if not isinstance(item, (int, float, str, tuple, np.generic, Enum)):
+        raise TypeError("a set can hold numbers, texts and tuples of them here")
+    return item
+
+
+def _set(items: Any = ()) -> set[Any]:
+    known = items if type(items) in (dict, set) else [*items]
+    for item in known:
+        _hashed(item)
+    return set(known)
+
+
+def _added(thing: Any, item: Any) -> Any:
+    return thing.add(_hashed(item))
+
+
+def _updated(thing: Any, *others: Any) -> Any:
+    return thing.update(*(map(_hashed, other) if type(thing) is set else other for other in others))
+
+
 _EXACT = (np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_))
 
 
@@ -57,23 +82,31 @@ def _all_of(module: types.ModuleType, names: str) -> dict[str, Any]:
 CALLS: dict[str, Callable[..., Any]] = {
     **{name: getattr(builtins, name) for name in (
         "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "filter", "float", "int", "len", "list", "map",
-        "max", "min", "next", "range", "reversed", "round", "sorted", "sum", "tuple", "zip",
+        "max", "min", "next", "range", "reversed", "round", "slice", "sorted", "sum", "tuple", "zip",
     )},
     **_all_of(math, "acos asin atan atan2 ceil comb copysign cos cosh dist exp expm1 fabs factorial floor fmod fsum "
               "gcd hypot isclose isfinite isinf isnan isqrt log log10 log1p log2 perm pow prod sin sinh sqrt tan tanh "
               "trunc"),
     **_all_of(np, "abs absolute add all allclose any append arange argmax argmin argsort around array array_equal "
               "asarray average bincount bool_ ceil clip concatenate convolve corrcoef count_nonzero cumprod cumsum "
-              "diff divide dot equal exp flip float32 float64 floor full greater greater_equal int32 int64 int_ "
-              "isclose isfinite isinf isnan less less_equal linspace log log2 logical_and logical_not logical_or "
+              "diff divide dot equal exp flatnonzero flip float32 float64 floor full greater greater_equal int32 int64 "
+              "int_ isclose isfinite isinf isnan less less_equal linspace log log2 logical_and logical_not logical_or "
               "max maximum mean median min minimum multiply not_equal ones percentile power prod ptp quantile "
               "repeat roll round sign sort sqrt square std subtract sum take tile unique var where zeros zeros_like "
               "ones_like"),
     "numpy.mean": _mean,
-    "power": _power,
-    "modulo": _modulo,
+    "set": _set,
 }  # fmt: skip
 """What a compiled strategy may call, by its full name."""
+_REWRITTEN: dict[str, Callable[..., Any]] = {
+    "action_of": lambda value: interface.Action(value),
+    "added": _added,
+    "enumeration": lambda name, members: Enum(name, members),
+    "modulo": _modulo,
+    "power": _power,
+    "updated": _updated,
+}
+"""What operators, methods and classes of a strategy become; it can't call these by name."""
 TYPES: dict[str, Any] = {
     **{name: getattr(builtins, name) for name in ("bool", "dict", "float", "int", "list", "str", "tuple")},
     **_all_of(np, "bool_ float32 float64 floating generic int32 int64 int_ integer ndarray number"),
@@ -92,8 +125,8 @@ CONSTANTS: dict[str, Any] = {
 }
 """Values that a compiled strategy may name."""
 DRAWS = frozenset({
-    "betavariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "lognormvariate", "normalvariate",
-    "paretovariate", "randint", "random", "randrange", "sample", "shuffle", "triangular", "uniform",
+    "betavariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits", "lognormvariate",
+    "normalvariate", "paretovariate", "randint", "random", "randrange", "sample", "shuffle", "triangular", "uniform",
     "vonmisesvariate", "weibullvariate",
 })  # fmt: skip
 """Functions of ``random`` that a compiled strategy may call: they draw from the player's own stream."""
@@ -115,7 +148,7 @@ def compiled_names() -> dict[str, Any]:
     errors = {name: getattr(builtins, name) for name in _ERRORS}
     looks = {"getattr": getattr, "hasattr": hasattr, "isinstance": isinstance}
     inside = {"__build_class__": builtins.__build_class__, "__name__": "strategy"}
-    return {"__builtins__": inside, "BaseStrategy": _Base, **known, **errors, **looks}
+    return {"__builtins__": inside, "BaseStrategy": _Base, **known, **_REWRITTEN, **errors, **looks}
 
 
 def _id(thing: Any) -> int:

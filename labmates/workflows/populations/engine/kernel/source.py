@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.compiler import Compiled, UnfitError, compile_class, imported_names
 from labmates.workflows.populations.engine.kernel.lowering.program import Program
+from labmates.workflows.populations.engine.kernel.plain import plain
 from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
 from labmates.workflows.populations.engine.kernel.verification import is_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send
@@ -204,17 +205,30 @@ def _read(file: _File, strategies: list[ast.ClassDef], lowered: bool) -> Iterato
     for node in strategies:
         source = file.text(node)
         found = _found(node, file.problems)
-        try:
-            if found.problems or file.names is None or len(source) > MOST_CHARACTERS:
-                raise UnfitError
-            made = compile_class(node, file.names, lowered=lowered)
-            yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
-        except UnfitError:
+        made = None if found.problems else _fitting(file, node, source, lowered)
+        if made is None:
             yield _alone(file, node.lineno, source, found)
+        else:
+            yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
+
+
+def _fitting(file: _File, node: ast.ClassDef, source: str, lowered: bool) -> Compiled | None:
+    """A strategy as it is compiled, as it is or put plainly; None if it does not fit the subset."""
+    if file.names is None or len(source) > MOST_CHARACTERS:
+        return None
+    try:
+        return compile_class(node, file.names, lowered=lowered)
+    except UnfitError:
+        pass
+    try:
+        [again] = ast.parse(source).body  # the tree has been changed
+        return compile_class(plain(again), file.names, lowered=lowered) if isinstance(again, ast.ClassDef) else None
+    except (UnfitError, RecursionError):
+        return None
 
 
 def _alone(file: _File, line: int, source: str, found: Found) -> Source:
-    """A strategy that does not fit the subset; its tree has been changed, so that it is read again."""
+    """A strategy that does not fit the subset."""
     tree = ast.increment_lineno(ast.parse(source), line - 1)
     problems = tuple(dict.fromkeys([*found.problems, *problems_of(tree.body, len(source))]))
     code = b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name)))

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST_BYTES = 96 << 20
-_MOST_PLAYERS = 32
-"""In larger groups hardly any player sees the same as one before."""
 _FIRST = 4096
 UNKNOWN = -1
 
@@ -48,9 +46,9 @@ class Table:
         rounds
             Of the game: there has to be room for a node for each player and round.
         """
-        if not kept.any() or self.players > _MOST_PLAYERS or len(numbers) * rounds > self._most // 2:
+        if not kept.any() or np.count_nonzero(kept) * rounds > self._most // 2:
             return np.zeros(len(numbers), np.int64)
-        if self._used + len(numbers) * rounds > self._most:
+        if self._used + np.count_nonzero(kept) * rounds > self._most:
             self._forget()
         for number in np.unique(numbers[kept]).tolist():
             if number not in self._roots:

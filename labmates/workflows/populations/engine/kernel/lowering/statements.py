@@ -201,4 +201,6 @@ class _Lowering(Calls):
     def _add_functiondef(self, node: ast.FunctionDef) -> None:
         if any(isinstance(one, ast.Nonlocal) for one in walk(node)):
             raise UnloweredError("Nonlocal")
+        if node.name in self._scope.functions:
+            raise UnloweredError("another function of the same name")
         self._scope.functions[node.name] = node
