@@ -131,6 +131,7 @@ def sqlite_waits_for_no_disk() -> Iterator[None]:
 def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
     monkeypatch.setattr("labmates.workflows.sandbox_pool._TRIALS", 0)
+    monkeypatch.setattr("labmates.workflows.sandbox_pool._HABITS", {})
 
 
 @pytest.fixture(autouse=True)

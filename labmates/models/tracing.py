@@ -10,12 +10,12 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
 
 CONNECT_MS, READ_MS = 2_000, 5_000
@@ -100,6 +100,20 @@ async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[l
     await run.on_tool_end("".join(output))
 
 
-def hidden(choose: Callable[..., Any]) -> Any:
+class _Hidden(Runnable[Any, Any]):
+    """Calls a coroutine function, without the callbacks that would trace it."""
+
+    def __init__(self, choose: Callable[[Any], Awaitable[Any]]) -> None:
+        self.name = choose.__name__
+        self._choose = choose
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        raise NotImplementedError("call it with ainvoke")
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        return await self._choose(input)
+
+
+def hidden(choose: Callable[[Any], Awaitable[Any]]) -> Runnable[Any, Any]:
     """A routing function of a graph, hidden in traces."""
-    return RunnableLambda(choose).with_config(tags=["langsmith:hidden"])
+    return _Hidden(choose)

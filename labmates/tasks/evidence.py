@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar, Generic
 
@@ -59,6 +60,10 @@ class Part:
 
     def csv(self) -> bytes:
         """The part as the bytes of a CSV file."""
+        return self._csv
+
+    @cached_property
+    def _csv(self) -> bytes:
         return csv_bytes(self.frame)
 
 

@@ -38,6 +38,8 @@ _TRIALS = 3
 
 @dataclass
 class _Habit:
+    """How often agents of one model ran code in this process."""
+
     steps: int = 0
     with_code: int = 0
     warmed: int = 0
@@ -48,6 +50,10 @@ class _Habit:
         if self.steps:
             return self.with_code * 2 >= self.steps
         return self.seen or self.warmed < _TRIALS
+
+
+_HABITS: dict[str, _Habit] = {}
+"""By model."""
 
 
 class SandboxPool:
@@ -64,7 +70,6 @@ class SandboxPool:
     def __init__(self, backend: SandboxBackend, most: int) -> None:
         self.backend = backend
         self._places = asyncio.Semaphore(most)
-        self._habits: dict[str, _Habit] = {}
         self._benches: list[RunSandboxes] = []
 
     def sandboxes(self, write: Callable[[str], Coroutine[Any, Any, Path]]) -> RunSandboxes:
@@ -83,8 +88,8 @@ class SandboxPool:
         return not self._places.locked()
 
     def habit(self, model: str) -> _Habit:
-        """The record of how often agents of this model ran code."""
-        return self._habits.setdefault(model, _Habit())
+        """The habit of a model, which all sessions of this process share."""
+        return _HABITS.setdefault(model, _Habit())
 
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
         """Open a sandbox that is needed now, when there is a place for it.

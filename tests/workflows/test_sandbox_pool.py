@@ -113,6 +113,23 @@ async def test_another_runs_warm_sandboxes_make_way_too() -> None:
     await backend.close()
 
 
+async def test_no_session_of_a_process_warms_up_for_a_model_that_ran_no_code_in_an_earlier_one() -> None:
+    backend = Counted()
+    for model, cells, warm in [("idle", 0, 0), ("busy", 1, 1)]:
+        before = bench_of(SandboxPool(backend, most=2))
+        async with before.session("agent", model, [], 1.0) as session:
+            for _ in range(cells):
+                await session.run("1")
+        await before.close()
+        assert backend.open_now == 0
+        after = bench_of(SandboxPool(backend, most=2))
+        after.warm_up(["agent"], model)
+        await settle()
+        assert backend.open_now == warm
+        await after.close()
+    await backend.close()
+
+
 async def test_a_warm_sandbox_that_did_not_start_keeps_no_place() -> None:
     backend = Counted()
     backend.failures = 1

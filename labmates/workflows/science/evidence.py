@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator
@@ -19,6 +20,8 @@ Arm = Literal["oracle", "restricted", "team", "mute"]
 ALONE: Final[tuple[Arm, ...]] = ("oracle", "restricted")
 """Arms of one agent alone."""
 
+_MATERIALS_KEPT: Final = 16
+"""Twice the runs that are executed at once by default: of a built-in task, some 20 megabytes."""
 _SPLIT = re.compile(r"split:(0|1|0?\.\d{1,4}|[01]\.0{1,4}|0\.\d{1,4})")
 
 
@@ -43,7 +46,16 @@ class Materials(NamedTuple):
 
 
 def prepare(task: Task[Any, Any], seed: int, difficulty: Difficulty, evidence: str, arm: Arm) -> Materials:
-    """Generate a run's data set and divide it as its condition says."""
+    """Generate a run's data set and divide it as its condition says; nobody may change what is returned.
+
+    The newest ones are kept: the same seeds serve each organisation and model of a study.
+    """
+    return _prepared(type(task), 0 if task.is_fixed and evidence == SHARED else seed, difficulty, evidence, arm)
+
+
+@lru_cache(maxsize=_MATERIALS_KEPT)
+def _prepared(kind: type[Task[Any, Any]], seed: int, difficulty: Difficulty, evidence: str, arm: Arm) -> Materials:
+    task = kind()
     dataset = task.generate(seed, difficulty)
     if evidence == SHARED:
         return Materials(dataset, (Part(ALL, dataset.frame, dataset.description),))

@@ -13,10 +13,12 @@ from labmates.agents.organisation_files import find_organisation
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard, call
+from labmates.tasks.base import Difficulty
 from labmates.tasks.evidence import divide
 from labmates.tasks.registry import get_task
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.science.evidence import held_part, prepare
+from labmates.workflows.science.evidence import Arm, held_part, prepare
+from tests.support.line_task import LineTask
 from tests.support.puppet import agent_of, dutiful, step_of, turn_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
 
@@ -84,6 +86,29 @@ def test_each_arm_holds_its_parts() -> None:
     assert set(mine["species"].dropna()) == set(task.generate(4, "easy").truth.species)
     [whole] = prepare(task, 4, "easy", "shared", "team").parts
     assert whole.csv() == task.generate(4, "easy").csv()
+
+
+def test_runs_with_the_same_data_share_them_and_no_others() -> None:
+    task = get_task("ecology")
+    first = prepare(task, 4, "easy", "split:1", "team")
+    assert prepare(get_task("ecology"), 4, "easy", "split:1", "team") is first
+    others: list[tuple[int, Difficulty, str, Arm]] = [
+        (5, "easy", "split:1", "team"),
+        (4, "hard", "split:1", "team"),
+        (4, "easy", "shared", "team"),
+        (4, "easy", "split:1", "oracle"),
+    ]
+    for other in others:
+        assert prepare(task, *other).parts[0].csv() != first.parts[0].csv()
+    assert prepare(LineTask(), 4, "easy", "shared", "team").dataset.frame.columns.tolist() == ["x", "y"]
+
+
+def test_recorded_data_are_read_once_for_all_seeds() -> None:
+    class Recorded(LineTask):
+        is_fixed = True
+
+    shared = prepare(Recorded(), 1, "medium", "shared", "team")
+    assert prepare(Recorded(), 2, "medium", "shared", "team") is shared
 
 
 def test_a_seat_holds_the_instrument_of_its_organisation_or_its_turn() -> None:
