@@ -363,8 +363,8 @@ def _print_plan(plan: Plan) -> None:
 
     done = f", {plan.done} of them done" if plan.done else ""
     cells = f"{plan.conditions} conditions × {plan.replicates} runs"
-    out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. What is left takes about:")
-    headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "as"]
+    out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. Estimate for the remaining runs:")
+    headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "basis"]
     rows = []
     for model_plan in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
         counts = (model_plan.runs, model_plan.calls, model_plan.input_tokens, model_plan.output_tokens)

@@ -227,7 +227,7 @@ def _look(store: Store, study: str, show: Callable[[Counts, str], None]) -> Call
 
 
 def _line(counts: Counts, ended: int, new: int, seconds: float) -> str:
-    parts = [f"{ended:,} of {counts.total:,} runs ended", f"{counts.of('running'):,} going on"]
+    parts = [f"{ended:,} of {counts.total:,} runs ended", f"{counts.of('running'):,} running"]
     if counts.of("failed"):
         parts.append(f"{counts.of('failed'):,} failed")
     parts.append(f"{show_dollars(counts.spent)} spent")
