@@ -68,6 +68,7 @@ def analyses_page(
         study=study,
         standing=standing(store, study),
         ended=len(ended),
+        has_reports=any(kind in EXPERIMENTS and EXPERIMENTS.get(kind).report for kind in {run.kind for run in ended}),
         analyses={each: (analysis.title, _first_line(analysis)) for each, (analysis, *_) in offered.items()},
         chosen=name,
         sections=sections,

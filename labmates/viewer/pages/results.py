@@ -191,7 +191,7 @@ class Results:
         steps = "L".join(f"{plot.x(cost):.1f} {plot.y(height):.1f}" for cost, height in front)
         line = tag("path", d=f"M{steps}", class_="front") if len(front) > 1 else ""
         name = self.metric.replace("_", " ")
-        axes = plot.axes("dollars a run", name, x_format="${:g}")
+        axes = plot.axes("dollars per run", name, x_format="${:g}")
         return plot.drawn(f"{name} against money, a point for each condition", axes, line, *marks)
 
     def models(self) -> list[str]:
