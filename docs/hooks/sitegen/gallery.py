@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labmates.pages.links import FileLinks
 from labmates.records.store import Store
-from labmates.reports.results import parameters, varying
+from labmates.reports.results import parameters, shown_name, varying
 from labmates.viewer.export import export_pages
 from labmates.viewer.sample import sample_store
 
@@ -25,11 +25,23 @@ def gallery_links() -> str:
         runs = list(store.runs())
         names = {study: varying(run for run in runs if run.study == study) for study in {run.study for run in runs}}
         for run in runs:
-            said = ", ".join([run.shown_models, *parameters(run, names[run.study]).values()])
+            values = parameters(run, names[run.study])
+            said = ", ".join([run.shown_models, *(_said(name, value) for name, value in values.items())])
             studies.setdefault(str(run.study), {}).setdefault(run.key, (run.id, said))
     links = FileLinks(known=frozenset(run.id for run in runs), studies_known=frozenset(studies))
     items = []
     for study, conditions in studies.items():
-        each = ", ".join(f'<a href="pages/{links.run(run)}">{escape(said)}</a>' for run, said in conditions.values())
-        items.append(f'<li><a href="pages/{links.analyses(study)}">Results of {escape(study)}</a>; runs: {each}</li>')
+        each = "".join(
+            f'<li><a href="pages/{links.run(run)}">{escape(said)}</a></li>'
+            for run, said in sorted(conditions.values(), key=lambda value: value[1])
+        )
+        items.append(
+            f'<li><a href="pages/{links.analyses(study)}">Results of {escape(study)}</a>, with a run of each condition:'
+            f"<ul>{each}</ul></li>"
+        )
     return "\n".join(items)
+
+
+def _said(name: str, value: str) -> str:
+    """A parameter's value; a number is named."""
+    return f"{shown_name(name)} {value}" if value.replace(".", "").isdigit() else value
