@@ -111,7 +111,7 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
     ):
         assert told in text or told in page, told
     assert text.index("0.535 [0.514, 0.555]") < text.index("Reasons for failed") < text.index("What is compared")
-    assert "Equal in all conditions: budget 1" in text
+    assert "Equal in all conditions: organisation pipeline; budget 1" in text
     assert page.count("<figure>") == 1  # of two metrics all values are equal
     assert page.count("<img ") == len(
         re.findall(r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"]+">', page)
@@ -192,7 +192,7 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(store: Store, tmp_pa
 def test_python_writes_reports_too(store: Store, tmp_path: Path) -> None:
     path = labmates.report("pilot", out=tmp_path / "p.html", store=store.url)
     assert "Study pilot" in path.read_text()
-    with pytest.raises(UsageError, match="one study or of one kind"):
+    with pytest.raises(UsageError, match="a study or a kind, not both"):
         labmates.report("pilot", kind="game", out=tmp_path / "x.html", store=store.url)
     with pytest.raises(UsageError, match="unknown kind"):
         labmates.report(kind="nope", out=tmp_path / "x.html", store=store.url)
