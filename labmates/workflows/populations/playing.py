@@ -75,8 +75,10 @@ def opens(arena: type[A]) -> Callable[[Any, Services], AbstractAsyncContextManag
         wanted = condition.strategies, condition.game, *condition.chosen
         strategies: Strategies = await asyncio.to_thread(services.shared.open, wanted, condition.digest)
         context = arena(condition, services, strategies)
-        refused = strategies.population.refused.items()
-        context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in refused])
+        population = strategies.population
+        context.warn("refused", [f"{name} is left out: {problems[0]}" for name, problems in population.refused.items()])
+        faulty = [f"{name} has problems by an earlier check: {found[0]}" for name, found in population.faulty.items()]
+        context.warn("faulty", faulty)
         yield context
 
     return opened

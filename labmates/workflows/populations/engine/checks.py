@@ -22,7 +22,7 @@ from labmates.workflows.populations.engine.workers import Batch, Errors, Loaded,
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
 """Players and rounds of the games that are played: the usual ones first."""
 _KINDS = 6
-_TOGETHER = 2100, 1536
+_TOGETHER = 6144, 3072
 """Games that are played in one batch, the first time and the second: so each strategy has other neighbours."""
 
 

@@ -14,7 +14,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -183,12 +183,15 @@ class Population:
         The strategies that fall back to cooperation.
     refused
         What the static checks found wrong with strategies that are left out, by name.
+    faulty
+        What an earlier check found wrong with strategies that are played, by name.
     """
 
     genes: Mapping[Gene, tuple[int, ...]]
     names: Mapping[int, str]
     cooperate: frozenset[int]
     refused: Mapping[str, tuple[str, ...]]
+    faulty: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_population(
@@ -215,9 +218,11 @@ def load_population(
     genes: dict[Gene, list[int]] = {}
     names: dict[int, str] = {}
     refused: dict[str, tuple[str, ...]] = {}
+    faulty: dict[str, tuple[str, ...]] = {}
     for file in files_for(folder, game, models):
         loaded = workers.load(file.path.name, read_text(file.path))
-        variants = _variants(file, loaded)
+        provenance = _provenance(file)
+        variants = _variants(_written_as(provenance), loaded)
         for one in loaded:
             gene = Gene(file.model, one.attitude or "", variants.get(one.name, ""))
             if not one.attitude or (attitudes and not {one.attitude, gene.set_name} & set(attitudes)):
@@ -227,6 +232,8 @@ def load_population(
                 continue
             genes.setdefault(gene, []).append(one.index)
             names[one.index] = f"{file.model}:{one.name}"
+            if problems := provenance.get(one.name, {}).get("problems"):
+                faulty[names[one.index]] = tuple(map(str, problems))
     for attitude in attitudes:
         if attitude not in {name for gene in genes for name in (gene.attitude, gene.set_name)}:
             raise UsageError(f"{folder} has no strategies with the attitude '{attitude}' for {game}")
@@ -234,12 +241,11 @@ def load_population(
         raise UsageError(f"{folder} holds no strategies named Strategy_ATTITUDE_NUMBER that can be played")
     cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
     kept = {gene: tuple(members) for gene, members in genes.items()}
-    return Population(kept, names, frozenset(cooperate), refused)
+    return Population(kept, names, frozenset(cooperate), refused, faulty)
 
 
-def _variants(file: StrategyFile, loaded: Sequence[Loaded]) -> dict[str, str]:
+def _variants(settings: Mapping[str, Mapping[str, Any]], loaded: Sequence[Loaded]) -> dict[str, str]:
     """The differences in the way that strategies of the same attitude were written, by class."""
-    settings = written_as(file)
     found: dict[str, str] = {}
     for attitude in dict.fromkeys(one.attitude for one in loaded):
         own = [one.name for one in loaded if one.attitude == attitude]
@@ -247,8 +253,15 @@ def _variants(file: StrategyFile, loaded: Sequence[Loaded]) -> dict[str, str]:
     return found
 
 
-def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
-    """The way in which each strategy of a file was written (`WRITTEN`), by class, where its provenance is known.
+def _written_as(provenance: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The way in which each strategy of a file was written (`WRITTEN`), by class."""
+    before = {"information": "counts", "system": "none"}  # before there was a choice
+    told = {name: {**before, **line} for name, line in provenance.items()}
+    return {name: {one: line[one] for one in WRITTEN if one in line} for name, line in told.items()}
+
+
+def _provenance(file: StrategyFile) -> dict[str, dict[str, Any]]:
+    """The provenance of each strategy of a file, by class, where it is known.
 
     Raises
     ------
@@ -257,12 +270,11 @@ def written_as(file: StrategyFile) -> dict[str, dict[str, Any]]:
     """
     if not file.provenance.exists():
         return {}
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for number, line in enumerate(read_text(file.provenance).splitlines(), 1):
         try:
             data = json.loads(line)
-            settings = {"information": "counts", "system": "none", **data}  # the information before there was a choice
-            found[str(data["class"])] = {name: settings[name] for name in WRITTEN if name in settings}
+            found[str(data["class"])] = {**data}
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f"{file.provenance}, line {number}: not the provenance of a strategy") from error
     return found

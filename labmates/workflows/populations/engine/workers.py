@@ -97,6 +97,8 @@ class Workers:
         self._settings = {"seconds": seconds, "memory": memory, "unsafe": unsafe, "native": native}
         self._lock = threading.RLock()
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+        self._native: socket.socket | None = None
+        """Socket to the process that forks engines which have the machine loaded."""
         self._engines: list[_Engine] = []
         self._sources: list[Source] = []
         self._texts: list[str] = []
@@ -184,10 +186,14 @@ class Workers:
                 raise
 
     def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
-        while len(self._engines) < min(self.processes, len(batches)):
-            self._engines.append(_Engine(Connection(self._fork("engine").detach())))
+        wanted = min(self.processes, len(batches))
         self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
-        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING * len(self._engines)
+        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING * max(wanted, len(self._engines))
+        if native and self._native is None:
+            self._end_engines()
+            self._native = self._load_machine()
+        while len(self._engines) < wanted:
+            self._engines.append(_Engine(Connection(self._fork("engine", self._native).detach())))
         waiting = deque(range(len(batches)))
         results: dict[int, Result] = {}
         busy: dict[Connection, tuple[_Engine, int]] = {}
@@ -216,9 +222,10 @@ class Workers:
     def close(self) -> None:
         """End all processes; may be called more than once. What was loaded can be played again."""
         with self._lock:
-            for engine in self._engines:
-                engine.link.close()
-            self._engines = []
+            self._end_engines()
+            if self._native is not None:
+                self._native.close()
+                self._native = None
             if self._root is not None:
                 process, requests = self._root
                 self._root = None
@@ -226,10 +233,23 @@ class Workers:
                 process.kill()  # all that it has forked end with it
                 process.wait()
 
-    def _fork(self, role: str) -> socket.socket:
+    def _end_engines(self) -> None:
+        for engine in self._engines:
+            engine.link.close()
+        self._engines = []
+
+    def _load_machine(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._fork("native", descriptor=theirs.fileno()).close()
+        return ours
+
+    def _fork(self, role: str, by: socket.socket | None = None, *, descriptor: int | None = None) -> socket.socket:
+        """A process in a role, forked from the first one or `by` another, with one `descriptor` of ours."""
         process, requests = self._started()
+        given = requests.fileno() if role == "engine" else descriptor
         try:
-            connection, ready = fork(requests, role, self._settings, (requests.fileno(),) if role == "engine" else ())
+            connection, ready = fork(by or requests, role, self._settings, () if given is None else (given,))
         except ClosedError as error:
             self.close()
             raise WorkersError(f"a process could not be started ({process.args!r}): {error}") from error

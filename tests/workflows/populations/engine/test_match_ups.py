@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,3 +75,15 @@ def test_a_strategy_that_is_not_run_any_more_falls_back(workers: Workers) -> Non
     [broken] = workers.play([Batch(made, groups, 0, broken=frozenset({0}))])
     assert not broken.actions[0, :, 0].any()
     assert broken.errors[0].count == 6
+
+
+def test_players_of_large_groups_that_have_seen_the_same_are_asked_once(workers: Workers) -> None:
+    body = "x = {}\nfor i in range(100_000): x[i % 7] = i\nreturn C if x[3] % 2 else D"
+    [slow] = workers.load("slow", HEAD + strategy(body))
+    batch = Batch(make_repeated("public-goods", 64, 2), np.full((1, 64), slow.index), 0)
+    [each], [once], [known] = (
+        workers.play([one]) for one in (replace(batch, anew=True), batch, replace(batch, seed=1))
+    )
+    assert (each.actions == once.actions).all()
+    assert each.own_seconds > 8 * once.own_seconds
+    assert once.own_seconds > 8 * known.own_seconds

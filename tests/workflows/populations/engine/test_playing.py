@@ -356,6 +356,10 @@ def test_libraries_are_imported_unchanged_and_know_their_genes(workers: Workers,
     assert {str(gene): len(members) for gene, members in population.genes.items()} == {"gpt/prosocial": 8}
     assert set(population.refused) == {f"gpt:Strategy_SELFISH_{n}" for n in range(1, 9)}
     assert len(population.cooperate) == 8
+    assert not population.faulty
+    found = [line | {"problems": ["fails"]} if line["number"] == 2 else line for line in lines]
+    one.file.provenance.write_text("".join(f"{json.dumps(line)}\n" for line in found))
+    assert load_population(workers, target, "public-goods").faulty == {"gpt:Strategy_PROSOCIAL_2": ("fails",)}
     assert [str(again.file.path) for again in import_strategies(workers, target, target)] == [str(one.file.path)]
     (published / "public_goods" / "gpt_descriptions.py").write_text("description_PROSOCIAL_1 = 'Give.")
     with pytest.raises(UsageError, match=r"gpt_descriptions\.py can't be read as Python"):

@@ -24,7 +24,7 @@ from labmates.workflows.populations.engine.kernel.confine import UnconfinedError
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
 
 _KERNEL = "labmates.workflows.populations.engine.kernel"
-_ROLES = ("engine", "players", "source")
+_ROLES = ("engine", "native", "players", "source")
 _PACKET_BYTES = 1 << 16
 _MOST_DESCRIPTORS = 4
 
@@ -51,12 +51,17 @@ def fork(
 
 
 def main() -> None:
-    """Serve until nobody can ask any more."""
-    requests = socket.socket(fileno=0)
+    """Load what all processes need, and fork them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    roles = {name: importlib.import_module(f"{_KERNEL}.{name}") for name in _ROLES}
     _warm_up()
     filter_program()  # kept for all processes
+    serve()
+
+
+def serve() -> None:
+    """Fork processes until nobody can ask any more; requests come by descriptor 0, which they do not inherit."""
+    requests = socket.socket(fileno=0)
+    roles = {name: importlib.import_module(f"{_KERNEL}.{name}") for name in _ROLES}
     gc.collect()
     gc.freeze()
     while True:
