@@ -1,4 +1,4 @@
-"""Organisations of the science lab as code: an agent, a supervisor with two workers, and one call of a model.
+"""Organisations of the science lab as code: an agent, a reviewed one, a supervisor with two workers, and a single call.
 
 labmates run science --task ecology --model scripted:diligent --organisation examples/own_organisations.py:supervised
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import BaseTool, StructuredTool
 
@@ -18,6 +19,12 @@ from labmates.workflows.science.own_graph import Lab
 def agent(lab: Lab) -> Any:
     """One agent of LangChain's, with all tools of the lab."""
     return create_agent(lab.model("ana"), lab.tools("ana"))
+
+
+def reviewed(lab: Lab) -> Any:
+    """The same agent; a person approves, refuses or edits each text before it is kept."""
+    review: Any = HumanInTheLoopMiddleware(interrupt_on={"write_artifact": True})
+    return create_agent(lab.model("ana"), lab.tools("ana"), middleware=[review])
 
 
 def supervised(lab: Lab) -> Any:

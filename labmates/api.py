@@ -87,7 +87,7 @@ def run(
         Show a progress bar in a notebook; elsewhere, print each phase and each end to standard error.
     approve
         Answers the questions of an organisation that asks a person (`labmates.workflows.approval.Question`): True for
-        yes; False or a text, the reason, for no.
+        yes; False or a text, the reason, for no. The interrupt of an organisation as code may get any JSON value.
     **condition
         Parameters of the condition, for instance ``task="ecology", model="scripted:diligent"``.
 

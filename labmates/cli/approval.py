@@ -12,9 +12,7 @@ from labmates.errors import LabmatesError
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
-    from labmates.workflows.approval import Question
-
-_ASKED = {"plan": "plans for the team", "request": "asks the team", "write": "writes"}
+    from labmates.workflows.approval import Answer, Question
 
 
 def can_ask(runs: Sequence[RunRecord]) -> bool:
@@ -22,20 +20,20 @@ def can_ask(runs: Sequence[RunRecord]) -> bool:
     return len(runs) == 1 and sys.stdin is not None and sys.stdin.isatty()
 
 
-async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> bool | str:
-    """Show a question until it is answered; True for yes, else the reason.
+async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> Answer:
+    """Show a question until it is answered.
 
     Raises
     ------
     LabmatesError
         If standard input ends before the answer.
     """
-    from labmates.workflows.approval import HOW_TO_ANSWER, read_answer
+    from labmates.workflows.approval import read_reply
 
-    notify(f"\n{question.agent} ({question.team}) {_ASKED[question.what]} {question.name}:\n\n{question.text}\n")
+    notify(f"\n{question.heading}:\n\n{question.text}\n")
     while True:
-        notify(HOW_TO_ANSWER)
-        if (answer := read_answer(await _line())) is not None:
+        notify(question.how)
+        if (answer := read_reply(question, await _line())) is not None:
             return answer
 
 

@@ -130,13 +130,12 @@ def execute(
     from labmates.cli.approval import can_ask
     from labmates.cli.progress import Progress
     from labmates.studies.session import Session
-    from labmates.workflows.approval import approver_of
     from labmates.workflows.stop_signal import StopSignal
 
     again = f"{command or f'labmates run {runs[0].kind}'} --resume"
     stop_signal = StopSignal()
     with Progress(store, runs, as_json=as_json) as progress:
-        approver = approver_of(progress.ask) if can_ask(runs) and part_of is None else None
+        approver = progress.ask if can_ask(runs) and part_of is None else None
         session = Session(
             store,
             settings,

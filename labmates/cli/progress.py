@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
     from labmates.studies.spec import StudySpec
-    from labmates.workflows.approval import Question
+    from labmates.workflows.approval import Answer, Question
 
 
 class Progress(Lines):
@@ -57,8 +57,8 @@ class Progress(Lines):
             if error.errno not in NO_ROOM:
                 raise
 
-    async def ask(self, question: Question) -> bool | str:
-        """Ask in the terminal, above a table that stands still: True for yes, the reason for no."""
+    async def ask(self, question: Question) -> Answer:
+        """Ask in the terminal, above a table that stands still."""
         if self._live is not None:
             self._live.stop()
         try:

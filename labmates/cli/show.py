@@ -198,6 +198,7 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
             _text(event.request, most)
         case "approval":
             _head(f"{who}: {title}", "yellow")
+            _text(event.question, most)
         case "artifact":
             _head(f"{who} {title}", "magenta")
             _text(artifact_text(bodies[event.content]), most)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from labmates.records.bodies import Value
-from labmates.records.events import DecisionEvent, Event, PayoffEvent
+from labmates.records.events import ApprovalEvent, DecisionEvent, Event, PayoffEvent
 
 
 def heading(event: Event) -> str:
@@ -30,8 +31,7 @@ def heading(event: Event) -> str:
         case "request":
             return f"asks the {event.to} team ({event.kind})"
         case "approval":
-            answer = "approved" if event.approved else f"refused: {event.reason or 'no reason given'}"
-            return f"{event.what} {answer}{' (automatically)' if event.automatic else ''}"
+            return f"{event.what} {_approval(event)}{' (automatically)' if event.automatic else ''}"
         case "artifact":
             return f"wrote {event.name}, version {event.version}{' (partial)' if event.partial else ''}"
         case "findings":
@@ -87,6 +87,13 @@ def _decision(event: DecisionEvent) -> str:
     where = [*([f"round {event.round}"] if event.round else []), *([event.match] if event.match else [])]
     how = "no reply could be used; played for it" if event.failed else event.stage
     return ": ".join([*([", ".join(where)] if where else []), how, shown_values(event.decision)])
+
+
+def _approval(event: ApprovalEvent) -> str:
+    decides = isinstance(event.answer, dict) and event.answer.get("type") in ("approve", "reject")
+    if event.what == "interrupt" and not decides and not isinstance(event.answer, bool):
+        return f"answered: {event.answer if isinstance(event.answer, str) else json.dumps(event.answer)}"
+    return "approved" if event.approved else f"refused: {event.reason or 'no reason given'}"
 
 
 def _payoff(event: PayoffEvent) -> str:

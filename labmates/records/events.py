@@ -210,13 +210,18 @@ class RequestEvent(EventBase):
 
 
 class ApprovalEvent(EventBase):
-    """A person's approval or refusal of an agent's plan, request or text; `automatic` if nobody was asked."""
+    """A person's approval or refusal of an agent's plan, request or text; `automatic` if nobody was asked.
+
+    Of an interrupt of an organisation as code it has the `question` that was shown, and the `answer` for the graph.
+    """
 
     type: Literal["approval"] = "approval"
-    what: Literal["plan", "request", "write"]
+    what: Literal["plan", "request", "write", "interrupt"]
     approved: bool
     reason: str = ""
     automatic: bool = False
+    question: str = ""
+    answer: Any = None
 
 
 class ArtifactEvent(EventBase):

@@ -29,7 +29,7 @@ from labmates.sandboxes.choose import choose_backend
 from labmates.studies.execution import Leases, OpenSession, SharedResources, Watch
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Approver, approve_all
+from labmates.workflows.approval import NOBODY, Approver, approve_all
 from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
 from labmates.workflows.judging import Judging
 from labmates.workflows.people import people_of
@@ -208,12 +208,10 @@ class Session:
         told = asks = False
         for condition in conditions:
             if condition.approvals and self._approver is None:
-                raise UsageError(
-                    f"this organisation requires a person's approval of each {', '.join(condition.approvals)}, but "
-                    "nobody can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
-                    "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
-                )
-            if condition.approvals and self._approver == VIEWER and self._notify and not told:
+                points = ", ".join(condition.approvals)
+                raise UsageError(f"this organisation requires a person's approval of each {points}, but {NOBODY}")
+            may_ask = condition.approvals or condition.interrupts
+            if may_ask and self._approver == VIEWER and self._notify and not told:
                 self._notify("Questions of approval wait on the pages of the runs: labmates view")
                 told = True
             persons = people_of(condition.models())

@@ -11,6 +11,7 @@ import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from typing import Final
@@ -52,6 +53,7 @@ from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
+from labmates.workflows.approval import Question, read_form
 from labmates.workflows.live import ask_run, follow_run
 
 _log = logging.getLogger(__name__)
@@ -256,8 +258,8 @@ class _Viewer:
         return await self._approval_page(await run_in_threadpool(self._reader, request))
 
     async def _approval_page(self, reader: RunReader, note: str = "", status: int = 200) -> Response:
-        answer = await ask_run(reader.run.id, {"do": "question"}) or {}
-        page = partial(approval_page, question=answer.get("question"), note=note, form_token=self._form_token)
+        question = await _question(reader.run.id)
+        page = partial(approval_page, question=question, note=note, form_token=self._form_token)
         return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), status)
 
     async def _answer(self, request: Request) -> Response:
@@ -268,11 +270,14 @@ class _Viewer:
             return await self._approval_page(
                 reader, "This form is from an earlier session of the viewer; answer again.", 403
             )
-        if form.get("decision") not in ("yes", "no"):
+        if form.get("decision") not in ("yes", "no", "text"):
             return await self._approval_page(reader, "Answer yes or no.", 400)
-        approved = form["decision"] == "yes"
-        asked = {"do": "answer", "step": form.get("step"), "approved": approved, "reason": form.get("reason", "")}
-        answer = await ask_run(reader.run.id, asked)
+        question, answer = await _question(reader.run.id), None
+        if question is not None and question.step == form.get("step"):
+            reply = read_form(question, form["decision"], form.get("reason", ""))
+            if reply is None:
+                return await self._approval_page(reader, f"{question.how}.", 400)
+            answer = await ask_run(reader.run.id, {"do": "answer", "step": question.step, **asdict(reply)})
         if answer is None or not answer.get("accepted"):
             return await self._approval_page(reader, "This question no longer waits for an answer.", 409)
         return RedirectResponse(_LINKS.run(reader.run.id), 303)
@@ -377,6 +382,12 @@ async def _events(run_id: str) -> AsyncIterator[str]:
         if "text" in message:
             message["text"] = plain(message["text"])
         yield f"data: {json.dumps(message)}\n\n"
+
+
+async def _question(run_id: str) -> Question | None:
+    """The question of a run that waits for an answer."""
+    answer = await ask_run(run_id, {"do": "question"}) or {}
+    return Question(**answer["question"]) if answer.get("question") else None
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -154,6 +154,8 @@ def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -
         case "request":
             yield Text("", "prose", event.request)
             yield Text("because", "prose", event.justification)
+        case "approval":
+            yield Text("", "plain", event.question)
         case "artifact":
             body = bodies.get(event.content)
             if isinstance(body, dict):

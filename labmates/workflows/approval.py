@@ -1,32 +1,30 @@
 """Approval by a person: questions of a run as interrupts of its graph, and its record of the answers.
 
-A node that interrupts its graph runs again from its start once the answer is there. This repeats no call: the record
-holds what the node did before, and the answer.
+Questions are those of an organisation that asks for approval, and the interrupts of an organisation as code. A node
+that interrupts its graph runs again from its start once the answer is there. This repeats no call: the record holds
+what the node did before, and the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
-from langgraph.types import Command, interrupt
+from langgraph.types import interrupt
 
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import Recorder
 from labmates.workflows.calls import Speaker
+from labmates.workflows.interrupts import Asked, decided, requests_of, resume_value, typed_value
 from labmates.workflows.stop_signal import Steps
 
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.graph.state import CompiledStateGraph
-
-What = Literal["plan", "request", "write"]
+What = Literal["plan", "request", "write", "interrupt"]
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,14 @@ class Question:
     team, agent
         Who proposes it.
     what
-        What is proposed: to carry out a plan, to send a request to another team, or to write an artifact.
+        What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``interrupt``
+        is a question of an organisation as code.
     name
-        The team that plans, the team that is asked, or the artifact.
+        The team that plans, the team that is asked, or the artifact; of an interrupt the node that asks.
     text
         The proposal itself.
+    decisions
+        The decisions that human-in-the-loop middleware takes; without them an interrupt takes any JSON value.
     """
 
     run: str
@@ -56,30 +57,60 @@ class Question:
     what: What
     name: str
     text: str
+    decisions: tuple[str, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """Who asks, and for what."""
+        return f"{self.agent} ({self.team}) {_ASKS[self.what]} {self.name}"
+
+    @property
+    def takes_anything(self) -> bool:
+        """Whether the answer may be any JSON value."""
+        return self.what == "interrupt" and not self.decisions
+
+    @property
+    def how(self) -> str:
+        """How to answer it, in a line."""
+        if self.takes_anything:
+            return "Answer yes, no, any text, or JSON"
+        ways = (how for decision, how in _MORE_WAYS.items() if decision in self.decisions)
+        return "; ".join((HOW_TO_ANSWER, *ways))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question; `automatic` tells that nobody was asked."""
+    """The answer to a question; `automatic` tells that nobody was asked, `value` is what an interrupt returns."""
 
     approved: bool
     reason: str = ""
     automatic: bool = False
+    value: Any = None
 
 
+_ASKS = {"plan": "plans for the team", "request": "asks the team", "write": "writes", "interrupt": "asks at"}
 HOW_TO_ANSWER = "Approve? Answer yes, or no and the reason, for instance: no, use the median"
+_MORE_WAYS = {
+    "respond": "or the result in place of the tool's",
+    "edit": 'or another call: {"type": "edit", "edited_action": {"name": …, "args": {…}}}',
+}
+NOBODY: Final = (
+    "nobody can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
+    "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
+)
+"""What to do where a run asks in vain."""
+_FIELDS: Final = {field.name for field in fields(Question)}
 _ANSWER = re.compile(r"(y|yes|n|no)\b[\s:,;.-]*(.*)", re.IGNORECASE | re.DOTALL)
 
 Approver = Callable[[Question], Awaitable[Answer]]
 """Answers the questions of runs."""
-Ask = Callable[[Question], bool | str | Awaitable[bool | str]]
-"""Asks a person: True is yes, False is no, and a text is no with that reason."""
+Ask = Callable[[Question], Any]
+"""Asks a person: True is yes, False is no, and a text is no with that reason. An interrupt takes any JSON value."""
 
 
 async def approve_all(question: Question) -> Answer:
     """Answer yes without asking anybody."""
-    del question
-    return Answer(approved=True, automatic=True)
+    return replace(answer_of(question, True), automatic=True)
 
 
 def approver_of(ask: Ask) -> Approver:
@@ -87,20 +118,59 @@ def approver_of(ask: Ask) -> Approver:
 
     async def answer(question: Question) -> Answer:
         response = await asyncio.to_thread(ask, question)
-        if isawaitable(response):
-            response = await response
-        if not isinstance(response, bool | str):
-            raise UsageError(
-                f"approve returned {response!r}; allowed: True for yes, False or the reason as a text for no"
-            )
-        return answer_of(response)
+        return answer_of(question, await response if isawaitable(response) else response)
 
     return answer
 
 
-def answer_of(response: bool | str) -> Answer:
-    """The answer of a person: True is yes, False is no, and a text is no with that reason."""
+def answer_of(question: Question, response: Any) -> Answer:
+    """The answer of a person: True is yes, False is no, and a text is no with that reason.
+
+    Raises
+    ------
+    UsageError
+        If the question does not take this answer.
+    """
+    if question.what == "interrupt":
+        value = decided(response, question.decisions)
+        refused = value is False or (bool(question.decisions) and value["type"] == "reject")
+        return Answer(not refused, str(value.get("message", "")) if refused and value else "", value=value)
+    if not isinstance(response, bool | str):
+        raise UsageError(f"approve returned {response!r}; allowed: True for yes, False or the reason as a text for no")
     return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
+
+
+def read_reply(question: Question, typed: object) -> Answer | None:
+    """The answer to a question in what a person typed, or a program sent; None if the question does not take it."""
+    said: Any = read_answer(typed)
+    if question.what == "interrupt":
+        if not isinstance(typed, str):
+            said = typed
+        elif said is None or (said and said is not True and not question.decisions):
+            said = _free_reply(typed, question.decisions)
+        elif said == "":
+            said = False
+    try:
+        return None if said is None else answer_of(question, said)
+    except UsageError:
+        return None
+
+
+def read_form(question: Question, decision: str, text: str) -> Answer | None:
+    """The answer in a form with a text and the buttons ``yes``, ``no`` and ``text``, which sends the text itself."""
+    if decision == "text":
+        return read_reply(question, text)
+    if decision == "no" and not question.takes_anything:
+        return answer_of(question, text)
+    return replace(answer_of(question, decision == "yes"), reason=text.strip() if decision == "no" else "")
+
+
+def _free_reply(typed: str, decisions: Collection[str]) -> Any:
+    """What a person typed other than yes and no: JSON or a text, which in place of a decision is a tool's result."""
+    value = typed_value(typed)
+    if not isinstance(value, str) or not decisions:
+        return value if value != "" else None
+    return {"type": "respond", "message": value} if "respond" in decisions else None
 
 
 def read_answer(typed: object) -> bool | str | None:
@@ -137,6 +207,8 @@ class Approvals:
         An agent may propose so often again what was refused in one step of its work.
     timeout
         Seconds after which a question without an answer counts as refused; None to wait for ever.
+    team
+        The team whose graph may interrupt.
     """
 
     def __init__(
@@ -148,7 +220,9 @@ class Approvals:
         steps: Steps,
         repair_turns: int,
         timeout: float | None = None,
+        team: str = "",
     ) -> None:
+        self._team = team
         self._points = points
         self._approver = approver
         self._recorder = recorder
@@ -187,33 +261,56 @@ class Approvals:
         answer = cast(ApprovalEvent, self._recorder.recorded("approval", step))
         return "" if answer.approved else render("refused", what=what, reason=answer.reason or "none was given")
 
-    async def answer(self, asked: Mapping[str, Any]) -> bool:
-        """Have a question answered, and record the answer.
-
-        Parameters
-        ----------
-        asked
-            The value of an interrupt.
+    async def answer(self, asked: Asked) -> Any:
+        """Have the questions of an interrupt answered, record the answers, and return what the graph resumes with.
 
         Raises
         ------
         StoppedError
             If the run is to stop before the answer.
+        NewStepError
+            If the record that a rerun follows holds no answer.
+        UsageError
+            If nobody can be asked.
         """
-        question = Question(**asked)
-        if (approver := self._approver) is None:
-            raise UsageError(f"there is no way to ask for approval of the {question.what} of {question.agent}")
-        async with self._asking:
-            answer = await self._steps.waiting(lambda: self._in_time(approver(question)))
-        self._recorder.emit(approval_event(question, answer))
-        await self._recorder.flush()
-        return answer.approved
+        if isinstance(asked.value, Mapping) and asked.value.keys() == _FIELDS:
+            return (await self._answer(Question(**asked.value))).approved
+        *graph, node = asked.task or ("its code",)
+        agent = graph[-1] if graph else "graph"
+        answers = []
+        for number, request in enumerate(requests_of(asked.value, asked.schema)):
+            step = "/".join((self._team, "0", "interrupt", *asked.task, asked.number, str(number)))
+            text = "\n\n".join(filter(None, (asked.fault, request.text)))
+            question = Question(
+                self._recorder.run_id, step, self._team, agent, "interrupt", node, text, request.decisions
+            )
+            answers.append((await self._answer(question)).answer)
+        return resume_value(asked.value, answers)
 
-    async def _in_time(self, asking: Awaitable[Answer]) -> Answer:
+    async def _answer(self, question: Question) -> ApprovalEvent:
+        """The recorded answer to a question."""
+        if (event := self._recorder.done("approval", question.step)) is not None:
+            return cast(ApprovalEvent, event)
+        if self._past is not None:
+            recorded = cast(ApprovalEvent, self._past.recorded("approval", question.step))
+            answer = Answer(recorded.approved, recorded.reason, recorded.automatic, recorded.answer)
+        elif (approver := self._approver) is None:
+            raise UsageError(f"{question.agent} ({question.team}) asks a person at {question.name}, but {NOBODY}")
+        else:
+            async with self._asking:
+                answer = await self._steps.waiting(lambda: self._in_time(question, approver(question)))
+        event = approval_event(question, answer)
+        self._recorder.emit(event)
+        await self._recorder.flush()
+        return event
+
+    async def _in_time(self, question: Question, asking: Awaitable[Answer]) -> Answer:
         try:
             return await asyncio.wait_for(asking, self._timeout)
         except TimeoutError:
-            return Answer(approved=False, reason=f"nobody answered within {self._timeout:g} s", automatic=True)
+            why = f"nobody answered within {self._timeout:g} s"
+            refusal = answer_of(question, False if question.takes_anything else why)
+            return replace(refusal, reason=why, automatic=True)
 
     def _refusals(self, what: What, step: str, agent: str) -> int:
         """The number of refusals of the agent in the same step of work, ``team/phase/agent/work``."""
@@ -229,48 +326,7 @@ class Approvals:
 def approval_event(question: Question, answer: Answer) -> ApprovalEvent:
     """The event that records an answer."""
     where = {"step": question.step, "team": question.team, "agent": question.agent}
-    return ApprovalEvent(**where, what=question.what, **asdict(answer))
-
-
-async def invoke_answered(
-    graph: CompiledStateGraph[Any, Any],
-    state: Any,
-    config: RunnableConfig,
-    context: Any,
-    answer: Callable[[Mapping[str, Any]], Awaitable[bool]],
-) -> Any:
-    """The last state of a graph whose interrupts are answered.
-
-    A question is asked at once, while the nodes beside the interrupted one work on; all of them go on together.
-
-    Parameters
-    ----------
-    answer
-        Answers the value of an interrupt.
-    """
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    graph = graph.copy({"checkpointer": InMemorySaver()})  # A process that ends loses nothing: the run has its record.
-    config = {**config, "configurable": {"thread_id": "run"}}
-    order: Any = state
-    while True:
-        asked: dict[str, asyncio.Future[bool]] = {}
-        parts: AsyncIterator[Any] = graph.astream(
-            order, config, context=context, stream_mode=["updates", "values"], subgraphs=True
-        )
-        try:
-            async for namespace, mode, part in parts:
-                if mode == "updates":
-                    for question in part.get("__interrupt__", ()):
-                        if question.id not in asked:
-                            asked[question.id] = asyncio.ensure_future(answer(question.value))
-                elif not namespace:
-                    state = part
-            if not asked:
-                return state
-            order = Command(resume={name: await task for name, task in asked.items()})
-        finally:
-            for task in asked.values():
-                task.cancel()
-            await asyncio.gather(*asked.values(), return_exceptions=True)
-        config.pop("run_id", None)  # Each invocation is a separate trace.
+    how = {"approved": answer.approved, "reason": answer.reason, "automatic": answer.automatic}
+    if question.what != "interrupt":
+        return ApprovalEvent(**where, what=question.what, **how)
+    return ApprovalEvent(**where, what="interrupt", **how, question=question.text, answer=answer.value)

@@ -53,6 +53,11 @@ class Condition(BaseModel, ABC):
         """The steps of its runs that need a person's approval."""
         return ()
 
+    @property
+    def interrupts(self) -> bool:
+        """Whether code of the user's may interrupt the graph of a run to ask a person."""
+        return False
+
     def twin(self) -> Condition | None:
         """The condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
         return None

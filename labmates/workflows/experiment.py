@@ -260,14 +260,14 @@ class Experiment(Generic[C]):
         EndpointError
             If a model can't be reached; the run can be resumed.
         """
-        from labmates.workflows.approval import invoke_answered
+        from labmates.workflows.answered import invoke_answered
 
         state = self.start(condition, services.seed)
         try:
             async with _entered(self.context(condition, services)) as context:
                 config = self._config(condition, services)
                 graph = graph or self.graph(condition)
-                if condition.approvals and services.approver is not None:
+                if condition.interrupts or (condition.approvals and services.approver is not None):
                     state = await invoke_answered(graph, state, config, context, context.approvals.answer)
                 else:
                     state = await graph.ainvoke(state, config, context=context)

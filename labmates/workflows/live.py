@@ -1,10 +1,10 @@
 """The link between a run and the pages that show it: replies under way, and questions to a person.
 
 A run listens on a Unix socket that its user alone can reach, named by the run's id. A client sends one line of JSON,
-``{"do": "follow"}``, ``{"do": "question"}`` or ``{"do": "answer", "step": …, "approved": …, "reason": …}``, and for
-people who take part ``{"do": "turn", "agent": …}`` or ``{"do": "reply", "step": …, "form": …, …}``, and gets lines of
-JSON. Followers get the question that waits and the replies under way, then what is new. Nothing of this
-enters the record, and a run that nobody follows streams nothing.
+``{"do": "follow"}``, ``{"do": "question"}`` or ``{"do": "answer", "step": …, "approved": …, "reason": …, "value": …}``,
+and for people who take part ``{"do": "turn", "agent": …}`` or ``{"do": "reply", "step": …, "form": …, …}``, and gets
+lines of JSON. Followers get the question that waits and the replies under way, then what is new. Nothing of this enters
+the record, and a run that nobody follows streams nothing.
 """
 
 from __future__ import annotations
@@ -224,7 +224,8 @@ class Live:
         question, answer = self._question, self._answer
         if question is None or answer is None or answer.done() or request.get("step") != question.step:
             return False
-        answer.set_result(Answer(approved=request.get("approved") is True, reason=str(request.get("reason", ""))))
+        approved, reason = request.get("approved") is True, str(request.get("reason", ""))
+        answer.set_result(Answer(approved, reason, value=request.get("value")))
         return True
 
 

@@ -12,12 +12,14 @@ import base64
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphInterrupt
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import Interrupt, interrupt
 from pydantic import ValidationError
 from typing_extensions import TypedDict  # pydantic makes the schemas that Studio asks for of these alone
 
@@ -32,8 +34,8 @@ from labmates.records.run import new_run_id
 from labmates.registry import look_up_plugins
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.folders import new_folder, remove_folder
-from labmates.workflows.approval import HOW_TO_ANSWER, Question, answer_of, approval_event, read_answer
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment
+from labmates.workflows.approval import Answer, Question, approval_event, read_reply
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome
 from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import Services
 
@@ -100,10 +102,8 @@ def studio_graph(name: str) -> Any:
         record = record if record["run"] == empty["run"] else empty
         async with unkept_services(experiment, condition, seed, _recorder(record)) as services:
             try:
-                outcome = await experiment.execute(condition, services, experiment.graph(condition) or inner)
+                outcome = await _executed(experiment, condition, services, inner)
             except GraphInterrupt as interrupted:
-                if not condition.approvals:
-                    raise  # An organisation as code interrupts its own graph.
                 questions = [question.value for question in interrupted.args[0]]
                 return {"record": _longer(record, services.recorder), "questions": questions}
         return {**_output(outcome.status, outcome.metrics, services.recorder), "record": empty, "questions": []}
@@ -120,6 +120,22 @@ def studio_graph(name: str) -> Any:
     return builder.compile(name=name)
 
 
+async def _executed(experiment: Experiment[Any], condition: Condition, services: Services, inner: Any) -> Outcome:
+    """The outcome of a run; a question without an answer interrupts the exported graph."""
+    graph = experiment.graph(condition) or inner
+    if not condition.interrupts:
+        return await experiment.execute(condition, services, graph)
+    # The interrupts of a user's graph are answered one by one from the record, so it is no part of the exported graph.
+    context = copy_context()
+    context.run(var_child_runnable_config.set, None)
+    executing = experiment.execute(condition, replace(services, approver=_leave_open), graph)
+    return await asyncio.get_running_loop().create_task(executing, context=context)
+
+
+async def _leave_open(question: Question) -> Answer:
+    raise GraphInterrupt((Interrupt(value=asdict(question)),))
+
+
 async def _next(state: StudioState) -> str:
     return "approval" if state["questions"] else END
 
@@ -128,10 +144,10 @@ async def approval(state: StudioState) -> dict[str, Any]:
     """Let a person answer the questions of a run, each an interrupt, which is repeated after an unclear answer."""
     events = []
     for asked in state["questions"]:
-        response = None
-        while response is None:
-            response = read_answer(interrupt({**asked, "answer": HOW_TO_ANSWER}))
-        events.append(approval_event(Question(**asked), answer_of(response)))
+        question, answer = Question(**asked), None
+        while answer is None:
+            answer = read_reply(question, interrupt({**asked, "answer": question.how}))
+        events.append(approval_event(question, answer))
     record = state["record"]
     return {"record": {**record, "events": [*record["events"], *map(_event_row, events)]}, "questions": []}
 

@@ -8,6 +8,7 @@ import yaml
 
 from tests.cli.conftest import Labmates
 from tests.support.approving import LAB
+from tests.support.asking import CODE
 
 COMMAND = ("run", "science", "--task", "anomaly", "--difficulty", "easy", "--model", "scripted:silent")
 
@@ -49,3 +50,36 @@ def test_a_user_answers_in_the_terminal(labmates: Labmates, organisation: str, m
     assert "plan approved\n" in told
     assert done.err.count("ben (authors) plans for the team authors:") == 2
     assert done.err.count("Approve? Answer yes, or no and the reason") == 3
+
+
+def test_an_interrupt_where_nobody_can_be_asked_fails_and_the_run_is_resumed_with_answers(labmates: Labmates) -> None:
+    (labmates.folder / "asking.py").write_text(CODE)
+    failed = labmates(*COMMAND, "--organisation", "asking.py:short", "--json")
+    assert failed.code == 1
+    assert "graph (lab) asks a person at its code, but nobody can be asked here" in failed.err
+    assert "--approve-in-viewer" in failed.err
+    [run] = failed.records
+    assert (run["status"], run["usage"]["llm_calls"]) == ("failed", 1)
+    done = labmates("run", "science", "--resume", run["id"], "--approve-all", "--json")
+    [run] = done.records
+    assert (done.code, run["status"], run["usage"]["llm_calls"]) == (0, "completed", 1)
+    told = labmates("show", run["id"], "--events").out
+    assert "interrupt approved (automatically)" in told
+    assert labmates("replay", run["id"]).code == 0
+
+
+def test_a_user_answers_an_interrupt_in_the_terminal(labmates: Labmates, monkeypatch: pytest.MonkeyPatch) -> None:
+    (labmates.folder / "asking.py").write_text(CODE)
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, b'\n{"n": 17}\n')
+    with os.fdopen(terminal) as typed:
+        monkeypatch.setattr("sys.stdin", typed)
+        done = labmates(*COMMAND, "--organisation", "asking.py:short", "--json")
+    os.close(keyboard)
+    assert "graph (lab) asks at its code:\n\nWhat is the answer?\n" in done.err
+    assert done.err.count("Answer yes, no, any text, or JSON") == 2
+    [run] = done.records
+    shown = labmates("show", run["id"]).out
+    assert 'interrupt answered: {"n": 17}' in shown
+    assert "What is the answer?" in shown
+    assert "{'n': 17}" in shown

@@ -15,20 +15,27 @@ from playwright.sync_api import Browser, expect
 from labmates.models.watching import LISTENER, Piece
 from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
+from labmates.records.events import ApprovalEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import new_runs
+from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.workflows.approval import Answer, Question
 from labmates.workflows.live import Live, live_run
 from labmates.workflows.science.condition import ScienceCondition
 from tests.support.approving import LAB
+from tests.support.asking import CODE, working
 from tests.support.browser import page_of
+from tests.support.puppet import puppet
 from tests.support.site import Site, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewer")]
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"></pre><script>alert(1)</script>\u202e"
+
+_STARTED = 60_000.0
+"""Milliseconds for a whole run to come to a question on a busy machine."""
 
 
 class RunningRun:
@@ -134,6 +141,51 @@ def test_a_question_is_answered_by_keyboard_and_another_one_follows(
         page.get_by_role("button", name="Yes, approve").press("Enter")
         assert second.result(30) == Answer(approved=True)
         assert not seen.errors
+
+
+@pytest.mark.parametrize("function", ["each", "function"])
+def test_interrupts_of_a_run_are_answered_in_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Browser, function: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "asking.py").write_text(CODE)
+    settings = RunSettings(sandbox="unsafe-local", approve_in_viewer=True)
+    with puppet(working) as model, Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        values = {"task": "anomaly", "difficulty": "easy", "model": model}
+        organisation = f"{tmp_path}/asking.py:{function}"
+        condition = ScienceCondition.model_validate({**values, "organisation": organisation})
+        [run] = new_runs(condition, seed=0, replicates=1, settings=settings)
+        executing = threading.Thread(target=lambda: asyncio.run(Session(store, settings).execute([run])))
+        with served(store) as site, page_of(browser, site.url) as (page, seen):
+            executing.start()
+            while run.id not in {known.id for known in store.runs()}:
+                page.wait_for_timeout(50)
+            page.goto(f"{site.url}/runs/{run.id}/approval")
+            if function == "each":
+                expect(page.get_by_role("heading", name="graph (lab) asks at tools.1")).to_be_visible(timeout=_STARTED)
+                expect(page.locator("section pre")).to_contain_text("calls write_artifact\nname: final_paper")
+                page.get_by_label("Reason for a no (the agent reads it)").fill("Make it better.")
+                page.get_by_role("button", name="No, refuse").click()
+                page.goto(f"{site.url}/runs/{run.id}/approval")
+                expect(page.locator("section pre")).to_contain_text("A better paper", timeout=_STARTED)
+                page.get_by_role("button", name="Yes, approve").click()
+            else:
+                expect(page.get_by_role("heading", name="graph (lab) asks at its code")).to_be_visible(timeout=_STARTED)
+                expect(page.locator("section pre")).to_have_text("What about?")
+                page.get_by_label("Answer: any text, or JSON").fill('{"b": "<b>bold</b>"}')
+                page.get_by_role("button", name="Send this answer").click()
+                page.goto(f"{site.url}/runs/{run.id}/approval")
+                expect(page.locator("section pre")).to_contain_text('"deliver": "heard', timeout=_STARTED)
+                page.get_by_role("button", name="Yes", exact=True).click()
+            executing.join(60)
+            page.goto(f"{site.url}/runs/{run.id}/approval")
+            expect(page.locator("ol li")).to_have_count(2)
+            assert not seen.errors
+        answers = [event for event in store.events(run.id) if isinstance(event, ApprovalEvent)]
+        assert store.run(run.id).status == "completed"
+    refused = {"type": "reject", "message": "Make it better."}
+    expected = [refused, {"type": "approve"}] if function == "each" else [{"b": "<b>bold</b>"}, True]
+    assert [event.answer for event in answers] == expected
 
 
 def test_an_answer_that_comes_too_late_is_told_so(running: tuple[Site, RunningRun], browser: Browser) -> None:

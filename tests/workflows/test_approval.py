@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import NewStepError, Recorder
+from labmates.workflows.answered import invoke_answered
 from labmates.workflows.approval import (
     Answer,
     Approvals,
@@ -19,7 +20,6 @@ from labmates.workflows.approval import (
     Question,
     approve_all,
     approver_of,
-    invoke_answered,
     read_answer,
 )
 from labmates.workflows.calls import Speaker
@@ -156,7 +156,7 @@ async def test_a_function_or_a_coroutine_answers(said: bool | str, answer: Answe
 
 async def test_an_answer_of_another_type_is_an_error_that_names_what_is_allowed() -> None:
     with pytest.raises(UsageError, match="True for yes, False or the reason"):
-        await approver_of(lambda _: None)(QUESTION)  # type: ignore[arg-type, return-value]
+        await approver_of(lambda _: None)(QUESTION)
 
 
 def test_nobody_is_asked_for_what_needs_no_approval_or_has_its_answer() -> None:

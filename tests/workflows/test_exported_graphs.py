@@ -19,6 +19,7 @@ from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
 from labmates.workflows.experiment import EXPERIMENTS
 from tests.support.approving import LAB, REASON, improving
+from tests.support.asking import CODE, working
 from tests.support.plugins import ROOT
 from tests.support.puppet import puppet
 
@@ -105,6 +106,30 @@ async def test_interrupts_of_an_exported_graph_survive_a_restart_of_its_server()
     assert "final_paper" in state["artifacts"]
     assert asked == ["A quick plan", "A quick plan", "A better plan"]
     assert len(calls) == len(set(calls))  # none was made again
+
+
+async def test_interrupts_of_an_organisation_as_code_survive_a_restart_of_langgraph_s_server(tmp_path: Path) -> None:
+    (tmp_path / "asking.py").write_text(CODE)
+    calls, asked = list[str](), list[str]()
+
+    def play(heard: Heard) -> Draft:
+        calls.append(repr(heard.messages))
+        return working(heard)
+
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "1"}}
+    with puppet(play) as model:
+        values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": f"{tmp_path}/asking.py:each"}
+        order: Any = {"condition": values, "seed": 1}
+        while questions := (state := await load("science").copy({"checkpointer": saver}).ainvoke(order, config)).get(
+            "__interrupt__"
+        ):
+            [question] = questions
+            asked.append(question.value["text"].splitlines()[-2])
+            order = Command(resume="no: Make it better." if len(asked) == 1 else {"type": "approve"})
+    assert state["status"] == "completed"
+    assert state["artifacts"]["final_paper"].startswith("# A better paper")
+    assert asked == ["content: # A quick paper", "content: # A better paper"]
+    assert len(calls) == len(set(calls)) == 4  # none was made again
 
 
 @pytest.mark.parametrize("name", CONDITIONS)

@@ -17,12 +17,14 @@ from labmates.pages.links import PER_PAGE, Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
+from labmates.records.event_text import heading
 from labmates.records.notes import FLAGS, notes_of
 from labmates.records.run import RunRecord
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
 from labmates.viewer.timeline import burning, timeline
+from labmates.workflows.approval import Question
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
 from labmates.workflows.people import people_of
 
@@ -111,15 +113,17 @@ def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
         "headline": headline(run.kind) or tuple(run.metrics)[:5],
         "events": sum(n for (name, *_), n in reader.counts.items() if name not in HIDDEN),
         "last": reader.last,
-        "has_approvals": bool(_approvals(run)),
+        "has_approvals": _may_ask(run),
         "has_people": bool(people_of(run.models)),
     }
 
 
-def _approvals(run: RunRecord) -> tuple[str, ...]:
+def _may_ask(run: RunRecord) -> bool:
+    """Whether a run may ask for approval, or for the answer to an interrupt."""
     with suppress(UsageError):  # a condition of another version
-        return condition_of(run).approvals
-    return ()
+        condition = condition_of(run)
+        return bool(condition.approvals) or condition.interrupts
+    return False
 
 
 def match_page(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
@@ -236,22 +240,20 @@ def event_page(reader: RunReader, number: int, links: Links, form_token: str = "
     )
 
 
-def approval_page(
-    reader: RunReader, links: Links, *, question: Mapping[str, Any] | None, note: str, form_token: str
-) -> Markup:
+def approval_page(reader: RunReader, links: Links, *, question: Question | None, note: str, form_token: str) -> Markup:
     """The page with the question that a run asks a person, and the form to answer it.
 
     Parameters
     ----------
     question
-        A `labmates.workflows.approval.Question` as data; None if none waits.
+        The question that waits; None if there is none.
     note
         Why an answer was not passed on; empty if there is nothing to say.
     form_token
         Shows that a form is of this viewer.
     """
     answers = reader.events("approval")
-    values = {"question": question, "note": note, "form_token": form_token, "answers": answers}
+    values = {"question": question, "note": note, "form_token": form_token, "answers": answers, "heading": heading}
     return render("approval.html", **values, **head(reader, links, "approval"))
 
 

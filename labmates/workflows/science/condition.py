@@ -253,6 +253,11 @@ class ScienceCondition(Condition):
         """Steps of its runs that need a person's approval."""
         return self.crew.approve
 
+    @property
+    def interrupts(self) -> bool:
+        """Whether code of the user's may interrupt the graph of a run to ask a person."""
+        return bool(self.organisation.graph)
+
     def models(self) -> list[str]:
         """Models that take part, each once, in the order of the teams."""
         if self.organisation.graph:

@@ -6,7 +6,7 @@ Digests of earlier work tell an agent of artifacts, messages, reports, outputs a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,10 @@ _ABOUT = ("name", "description", "to_team", "target_team")
 
 @dataclass(frozen=True)
 class LabContext:
-    """The context of one run of the lab. `findings_text` says what the paper has to state, `form` how it is stated."""
+    """The context of one run of the lab. `findings_text` says what the paper has to state, `form` how it is stated.
+
+    `kept` holds what a node keeps while a person answers its interrupt.
+    """
 
     condition: ScienceCondition
     task: Task[Any, Any]
@@ -66,6 +69,7 @@ class LabContext:
     mcp: McpTools
     approvals: Approvals
     agents: SeatAgents
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def organisation(self) -> Organisation:

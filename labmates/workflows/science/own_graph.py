@@ -2,18 +2,22 @@
 
 Model and tool calls go through the `Lab`, so the budget, the sandbox, the record, resume, replay, fork and judges are
 those of any run. A run repeats exactly if the function calls each seat's model and tools in the same order.
+
+An interrupt of the graph asks a person. Then LangGraph executes the interrupted tasks again from their beginning, and
+what they did before is answered from memory. After a kill the graph starts anew, and the record answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from inspect import isawaitable
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -22,6 +26,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
@@ -39,12 +44,15 @@ from labmates.sandboxes.base import CodeResult
 from labmates.tasks.registry import import_place
 from labmates.tasks.schema import findings_example
 from labmates.workflows.calls import Speaker
+from labmates.workflows.sandbox_pool import Session
 from labmates.workflows.science.briefs import KIND
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import keep_findings, statement
 from labmates.workflows.science.state import LabState, Phase
 from labmates.workflows.science.tool_use import ToolUse, earlier_code
 from labmates.workflows.science.writing import keep_version
+
+T = TypeVar("T")
 
 TOOLS = ("run_code", "read_artifact", "write_artifact", "append_artifact", "replace_section", STATE, "list_artifacts")
 """The tools of a seat."""
@@ -58,9 +66,49 @@ class Place:
     speaker: Speaker
     purse: Purse
     tools: ToolUse
-    calls: count[int] = field(default_factory=count)
-    uses: count[int] = field(default_factory=count)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass
+class Deed:
+    """Something that a task did once: its number among those of its kind, and its result when it is there."""
+
+    number: int
+    result: Any = None
+    has_ended: bool = False
+
+
+class Deeds:
+    """What the tasks of a graph have done, so that a task that is executed again does nothing twice."""
+
+    def __init__(self) -> None:
+        self._done: defaultdict[tuple[str, str], list[Deed]] = defaultdict(list)
+        self._next: Counter[tuple[str, str]] = Counter()
+        self._numbers: defaultdict[str, count[int]] = defaultdict(count)
+
+    def again(self) -> None:
+        """Begin again: interrupted tasks are executed from their beginning."""
+        self._next.clear()
+
+    async def once(self, kind: str, do: Callable[[int], Awaitable[T]]) -> T:
+        """The result of the next deed of a kind in the task that calls this, done now or before an interrupt."""
+        task = (_task(), kind)
+        place, self._next[task] = self._next[task], self._next[task] + 1
+        if place == len(self._done[task]):
+            self._done[task].append(Deed(next(self._numbers[kind])))
+        deed = self._done[task][place]
+        if not deed.has_ended:
+            deed.result = await do(deed.number)
+            deed.has_ended = True
+        return cast(T, deed.result)
+
+
+def _task() -> str:
+    """LangGraph's name of the task that goes on, which it keeps when it is executed again."""
+    try:
+        return str(get_config()["configurable"].get("checkpoint_ns", ""))
+    except RuntimeError:
+        return ""
 
 
 class Lab:
@@ -72,15 +120,25 @@ class Lab:
         The project, the findings that the paper has to state, the data set and what to write, as a message.
     """
 
-    def __init__(self, ctx: LabContext, phase: Phase, stack: AsyncExitStack) -> None:
+    def __init__(self, ctx: LabContext, phase: Phase) -> None:
         self.brief = _brief(ctx).human()
         self._ctx = ctx
         self._phase = phase
-        self._stack = stack
+        self._deeds = Deeds()
+        self._stack: AsyncExitStack
         self._places: dict[str, Place] = {}
         self._artifacts: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self._stated = 0
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """The time from the start, or from the answer to an interrupt, to the end or the next interrupt."""
+        self._deeds.again()
+        async with AsyncExitStack() as self._stack:
+            for place in self._places.values():
+                place.tools.code = await self._session(place.speaker)
+            yield
 
     def model(self, seat: str = "researcher") -> BaseChatModel:
         """The chat model of a seat, whose calls draw on the pool; ``--model-for SEAT=MODEL`` chooses it."""
@@ -106,6 +164,9 @@ class Lab:
 
     async def run_code(self, code: str, seat: str = "researcher") -> CodeResult:
         """Run code in the sandbox of a seat; the call is neither charged nor recorded, as those of its tools are."""
+        return await self._deeds.once(f"{seat}/code", lambda _: self._run_code(code, seat))
+
+    async def _run_code(self, code: str, seat: str) -> CodeResult:
         return await (await self._place(seat)).tools.code.run(code)
 
     async def deliver(self, paper: str, findings: Mapping[str, Any] | None = None, *, seat: str = "researcher") -> None:
@@ -116,6 +177,9 @@ class Lab:
         UsageError
             If the paper is empty or the findings are invalid.
         """
+        await self._deeds.once(f"{seat}/paper", lambda _: self._deliver(paper, findings, seat))
+
+    async def _deliver(self, paper: str, findings: Mapping[str, Any] | None, seat: str) -> None:
         tools = (await self._place(seat)).tools
         try:
             if findings is not None:
@@ -133,20 +197,28 @@ class Lab:
     async def call(self, seat: str, messages: list[BaseMessage], tools: Sequence[dict[str, Any]]) -> AIMessage:
         """Call the model of a seat."""
         place = await self._place(seat)
-        step = f"{self._phase['team']}/0/{seat}/work/{next(place.calls)}"
-        made = await self._ctx.caller.call(
-            step, place.speaker, messages, place.purse, name=f"{seat}: {step}", tools=tools
-        )
-        return message_of(made.reply)
+
+        async def call(number: int) -> Reply:
+            step = f"{self._phase['team']}/0/{seat}/work/{number}"
+            made = await self._ctx.caller.call(
+                step, place.speaker, messages, place.purse, name=f"{seat}: {step}", tools=tools
+            )
+            return made.reply
+
+        return message_of(await self._deeds.once(f"{seat}/call", call))
 
     def _tool(self, seat: str, name: str) -> BaseTool:
         async def use(**arguments: Any) -> str:
             place = await self._place(seat)
-            async with place.lock:
-                step = f"{self._phase['team']}/0/{seat}/tool/{next(place.uses)}"
-                text = await place.tools.use(step, ToolCall(step, name, arguments))
-                self._keep(seat, place.tools.workspace)
-            return text
+
+            async def once(number: int) -> str:
+                async with place.lock:
+                    step = f"{self._phase['team']}/0/{seat}/tool/{number}"
+                    text = await place.tools.use(step, ToolCall(step, name, arguments))
+                    self._keep(seat, place.tools.workspace)
+                return text
+
+            return await self._deeds.once(f"{seat}/tool", once)
 
         if (served := self._ctx.mcp.get(name)) is not None:
             parameters = served.schema["function"]["parameters"]
@@ -184,13 +256,19 @@ class Lab:
                 raise unknown_name("seat", seat, [*ctx.organisation.seats])
             speaker = Speaker(team, seat, ctx.condition.model_of(seat))
             purse = Purse(ctx.ledger, team, {}, shares=ctx.shares).of(seat)
-            code = ctx.sandboxes.session(seat, speaker.model, earlier_code(ctx, team, seat), ctx.condition.code_timeout)
             workspace = Workspace(ctx.organisation, team, self._artifacts, {}, form=ctx.form)
-            session = await self._stack.enter_async_context(code)
+            session = await self._session(speaker)
             held = [*TOOLS, *OWN_TOOLS.names(), *ctx.mcp.titles]
             tools = ToolUse(ctx, speaker, purse, session, workspace, held)
             self._places.setdefault(seat, Place(speaker, purse, tools))
         return self._places[seat]
+
+    async def _session(self, speaker: Speaker) -> Session:
+        """The session of a seat; one that was paused goes on."""
+        ctx = self._ctx
+        earlier = earlier_code(ctx, speaker.team, speaker.agent)
+        code = ctx.sandboxes.session(speaker.agent, speaker.model, earlier, ctx.condition.code_timeout)
+        return await self._stack.enter_async_context(code)
 
 
 def message_of(reply: Reply) -> AIMessage:
@@ -273,8 +351,8 @@ async def _work(state: LabState, runtime: Runtime[LabContext]) -> dict[str, Any]
     team = phase["team"]
     ctx.recorder.once(PhaseEvent(step=f"{team}/0/phase", team=team, status="started", number=0, reason="planned"))
     exhausted = False
-    async with AsyncExitStack() as stack:
-        lab = Lab(ctx, phase, stack)
+    lab: Lab = ctx.kept.setdefault("lab", Lab(ctx, phase))
+    async with lab.at_work():
         try:
             await _finish(lab, load_function(ctx.organisation.graph)(lab))
         except InsufficientFundsError:

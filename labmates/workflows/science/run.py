@@ -186,6 +186,7 @@ def _approvals(condition: ScienceCondition, services: Services, steps: Steps, li
         steps,
         condition.repair_turns,
         services.approval_timeout,
+        condition.teams[0].name,
     )
 
 

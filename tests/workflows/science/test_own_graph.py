@@ -24,6 +24,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.tasks.evidence import instruments_of
 from labmates.tasks.registry import get_task
+from labmates.workflows.approval import Question
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from tests.support.children import run_child
@@ -130,6 +131,24 @@ async def test_an_agent_of_langchain_works_in_the_lab_and_replays(lab: Lab) -> N
     charged = {event.step: event.amount for event in events if isinstance(event, ChargeEvent)}
     assert all(charged[event.step] == 1000 for event in tools)
     assert float(ended.budget["spent"]) == pytest.approx(sum(charged.values()) / 1e6)
+    assert (await replay(lab.store, lab.store.run(ended.id))).is_same
+
+
+async def test_a_person_reviews_the_texts_of_an_agent_of_langchain(lab: Lab) -> None:
+    values: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "model": "scripted:diligent"}
+    asked: list[str] = []
+
+    def approve(question: Question) -> bool:
+        asked.append(question.text.splitlines()[0])
+        return True
+
+    organisation = f"{EXAMPLES}:reviewed"
+    [ended] = await arun(
+        "science", store=lab.url, settings=SETTINGS, approve=approve, organisation=organisation, **values
+    )
+    assert ended.status == "completed"
+    assert asked
+    assert set(asked) == {"calls write_artifact"}
     assert (await replay(lab.store, lab.store.run(ended.id))).is_same
 
 

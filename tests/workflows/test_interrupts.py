@@ -1,0 +1,207 @@
+"""What an interrupt asks, which answers it takes, and how a graph with interrupts is brought to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langgraph.graph import START, StateGraph
+from langgraph.types import Send, interrupt
+from pydantic import BaseModel
+
+from labmates.errors import UsageError
+from labmates.records.events import ApprovalEvent
+from labmates.records.recorder import NewStepError, Recorder
+from labmates.workflows.answered import invoke_answered
+from labmates.workflows.approval import (
+    Approvals,
+    Approver,
+    Question,
+    answer_of,
+    approve_all,
+    approver_of,
+    read_form,
+    read_reply,
+)
+from labmates.workflows.interrupts import requests_of, resume_value
+from labmates.workflows.stop_signal import Steps
+
+ALL = ("approve", "edit", "reject", "respond")
+EDIT = {"type": "edit", "edited_action": {"name": "write", "args": {"text": "b"}}}
+
+
+def question(*decisions: str) -> Question:
+    return Question("run", "lab/0/interrupt/0/0", "lab", "graph", "interrupt", "node", "Text.", decisions)
+
+
+def test_middleware_asks_about_each_call_and_gets_as_many_decisions() -> None:
+    actions = [
+        {"name": "write", "args": {"text": "a"}, "description": "Requires approval\n\nTool: write\nArgs: {}"},
+        {"name": "send", "args": {"to": ["ben"]}, "description": "Look at the address."},
+    ]
+    reviews = [
+        {"action_name": "write", "allowed_decisions": ["approve"]},
+        {"action_name": "send", "allowed_decisions": [*ALL]},
+    ]
+    value = {"action_requests": actions, "review_configs": reviews}
+    first, second = requests_of(value)
+    assert (first.text, first.decisions) == ("calls write\ntext: a", ("approve",))
+    assert second.text == 'Look at the address.\n\ncalls send\nto: [\n  "ben"\n]'
+    assert second.decisions == ALL
+    assert resume_value(value, [1, 2]) == {"decisions": [1, 2]}
+    assert resume_value("Why?", [1]) == 1
+
+
+class Odd:
+    """A value that JSON does not know."""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("Why?", "Why?"),
+        ({"a": [1, "ä"]}, '{\n  "a": [\n    1,\n    "ä"\n  ]\n}'),
+        ({"a": Odd()}, '{\n  "a": "<tests.workflows.test_interrupts.Odd object>"\n}'),
+        ({(1, 2): Odd()}, "{(1, 2): <tests.workflows.test_interrupts.Odd object>}"),
+        (None, "null"),
+    ],
+)
+def test_any_value_is_shown_as_the_same_text_in_each_process(value: Any, text: str) -> None:
+    assert [request.text for request in requests_of(value)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "typed", "value"),
+    [
+        ((), "yes", True),
+        ((), "no", False),
+        ((), " No. ", False),
+        ((), "no, use the median", "no, use the median"),
+        ((), "blue", "blue"),
+        ((), '{"a": [1]}', {"a": [1]}),
+        ((), "17", 17),
+        ((), "NaN", None),
+        ((), "  ", None),
+        ((), {"a": 1}, {"a": 1}),
+        (ALL, "yes", {"type": "approve"}),
+        (ALL, "no", {"type": "reject"}),
+        (ALL, "no: too long", {"type": "reject", "message": "too long"}),
+        (ALL, "It is 17.", {"type": "respond", "message": "It is 17."}),
+        (ALL, '{"type": "edit", "edited_action": {"name": "write", "args": {"text": "b"}}}', EDIT),
+        (ALL, '{"type": "edit"}', None),
+        (ALL, EDIT, EDIT),
+        (("approve", "reject"), "perhaps", None),
+        (("approve", "reject"), '{"type": "respond", "message": "a"}', None),
+        (("respond",), "yes", None),
+        (("respond",), "blue", {"type": "respond", "message": "blue"}),
+    ],
+)
+def test_what_a_person_types_is_a_value_that_the_interrupt_takes_or_no_answer(
+    decisions: tuple[str, ...], typed: Any, value: Any
+) -> None:
+    answer = read_reply(question(*decisions), typed)
+    assert (None if answer is None else answer.value) == value
+
+
+def test_a_form_sends_yes_no_with_a_reason_or_its_text() -> None:
+    no = read_form(question(*ALL), "no", "too long")
+    assert no is not None
+    assert (no.approved, no.reason, no.value) == (False, "too long", {"type": "reject", "message": "too long"})
+    plain = read_form(question(), "no", "too long")
+    assert plain is not None
+    assert (plain.approved, plain.reason, plain.value) == (False, "too long", False)
+    text = read_form(question(), "text", "17")
+    assert text is not None
+    assert (text.approved, text.value) == (True, 17)
+    assert read_form(question("approve"), "text", "17") is None
+
+
+@pytest.mark.parametrize(("decisions", "response"), [((), object()), (("approve",), False), (("approve",), 3)])
+def test_an_answer_that_an_interrupt_does_not_take_is_told(decisions: tuple[str, ...], response: Any) -> None:
+    with pytest.raises(UsageError, match=r"is not JSON|is not a decision that this call takes: approve"):
+        answer_of(question(*decisions), response)
+
+
+class Said(TypedDict):
+    """Answers that nodes got."""
+
+    said: Annotated[list[Any], lambda a, b: a + b]
+
+
+def graph(*values: Any, schema: Any = None, beside: int = 1) -> Any:
+    """A graph within a graph: nodes side by side that ask these one after the other."""
+
+    async def ask(state: Any) -> Said:
+        return Said(said=[[interrupt(value, response_schema=schema) for value in values]])
+
+    inner = StateGraph(Said)
+    inner.add_node("ask", ask)
+    inner.add_conditional_edges(START, lambda state: [Send("ask", state)] * beside)
+    outer = StateGraph(Said)
+    outer.add_node("lab", inner.compile())
+    outer.add_edge(START, "lab")
+    return outer.compile()
+
+
+async def said(graph: Any, approver: Approver | None, recorder: Recorder, **options: Any) -> Any:
+    approvals = Approvals([], approver, recorder, options.pop("past", None), Steps(), 1, **options, team="team")
+    return (await invoke_answered(graph, Said(said=[]), {}, None, approvals.answer))["said"]
+
+
+async def test_each_interrupt_has_a_name_that_does_not_change_and_its_own_answer() -> None:
+    steps = [
+        f"team/0/interrupt/{task}/{number}/0" for task in ("ask", "ask.1", "ask.2") for number in (0, 1)
+    ]  # fmt: skip
+    recorder = Recorder(None, None)
+    answers = await said(graph("a", "b", beside=3), approver_of(lambda asked: asked.step), recorder)
+    assert [step for steps_of_node in answers for step in steps_of_node] == steps
+    assert sorted(event.step for event in recorder.events) == sorted(steps)
+    again = Recorder(None, None, events=recorder.events)
+    assert await said(graph("a", "b", beside=3), None, again) == answers
+    rerun = Recorder(None, None)
+    assert await said(graph("a", "b", beside=3), None, rerun, past=recorder) == answers
+    assert {event.step: event for event in rerun.events}.keys() == set(steps)
+    with pytest.raises(NewStepError, match="ask/2/0"):
+        await said(graph("a", "b", "c", beside=1), None, Recorder(None, None), past=recorder)
+
+
+class Age(BaseModel):
+    """An answer with a schema."""
+
+    years: int
+
+
+async def test_an_answer_that_breaks_the_schema_is_asked_for_again_and_the_record_repeats_that() -> None:
+    recorder, texts = Recorder(None, None), list[str]()
+
+    def ask(asked: Question) -> Any:
+        texts.append(asked.text)
+        return {"years": "many"} if len(texts) == 1 else {"years": 17}
+
+    answers = await said(graph("Your age?", schema=Age), approver_of(ask), recorder)
+    assert answers == [[Age(years=17)]]
+    assert texts[0] == "Your age?"
+    assert texts[1].startswith("Not a valid answer. years: Input should be a valid integer")
+    assert texts[1].endswith("\n\nYour age?")
+    assert await said(graph("Your age?", schema=Age), None, Recorder(None, None, events=recorder.events)) == answers
+
+
+async def test_where_nobody_can_be_asked_the_error_says_what_to_do() -> None:
+    with pytest.raises(UsageError, match=r"graph \(team\) asks a person at ask, but nobody .*--approve-all"):
+        await said(graph("Why?"), None, Recorder(None, None))
+
+
+async def test_an_automatic_yes_and_a_timeout_are_recorded_as_such() -> None:
+    async def nobody(asked: Question) -> Any:
+        await asyncio.Event().wait()
+
+    recorder = Recorder(None, None)
+    assert await said(graph("Why?"), approve_all, recorder) == [[True]]
+    late = Recorder(None, None)
+    assert await said(graph("Why?"), nobody, late, timeout=0.01) == [[False]]
+    [yes], [no] = recorder.events, late.events
+    assert isinstance(yes, ApprovalEvent)
+    assert isinstance(no, ApprovalEvent)
+    assert (yes.approved, yes.automatic, yes.question, yes.answer) == (True, True, "Why?", True)
+    assert (no.approved, no.automatic, no.reason) == (False, True, "nobody answered within 0.01 s")
