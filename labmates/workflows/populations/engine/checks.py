@@ -22,8 +22,8 @@ from labmates.workflows.populations.engine.workers import Batch, Errors, Loaded,
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
 """Players and rounds of the games that are played: the usual ones first."""
 _KINDS = 6
-_TOGETHER = 6144, 3072
-"""Games that are played in one batch, the first time and the second: so each strategy has other neighbours."""
+_TOGETHER = 6144
+"""Games that are played in one batch the first time; the second time half as many, beside half of the neighbours."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], 
     cooperate = frozenset(one.index for one in strategies if falls_back_to_cooperation(one.attitude))
     groups = np.repeat(indices, _KINDS)[:, None]
     batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True)
-    first, second = _TOGETHER
-    results = workers.play([*chunks(replace(batch, timed=timed), first), *chunks(batch, second)])
+    half = min(_TOGETHER, _KINDS * len(strategies) + _KINDS) // (2 * _KINDS) * _KINDS
+    results = workers.play([*chunks(replace(batch, timed=timed), _TOGETHER), *chunks(batch, half)])
     errors: dict[int, list[str]] = {}
     stopped: set[int] = set()
     seconds: defaultdict[int, float] = defaultdict(float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -244,6 +244,26 @@ def test_checks_by_the_machine_give_the_verdicts_of_python() -> None:
         verdicts.append([(one.problems, one.deterministic) for one in checked])
     assert verdicts[0] == verdicts[1]
     assert [bool(problems) for problems, _ in verdicts[0]] == [False, False, True, True, True, True]
+
+
+class _Recording(Workers):
+    """Workers that keep who played together."""
+
+    together: list[list[set[int]]]
+
+    def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
+        self.together.append([set(batch.groups.reshape(-1).tolist()) for batch in batches])
+        return super().play(batches, stop=stop)
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(1, [1, 1]), (2, [2, 1, 1]), (5, [5, 3, 2])])
+def test_strategies_are_checked_a_second_time_beside_fewer_others(count: int, sizes: list[int]) -> None:
+    code = HEAD + "".join(strategy("return C", name=f"Strategy_SELFISH_{number}") for number in range(count))
+    with _Recording(processes=1) as workers:
+        workers.together = []
+        checked = check_strategies(workers, "public-goods", workers.load("test.py", code))
+    assert all(one.deterministic for one in checked)
+    assert [[len(players) for players in batches] for batches in workers.together] == [sizes] * 6
 
 
 def test_situations_are_as_many_as_the_paper_says() -> None:
