@@ -259,8 +259,9 @@ class _Recording(Workers):
 @pytest.mark.parametrize(("count", "sizes"), [(1, [1, 1]), (2, [2, 1, 1]), (5, [5, 3, 2])])
 def test_strategies_are_checked_a_second_time_beside_fewer_others(count: int, sizes: list[int]) -> None:
     code = HEAD + "".join(strategy("return C", name=f"Strategy_SELFISH_{number}") for number in range(count))
-    with _Recording(processes=1) as workers:
-        workers.together = []
+    workers = _Recording(processes=1)
+    workers.together = []
+    with workers:
         checked = check_strategies(workers, "public-goods", workers.load("test.py", code))
     assert all(one.deterministic for one in checked)
     assert [[len(players) for players in batches] for batches in workers.together] == [sizes] * 6
