@@ -77,9 +77,9 @@ class Source:
     def fault(self, path: Sequence[str | int], text: str) -> str:
         """`text` after its place: file, line and key."""
         where: Path = tuple(path)
-        while where and where not in self.lines:
+        while where and where not in self.lines:  # a missing key: the line of what lacks it
             where = where[:-1]
-        line = f":{self.lines[where]}" if where in self.lines else ""
+        line = f":{self.lines[where]}" if path and where in self.lines else ""
         key = _dotted(path)
         return f"{self.name}{line}: {f'{key}: ' if key else ''}{text}"
 
@@ -117,6 +117,7 @@ def read_source(text: str, name: str, what: str, example: str) -> Source:
         root = compose_yaml(text)
         lines: dict[Path, int] = {}
         if root is not None:
+            lines[()] = root.start_mark.line + 1
             _note_lines(root, (), lines, name)
         data = yaml.safe_load(text)
     except UsageError:

@@ -79,10 +79,10 @@ _PLAIN: dict[str, str] = {
     "too_short": "needs at least {min_length}",
     "too_long": "takes at most {max_length}",
     "literal_error": "expected {expected}",
-    "greater_than": "must be above {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than": "must be below {lt:g}",
-    "less_than_equal": "must be at most {le:g}",
+    "greater_than": "must be above {gt:.15g}",
+    "greater_than_equal": "must be at least {ge:.15g}",
+    "less_than": "must be below {lt:.15g}",
+    "less_than_equal": "must be at most {le:.15g}",
 }
 """Message by type of pydantic's fault."""
 

@@ -12,7 +12,7 @@ from functools import reduce
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from operator import getitem
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, SerializerFunctionWrapHandler, ValidationError, WrapSerializer
@@ -30,6 +30,8 @@ ORGANISATIONS: Registry[Organisation | str | Path] = Registry(
     "organisation", "labmates.organisations", {name: f"labmates.agents.organisations:{name}" for name in BUILT_IN}
 )
 """All organisations by name; an entry of another package is an `Organisation` or the path of a file."""
+_READ: dict[str, tuple[Organisation, Source]] = {}
+"""The organisation of each name that was read last, with its file."""
 
 
 def find_organisation(name: str) -> Organisation:
@@ -132,7 +134,28 @@ def read_organisation(path: Traversable) -> Organisation:
     if not isinstance(path, Path):
         return made
     servers = {name: server.beside(path.parent) for name, server in made.mcp.items()}
-    return made.model_copy(update={"mcp": servers, "teams": _beside(made.teams, path.parent)})
+    made = made.model_copy(update={"mcp": servers, "teams": _beside(made.teams, path.parent)})
+    _READ[made.name] = made, source
+    return made
+
+
+def seat_fault(organisation: Organisation, seat: str, key: str, text: str) -> UsageError:
+    """The error of a value of a seat; with file and line if this process read the organisation from a file.
+
+    Parameters
+    ----------
+    key
+        The key of the value.
+    text
+        The fault, and what to do.
+    """
+    team, _ = organisation.seats[seat]
+    read, source = _READ.get(organisation.name, (None, None))
+    if source is None or read != organisation:
+        return UsageError(f"organisation {organisation.name}: teams.{team}.seats.{seat}.{key}: {text}")
+    place = _place(("teams", team, "seats"), bool(organisation.graph))
+    name = seat if (*place, seat) in source.lines else re.sub(r"_\d+$", "", seat)  # counted seats have one entry
+    return source.error([((*place, name, key), text)])
 
 
 def _beside(teams: Mapping[str, Team], folder: Path) -> dict[str, Team]:
@@ -144,11 +167,20 @@ def _beside(teams: Mapping[str, Team], folder: Path) -> dict[str, Team]:
 
 
 def _prompts(path: Traversable, folder: str, source: Source) -> dict[str, str]:
+    _check_inside(folder, ("prompts",), source)
     inside = _neighbour(path, folder)
     if not inside.is_dir():
         raise source.error([(("prompts",), f"there is no folder '{folder}' beside the file")])
     prompts = sorted((part for part in inside.iterdir() if part.name.endswith(".md")), key=lambda part: part.name)
+    if not prompts:
+        raise source.error([(("prompts",), f"no file in the folder '{folder}' is a prompt (NAME.md); leave it out")])
     return {part.name.removesuffix(".md"): _text(part).rstrip("\n") for part in prompts}
+
+
+def _check_inside(name: str, place: Sequence[str], source: Source) -> None:
+    """Check that a file or folder is below the folder of the organisation's file."""
+    if PurePosixPath(name).is_absolute() or ".." in name.split("/"):
+        raise source.error([(place, f"'{name}' is outside the folder of this file; put it there and name it from it")])
 
 
 def _neighbour(path: Traversable, name: str) -> Traversable:
@@ -175,6 +207,7 @@ def _with_roles(path: Traversable, source: Source) -> dict[str, Any]:
     """The content of an organisation's file, with each role's file name replaced by the text of that file."""
     data = deepcopy(source.data)
     for place, role in _role_files(data).items():
+        _check_inside(role, (*place, "part"), source)
         file = _neighbour(path, role)
         if not file.is_file():
             raise source.error([((*place, "part"), f"there is no file '{role}' beside the file")])

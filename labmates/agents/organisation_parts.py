@@ -21,6 +21,8 @@ WRITES: Final = ("write", "report")
 """Steps that make the team's artifact."""
 MOST_SEATS: Final = 16
 """Seats of one team."""
+MOST_TOKENS: Final = 100_000_000
+"""Tokens of an artifact: more than any model reads or writes at once."""
 Verb = Literal["read", "tell", "ask"]
 Approval = Literal["plan", "request", "write"]
 
@@ -235,8 +237,8 @@ class Channels(Part):
 class Tokens(Part):
     """Tokens of the step in which an artifact is written once."""
 
-    input: int = Field(12_000, ge=0, description="Tokens read.")
-    output: int = Field(3_000, ge=0, description="Tokens written.")
+    input: int = Field(12_000, ge=0, le=MOST_TOKENS, description="Tokens read.")
+    output: int = Field(3_000, ge=0, le=MOST_TOKENS, description="Tokens written.")
 
 
 class Team(Part):

@@ -58,13 +58,13 @@ def items_of(findings: BaseModel) -> list[Item]:
     """The statements of findings that have a name or a number."""
     model = type(findings)
     items = []
-    for field, info in model.model_fields.items():
+    for field, is_choice in _choices(model).items():
         value = getattr(findings, field)
         if value is None:
             continue
         in_list = isinstance(value, list)
         for one in value if in_list else [value]:
-            names, numbers = _leaves(one, info.annotation)
+            names, numbers = _leaves(one, is_choice=is_choice)
             if names or numbers:
                 vague = len(numbers) < 2 and not (names and numbers)
                 stems = _stems(field, model) if vague else ()
@@ -158,19 +158,25 @@ def _number(value: float) -> Number:
     return written[0] if written else Number(abs(value), 0.0, 1, str(value))
 
 
-def _leaves(value: Any, annotation: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _leaves(value: Any, *, is_choice: bool = False) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """The names and numbers in a value, without what is a choice among fixed words."""
-    if _is_choice(annotation) or isinstance(value, bool) or value is None:
+    if is_choice or isinstance(value, bool) or value is None:
         return (), ()
     if isinstance(value, str):
         return ((value,), ()) if any(char.isalnum() for char in value) else ((), ())
     if isinstance(value, int | float):
         return (), (value,)
     if isinstance(value, BaseModel):
-        parts = [_leaves(getattr(value, name), field.annotation) for name, field in type(value).model_fields.items()]
+        parts = [_leaves(getattr(value, name), is_choice=fixed) for name, fixed in _choices(type(value)).items()]
     else:
-        parts = [_leaves(inner, None) for inner in (value if isinstance(value, list | tuple) else ())]
+        parts = [_leaves(inner) for inner in (value if isinstance(value, list | tuple) else ())]
     return tuple(name for names, _ in parts for name in names), tuple(one for _, numbers in parts for one in numbers)
+
+
+@lru_cache(maxsize=1024)
+def _choices(model: type[BaseModel]) -> dict[str, bool]:
+    """Whether each field of a model is a choice among fixed words."""
+    return {name: _is_choice(field.annotation) for name, field in model.model_fields.items()}
 
 
 def _is_choice(annotation: Any) -> bool:

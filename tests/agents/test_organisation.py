@@ -81,6 +81,25 @@ def test_a_file_is_read_with_the_prompts_beside_it(file: Path) -> None:
         ),
         ("prompts: texts", "prompts: text", "pair.yaml:3: prompts: there is no folder 'text' beside the file"),
         (
+            "prompts: texts",
+            "prompts: pair.yaml",
+            "pair.yaml:3: prompts: there is no folder 'pair.yaml' beside the file",
+        ),
+        ("prompts: texts", "prompts: .", "pair.yaml:3: prompts: no file in the folder '.' is a prompt (NAME.md)"),
+        ("prompts: texts", "prompts: texts/../..", "pair.yaml:3: prompts: 'texts/../..' is outside the folder of this"),
+        ("prompts: texts", "prompts: /tmp", "pair.yaml:3: prompts: '/tmp' is outside the folder of this file; put it"),
+        (
+            "part: Look at the data.",
+            "part: ../ana.md",
+            "pair.yaml:11: teams.pair.seats.ana.part: '../ana.md' is outside the folder of this file",
+        ),
+        ("flow: [pair]\n", "", "pair.yaml:1: flow: this key is missing"),
+        (
+            "    sections:",
+            "    tokens: {input: 1000000000000000000000000}\n    sections:",
+            "pair.yaml:9: teams.pair.tokens.input: must be at most 100000000, not 1000000000000000000000000",
+        ),
+        (
             "    sections:",
             "    without: [fly]\n    sections:",
             "pair.yaml:9: teams.pair.without: there is no tool 'fly'",
@@ -233,6 +252,19 @@ def test_the_content_of_a_file_is_in_the_condition_and_its_key(file: Path) -> No
     file.write_text(PAIR.replace("Look at the data.", "Look twice."))
     assert again.key == pair.key != condition(organisation=str(file)).key
     assert again.organisation == pair.organisation
+
+
+@pytest.mark.parametrize("count", ["", "count: 2, "])
+def test_an_unknown_model_of_a_seat_is_told_with_its_line(file: Path, count: str) -> None:
+    file.write_text(PAIR.replace("ana: {", f"ana: {{{count}model: 'openia:m', "))
+    where = "pair.yaml:11: teams.pair.seats.ana.model"
+    with pytest.raises(UsageError, match=f"^{where}: unknown model provider 'openia'. Did you mean 'openai'"):
+        condition(organisation=str(file)).check()
+    recorded = condition(organisation=str(file)).model_dump(mode="json")
+    recorded["organisation"]["name"] = "of_another_process"
+    with pytest.raises(UsageError, match=r"^organisation of_another_process: teams.pair.seats.ana(_1)?.model: unknown"):
+        ScienceCondition.model_validate(recorded).check()
+    condition(organisation=str(file), model_for={"pair": "scripted:silent"}).check()
 
 
 def test_the_organisations_of_old_conditions_leave_their_keys() -> None:

@@ -44,4 +44,6 @@ def test_the_check_refuses_an_instrument_that_the_task_does_not_have(labmates: L
     file.write_text(file.read_text().replace("title:", "evidence: 9, title:"))
     checked = labmates("organisations", "check", str(file))
     assert checked.code == 2
-    assert "has evidence: 9, but the task anomaly has 3 instruments; give a number from 1 to 3" in checked.err
+    line = next(place for place, text in enumerate(file.read_text().splitlines(), 1) if "evidence: 9" in text)
+    assert f"ours.yaml:{line}: teams.group.seats.peer.evidence: the task anomaly has 3 instruments" in checked.err
+    assert "give a number from 1 to 3, not 9" in checked.err

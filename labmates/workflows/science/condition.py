@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.agents.organisation import Organisation
-from labmates.agents.organisation_files import OrganisationRef, find_organisation
+from labmates.agents.organisation_files import OrganisationRef, find_organisation, seat_fault
 from labmates.agents.organisation_parts import Team
 from labmates.agents.sections import Excerpt
 from labmates.budgets.dollars import Dollars
@@ -297,10 +297,8 @@ class ScienceCondition(Condition):
         number = len(instruments_of(get_task(self.task)).about)
         for name, (_, seat) in self.organisation.seats.items():
             if seat.evidence is not None and seat.evidence > number:
-                raise UsageError(
-                    f"--organisation {self.organisation.name}: the seat {name} has evidence: {seat.evidence}, but the "
-                    f"task {self.task} has {number} instruments; give a number from 1 to {number}"
-                )
+                why = f"the task {self.task} has {number} instruments; give a number from 1 to {number}"
+                raise seat_fault(self.organisation, name, "evidence", f"{why}, not {seat.evidence}")
 
     def check(self) -> None:
         """Check that the task and the models are known."""
@@ -329,6 +327,12 @@ class ScienceCondition(Condition):
                     )
         for name, server in self.organisation.mcp.items():
             server.check(name)
+        for name, (_, seat) in self.crew.seats.items():
+            if seat.model and self.model_of(name) == seat.model:
+                try:
+                    parse_model(seat.model)
+                except UsageError as error:
+                    raise seat_fault(self.organisation, name, "model", str(error)) from error
         for model in self.models():
             parse_model(model)
         check_seats(self.crew)

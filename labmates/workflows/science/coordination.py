@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, Protocol
 
 from labmates.records.events import (
@@ -457,9 +457,10 @@ class _Tracker:
         return self._tokens[number]
 
 
+@lru_cache(maxsize=256)  # prompts are largely the same in all runs
 def tokens(text: str) -> frozenset[str]:
     """The words and numbers of a text; numbers without separators and final zeros."""
-    return frozenset(map(_plain, set(_TOKEN.findall(text))))
+    return frozenset(_plain(token) if token[0].isdigit() else token for token in set(_TOKEN.findall(text)))
 
 
 def marks(text: str) -> frozenset[str]:
@@ -469,8 +470,6 @@ def marks(text: str) -> frozenset[str]:
 
 
 def _plain(token: str) -> str:
-    if not token[0].isdigit():
-        return token
     token = token.replace(",", "")
     return token.rstrip("0").rstrip(".") if "." in token and "e" not in token.lower() else token
 

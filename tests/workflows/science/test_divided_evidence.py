@@ -58,7 +58,7 @@ def test_an_arm_needs_divided_evidence() -> None:
 def test_a_seat_can_not_hold_an_instrument_that_the_task_lacks() -> None:
     crew = find_organisation("decentralised").model_dump(mode="json")
     crew["teams"]["group"]["seats"]["peer_2"]["evidence"] = 4
-    with pytest.raises(UsageError, match="peer_2 has evidence: 4, but the task anomaly has 3 instruments"):
+    with pytest.raises(UsageError, match=r"mine: teams.group.seats.peer_2.evidence: the task anomaly has 3"):
         condition(evidence="split:1", organisation={**crew, "name": "mine"}).check()
 
 
