@@ -312,6 +312,15 @@ def test_tools_of_namespaces_are_tools_with_longer_names() -> None:
     assert prompt.placed("mcp__lab__look") == "mcp__lab/look"
 
 
+@pytest.mark.parametrize("content", [{}, {"content": None}, {"content": ""}])
+def test_a_message_that_only_calls_tools_needs_no_text(content: dict[str, Any]) -> None:
+    asked = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    body = {"messages": [{"role": "assistant", "tool_calls": [asked], **content}]}
+    [message] = CHAT.prompt(body).messages
+    assert isinstance(message, AIMessage)
+    assert (message.content, message.tool_calls[0]["name"]) == ("", "look")
+
+
 def test_results_of_tools_come_before_the_words_beside_them() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     used = [

@@ -19,8 +19,10 @@ class Chat(Protocol):
         return openai_usage(part.get("usage"), "prompt_tokens", "completion_tokens")
 
     def messages(self, body: Json) -> Iterator[Json]:
-        """The transcript."""
-        yield from list_of(body, "messages")
+        """The transcript; an agent that only calls tools may leave its text out."""
+        for message in list_of(body, "messages"):
+            calls = isinstance(message, dict) and message.get("tool_calls")
+            yield {"content": "", **message} if calls else message
 
     def tool(self, tool: Json) -> Json:
         """The tool as it is."""
