@@ -6,6 +6,7 @@ import ast
 import asyncio
 import itertools
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -34,6 +35,15 @@ from labmates.errors import UsageError
 from tests.support.openai_server import Answer, OpenAIServer
 from tests.support.scripted_chat import Script, ScriptedChat, said
 
+IMPORTS = """
+import sys
+from langchain.agents import create_agent, middleware
+from langchain.chat_models import init_chat_model
+before = set(sys.modules)
+import labmates
+labmates.SharedBudget
+print(*(set(sys.modules) - before))
+"""
 QUESTION: Any = {"messages": [("user", "What is 1 + 1?")]}
 TINY = "input=0.5,output=3"
 
@@ -543,3 +553,9 @@ def test_a_prompt_that_ends_with_a_reply_gets_a_message_of_its_own() -> None:
     assert isinstance(first, HumanMessage)
     assert str(first.content).startswith("Budget: ")
     assert [block["type"] for block in second.content if isinstance(block, dict)] == ["text", "text"]
+
+
+def test_its_import_loads_nothing_but_the_budget_beside_langchain() -> None:
+    printed = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True).stdout
+    known = ("labmates.budgets", "labmates.errors", "labmates._version")
+    assert [name for name in printed.split() if name != "labmates" and not name.startswith(known)] == []
