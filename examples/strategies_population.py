@@ -8,7 +8,7 @@ import subprocess
 
 import labmates
 from labmates.records.store import Store
-from labmates.workflows.populations.outcomes import evolved, mixed
+from labmates.workflows.populations.outcomes import evolution_results, welfare_curve
 
 STORE = "sqlite:///population.db"
 WRITE = ["labmates", "strategies", "write", "--model", "scripted:author", "--game", "public-goods", "-n", "8"]
@@ -30,11 +30,11 @@ evolutions = labmates.run(
 
 store = Store(STORE)
 print("Welfare per round in groups of four, with its 95 % interval")
-for share, welfare in mixed(store, selfplay).points:
+for share, welfare in welfare_curve(store, selfplay).points:
     (low, high), bar = welfare.ends(), "#" * round(20 * welfare.value)
     print(f"{share:>6.0%} exploitative   {welfare.value:.2f} [{low:.2f}, {high:.2f}]   {bar}")
 
-[evolution] = evolved(store, evolutions)
+[evolution] = evolution_results(store, evolutions)
 print(f"\nAfter {evolution.generations:.0f} generations: cooperation {evolution.cooperation:.0%}")
 for gene, runs in evolution.winners:
     print(f"{gene} won {runs} of {evolution.runs} evolutions")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from labmates._version import __version__
-from labmates.cli.common import refuse_repeated_options
+from labmates.cli.common import SuggestingGroup, refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy
@@ -37,7 +37,7 @@ OWN = {
 }
 
 
-class Verbs(click.Group):
+class Verbs(SuggestingGroup):
     """The verbs; a verb's module is imported only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -116,6 +116,10 @@ def show(name: str, as_json: bool, **values: Any) -> int:
         print_json(facts)
         return 0
     for key, value in facts.items():
+        if isinstance(value, tuple):
+            value = ", ".join(map(str, value))
+        elif isinstance(value, bool):
+            value = "yes" if value else "no"
         out().print(f"{key:<14} {value}")
     return 0
 

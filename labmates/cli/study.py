@@ -42,9 +42,9 @@ def list_studies() -> None:
     from labmates.studies.source import find_study
     from labmates.studies.spec import read_spec
 
+    width = max(map(len, ready.names()))
     for name in ready.names():
-        spec = read_spec(find_study(name))
-        out().print(f"{name:16} {spec.description}")
+        out().print(f"{name:{width}}  {read_spec(find_study(name)).description}")
 
 
 @study.command(epilog="Example: labmates study show science-sample > mine.yaml")
