@@ -29,7 +29,7 @@ def test_a_model_that_is_added_is_shown_and_listed_with_where_each_figure_is_fro
     assert "(shipped table of 2026-" in hosted["context_tokens"]
     assert {"base", "qwen"} <= {record["name"] for record in labmates("models", "list", "--json").records}
     again = labmates("models", "add", "qwen", "openai:other")
-    assert (again.code, "has a model 'qwen' already" in again.err) == (2, True)
+    assert (again.code, "already has a model 'qwen'" in again.err) == (2, True)
     assert labmates("models", "add", "a b", "openai:other").code == 2
     assert labmates("models", "add", "c", "openai:other?tempature=1").code == 2
     assert (tmp_path / "models.yaml").read_text() == text
