@@ -26,8 +26,8 @@ MOST_FAILURES: Final = 20_000
 """Braces without a JSON object after which the search ends; a hostile text could prolong it to minutes."""
 ACCEPTED: Final = frozenset({COMMENT, TRAILING_COMMA})
 """Relaxations of JSON that are accepted in an answer: they don't affect its values."""
-NO_OBJECT: Final = "it has no complete JSON object"
-TOO_TANGLED: Final = "it has too many braces without a JSON object; give one JSON object alone"
+NO_OBJECT: Final = "there is no whole JSON object in it"
+TOO_TANGLED: Final = "it holds too many braces that open no JSON object; give one JSON object alone"
 PLAIN: Final = json.JSONDecoder()
 _DEEP_FAILURES: Final = 100
 """Failures that a too deeply nested object counts as."""
@@ -106,7 +106,7 @@ def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
     for answer, value in answers:
         if answer != answers[0][0]:
             quoted = f"{_quoted(answers[0][1])} and {_quoted(value)}"
-            raise UnusableAnswerError(f"it has two different answers, {quoted}; give one JSON object alone")
+            raise UnusableAnswerError(f"it holds two answers that differ, {quoted}; give one JSON object alone")
     return answers[0][0]
 
 
@@ -165,7 +165,7 @@ def _quoted(value: dict[str, Any]) -> str:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
     if twice:
-        raise UnusableAnswerError(f"the key {twice[0][:_MOST_QUOTED]!r} is repeated in one JSON object")
+        raise UnusableAnswerError(f"the key {twice[0][:_MOST_QUOTED]!r} is given twice in one JSON object")
     return dict(pairs)
 
 

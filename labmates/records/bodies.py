@@ -1,4 +1,4 @@
-"""Bodies: the long things of a run (messages, texts, pictures), each kept once and named by its number."""
+"""Bodies: the long contents of a run (messages, texts, pictures), each stored once and referred to by number."""
 
 from __future__ import annotations
 
@@ -12,33 +12,25 @@ from typing import Any, Literal
 
 Media = Literal["json", "text", "png", "bytes"]
 Value = dict[str, Any] | list[Any] | str | bytes
-"""The types of a body: JSON data, text, or bytes (of a PNG picture, or of any file)."""
+"""A body: JSON data, text, or bytes (of a PNG picture or any file)."""
 
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-_TO_JSON = json.JSONEncoder(separators=(",", ":")).encode  # made once: that takes as long as encoding
+_TO_JSON = json.JSONEncoder(separators=(",", ":")).encode  # built once: it takes as long as encoding
 
 
 MOST_PASSED = 100_000
 """So many values are known again after they were forgotten, at about 200 bytes each."""
 _DICTIONARY_BYTES = 16 * 1024
-"""The size of the dictionary, taken from the bodies before: messages repeat each other, and are short by themselves."""
+"""Size of the compression dictionary, made of earlier bodies: messages are short, but repetitive."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """One body as it is stored.
+    """A stored body, compressed with the previous bodies as dictionary; pictures are compressed already.
 
-    All but pictures, which are so already, are compressed, with what stands in the bodies before as dictionary.
-
-    Attributes
-    ----------
-    content
-        The bytes that are stored, or those that are yet to be compressed.
-    before
-        The dictionary to compress with; None for what is so already.
-    digest
-        `content_digest` of what was kept; empty for a body that was read from a store.
+    `content` are the stored bytes, or uncompressed bytes if there is a dictionary `before`. `digest` is the
+    `content_digest`; empty for a body from a store.
     """
 
     number: int
@@ -49,18 +41,12 @@ class Body:
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes that are stored; compressed when first asked for, which is by whoever writes them."""
+        """The stored bytes; compressed at first use, when they are written."""
         return self.content if self.before is None else _compress(self.content, self.before)
 
 
 class Unpacker:
-    """Unpacks the stored bodies of a run, which have to come one after the other without a gap.
-
-    Parameters
-    ----------
-    before
-        What `before` was after the body that comes before the first one.
-    """
+    """Unpacks the stored bodies of a run, in order; to start later, pass an earlier unpacker's `before`."""
 
     def __init__(self, before: bytes = b"") -> None:
         self.before = before
@@ -77,17 +63,11 @@ class Unpacker:
 
 
 class Bodies:
-    """The bodies of one run. The same value gets the same number again.
-
-    Parameters
-    ----------
-    stored
-        Those that are there already, from the first on without a gap.
-    """
+    """The bodies of one run, each value stored once; `stored` are existing bodies, from the first without a gap."""
 
     def __init__(self, stored: Iterable[Body] = ()) -> None:
         self._values: dict[int, Value] = {}
-        # By content, not digest: a prompt keeps all of its messages again, and few of them are new.
+        # By content, not digest: a prompt adds all of its messages, few of which are new.
         self._numbers: dict[tuple[Media, bytes], int] = {}
         self._passed: dict[bytes, int] | None = None  # by digest, once values are forgotten
         self._count = 0
@@ -99,7 +79,7 @@ class Bodies:
         self._before = unpacker.before
 
     def keep(self, value: Value) -> int:
-        """Keep `value` and return its number."""
+        """Add `value` and return its number."""
         media, raw = content = _encode(value)
         if self._passed is not None:
             return self._pass(content, self._passed)
@@ -146,13 +126,12 @@ class Bodies:
         return value
 
     def take_new(self) -> list[Body]:
-        """The bodies kept since the last call, for writing them to the store."""
+        """The bodies added since the last call, for writing to the store."""
         new, self._new = self._new, []
         return new
 
 
 def _followed(before: bytes, media: Media, raw: bytes) -> bytes:
-    """The dictionary after a body."""
     return before if media == "png" else (before + raw)[-_DICTIONARY_BYTES:]
 
 
@@ -162,7 +141,7 @@ def _decompress(data: bytes, before: bytes) -> bytes:
 
 
 def _compress(raw: bytes, before: bytes) -> bytes:
-    # A window as small as there is to see: setting up the usual one takes longer than compressing a short text.
+    # A window of the size of the text: setting up the default takes longer than compressing a short text.
     window = min(15, max(9, (len(raw) + len(before)).bit_length()))
     memory = min(8, max(1, window - 6))
     packer = zlib.compressobj(wbits=window, memLevel=memory, zdict=before)
@@ -182,10 +161,10 @@ def _encode(value: Value) -> tuple[Media, bytes]:
     if isinstance(value, str):
         # Lone surrogates can't be stored as UTF-8; hostile output holds them.
         return "text", value.encode("utf-8", "replace")
-    # In the order of its keys: what is told of a tool call's arguments, and the prompt that repeats them, depend on it.
+    # The order of keys matters for tool calls' arguments and the prompts that repeat them.
     return "json", _TO_JSON(value).encode()
 
 
 def content_digest(media: str, raw: bytes) -> bytes:
-    """The SHA-256 of what a body holds, whatever it is compressed to."""
+    """The SHA-256 of a body's uncompressed content."""
     return hashlib.sha256(media.encode() + b"\0" + raw).digest()

@@ -1,4 +1,4 @@
-"""Model calls that runs share: replies that are used again, and batches of providers by request."""
+"""Model calls that runs share: cached replies, and providers' batches by request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StoredCalls:
         self._database = database
 
     async def get(self, key: str) -> dict[str, Any] | None:
-        """The reply kept under this key, or None."""
+        """The stored reply, or None."""
         query = sa.select(schema.calls.c.reply).where(schema.calls.c.key == key)
         packed: bytes | None = await asyncio.to_thread(
             self._database.read, lambda connection: connection.execute(query).scalar_one_or_none()
@@ -41,7 +41,7 @@ class StoredCalls:
 
 _BATCHES: Final = schema.batches
 _KEPT_SECONDS: Final = 40 * 24 * 3600.0
-"""No provider keeps results for longer."""
+"""Longest retention of results by providers."""
 
 
 class StoredBatches:
@@ -51,7 +51,7 @@ class StoredBatches:
         self._database = database
 
     async def find(self, keys: Sequence[str]) -> Mapping[str, tuple[str, str | None, int, float]]:
-        """The submitted ones among requests: token, id, number of requests, and time."""
+        """The submissions of requests: token, id, number of requests, and time."""
 
         def read(connection: sa.Connection) -> dict[str, tuple[str, str | None, int, float]]:
             batches = {}
@@ -63,7 +63,7 @@ class StoredBatches:
         return await asyncio.to_thread(self._database.read, read)
 
     async def plan(self, token: str, keys: Sequence[str]) -> None:
-        """Note that requests are about to be submitted together; what another process has noted stays."""
+        """Record that requests will be submitted together; other processes' entries stay."""
 
         def write(connection: sa.Connection) -> None:
             now = self._database.now(connection)
@@ -74,12 +74,12 @@ class StoredBatches:
         await self._write(write)
 
     async def name(self, token: str, batch: str) -> None:
-        """Note the id of the batch of a submission."""
+        """Record the id of a submission's batch."""
         named = sa.update(_BATCHES).where(_BATCHES.c.token == token).values(batch=batch)
         await self._write(lambda connection: connection.execute(named))
 
     async def forget(self, keys: Sequence[str]) -> None:
-        """Strike requests out."""
+        """Remove requests."""
 
         def write(connection: sa.Connection) -> None:
             for part in portions(keys):

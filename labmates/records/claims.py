@@ -1,8 +1,8 @@
-"""Claims of runs by workers: leases kept alive by heartbeats, fenced by the number of the attempt.
+"""Claims of runs by workers: leases renewed by heartbeats and fenced by the number of the attempt.
 
-The store alone decides. A worker claims a run for `LEASE_SECONDS` and renews that while it lives; when it dies, the
-lease runs out, or is seen to be a dead process's on this machine, and another worker takes the run over as the next
-attempt. From then on nothing that the earlier attempt still writes is accepted.
+The store arbitrates. A worker claims a run for `LEASE_SECONDS` and renews the lease while it lives. After its death the
+lease expires (at once if the process is known to be dead on this machine), and another worker takes the run over as the
+next attempt. From then on, writes of the earlier attempt are refused.
 """
 
 from __future__ import annotations
@@ -23,20 +23,14 @@ from labmates.records.store import Store
 from labmates.records.studies import WAITING, committed
 
 LEASE_SECONDS = 60.0
-"""For how long a worker holds a run without a heartbeat."""
+"""Duration of a lease without a heartbeat."""
 BEAT_SECONDS = 10.0
-"""The interval at which a worker renews its leases."""
+"""Interval of heartbeats."""
 _RUNS, _STUDIES = schema.runs, schema.studies
 
 
 class Claims:
-    """The claims of one worker.
-
-    Parameters
-    ----------
-    worker
-        Its name, in the format of `labmates.process_ids.this_worker`.
-    """
+    """The claims of one `worker`, whose name has the format of `labmates.process_ids.this_worker`."""
 
     def __init__(self, store: Store, worker: str) -> None:
         self._store = store
@@ -44,18 +38,15 @@ class Claims:
         self._worker = worker
 
     def new(self, run: RunRecord) -> RunRecord:
-        """Enter a new run, of no study, and claim it."""
+        """Create and claim a new run outside studies."""
         claimed = replace(run, status="running", attempt=1, worker=self._worker, started=time.time())
         self._store.create(claimed, lease=LEASE_SECONDS)
         return claimed
 
     def take(self, run_id: str) -> RunRecord:
-        """Claim a run that did not end, to go on with it.
+        """Claim an unfinished run, to resume it.
 
-        Raises
-        ------
-        UsageError
-            If there is none, or another worker holds it.
+        Raises `UsageError` if the run is unknown, has ended, or another worker holds it.
         """
 
         def write(connection: sa.Connection) -> RunRecord:
@@ -76,19 +67,10 @@ class Claims:
         return self._database.write(write)
 
     def next(self, study: str, most: int, *, attempts: int) -> list[RunRecord]:
-        """Claim runs of a study that wait to be begun or gone on with, in the order of the queue.
+        """Claim up to `most` waiting runs of a study, in queue order.
 
-        Parameters
-        ----------
-        most
-            How many.
-        attempts
-            A run whose workers died so often is given up as failed.
-
-        Returns
-        -------
-        list of RunRecord
-            Empty if all have ended or are held by others, or if the study's cap can't pay any more of them.
+        The list is empty if all runs have ended or are held by others, or if the study's cap can't pay another run. A
+        run whose workers have died in `attempts` attempts fails.
         """
 
         def write(connection: sa.Connection) -> list[RunRecord]:
@@ -111,13 +93,7 @@ class Claims:
         return self._database.write(write)
 
     def free_lost(self, study: str, *, attempts: int) -> None:
-        """Give back the runs of a study whose workers have died, as `next` does before it claims any.
-
-        Parameters
-        ----------
-        attempts
-            A run whose workers died so often is given up as failed.
-        """
+        """Release the runs of a study whose workers have died, as `next` does before it claims."""
 
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.select(_STUDIES.c.name).where(_STUDIES.c.name == study).with_for_update())
@@ -126,7 +102,7 @@ class Claims:
         self._database.write(write)
 
     def give_back(self, runs: Iterable[RunRecord]) -> None:
-        """Let go of those of the runs that this worker still holds: it was cancelled before it could begin them."""
+        """Release the runs that this worker still holds, after a cancellation before their start."""
         held = {run.id: run.attempt for run in runs}
 
         def write(connection: sa.Connection) -> None:
@@ -139,7 +115,7 @@ class Claims:
             self._database.write(write)
 
     def renew(self, runs: Iterable[RunRecord]) -> set[str]:
-        """Renew the leases of runs and return the ids of those that are no longer this worker's."""
+        """Renew the leases of runs and return the ids of lost runs."""
         held = {run.id: run.attempt for run in runs}
 
         def write(connection: sa.Connection) -> set[str]:
@@ -178,7 +154,6 @@ class Claims:
         ]
 
     def _free_lost(self, connection: sa.Connection, study: str, now: float, attempts: int) -> None:
-        """Give back the runs whose workers have died."""
         running = sa.and_(_RUNS.c.study == study, _RUNS.c.status == "running")
         held = connection.execute(
             sa.select(_RUNS.c.worker, sa.func.min(_RUNS.c.lease)).where(running).group_by("worker")
@@ -207,5 +182,5 @@ class Claims:
 
 
 def is_lost(worker: str | None, lease: float | None, now: float) -> bool:
-    """Whether whoever holds a run has died, or has not been heard of for so long that it is taken to have."""
+    """Whether the worker of a run has died or its lease has expired."""
     return lease is None or lease < now or worker is None or worker_state(worker) == "dead"

@@ -1,8 +1,8 @@
 """Copying runs from one store into another, in SQLite or PostgreSQL alike.
 
-Rows are copied as they are stored, a few hundred at a time, whole runs in each transaction: what is cut off leaves
-whole runs, and the same call completes it. The source is read in one snapshot, also while workers write to it. Nobody
-works on a copy: a run that a worker holds is interrupted there, and can be resumed.
+Rows are copied as stored, a few hundred at a time, with complete runs in each transaction: after an interruption, the
+same call completes the copy. The source is read in one snapshot, even while workers write to it. A run that a worker
+holds is interrupted in the copy, and can be resumed there.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from labmates.records.standing import Standing, at_rest, compared, is_unbegun
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 ROWS: Final = 500
-"""Rows that are read and written at once."""
+"""Rows per read and write."""
 _MOST_RUNS, _BEGUN_WEIGHS = 2000, 20
 _THIN = [_RUNS.c[name] for name in ("id", "study", "key", "replicate", "seed", "status", "attempt", "worker")]
 _SHOWN = 5
 
 Watch = Callable[[int, int], None]
-"""Told how many of how many runs were looked at."""
+"""Receives the number of runs examined, and of all."""
 Unite = Callable[[str, dict[str, Any], dict[str, Any]], dict[str, Any]]
-"""Makes one plan of two of a study: its name, the target's plan, the source's."""
+"""Unites two plans of a study: receives its name, the target's plan and the source's."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Copied:
     Attributes
     ----------
     runs
-        Runs that were written.
+        Number of written runs.
     present
-        Runs that the target held already.
+        Number of runs that the target had already.
     replies
-        Cached replies of models that were written.
+        Number of written cached replies.
     """
 
     runs: int = 0
@@ -59,7 +59,7 @@ class Copied:
 def copy_store(
     source: str, target: str, *, study: str | None = None, runs: Sequence[str] = (), watch: Watch | None = None
 ) -> Copied:
-    """Copy a store, one study or some runs, with the plans of their studies, into a store that is empty or new.
+    """Copy a store, one study or some runs, with their studies' plans, into an empty or new store.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def copy_store(
     Raises
     ------
     UsageError
-        If one of the stores can't be opened, they are the same, the study or a run is missing, or the target holds
-        anything that the source does not. A copy that was cut off is completed.
+        If a store can't be opened, source and target are the same, the study or a run is missing, or the target has
+        data that the source lacks. An interrupted copy is completed.
     """
     with _opened(source, target, study, runs) as (origin, connection, goal):
         _check_room(origin, connection, goal)
@@ -84,10 +84,10 @@ def copy_store(
 
 
 def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watch | None = None) -> Copied:
-    """Merge stores into one, one after the other; a store that is refused changes nothing.
+    """Merge stores into one, in order; a refused store changes nothing.
 
-    Of a run that both hold, the one that went further is kept, with the notes of both; what was not begun gives way to
-    what was.
+    Of two copies of a run, the more advanced one is kept, with the notes of both; unstarted runs give way to started
+    ones.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watc
 
 
 def archive_store(source: str, path: Path, *, watch: Watch | None = None) -> Copied:
-    """Write a store as one SQLite file that can be read anywhere, also where nothing can be written beside it.
+    """Write a store as a single SQLite file, readable even in a read-only folder.
 
     Raises
     ------
     UsageError
-        If the store can't be opened, or the file exists or can't be made.
+        If the store can't be opened, or the file exists or can't be created.
     StoreError
-        If reading or writing fails; no file is left then.
+        If reading or writing fails; then no file is left.
     """
     with new_file(path) as part:
         copied = copy_store(source, f"sqlite:///{part}", watch=watch)
@@ -128,12 +128,12 @@ def archive_store(source: str, path: Path, *, watch: Watch | None = None) -> Cop
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Give the path at which to make an SQLite file that appears under its own name when it is whole, or not at all.
+    """Yield a temporary path for a new SQLite file, which gets its name only when it is complete.
 
     Raises
     ------
     UsageError
-        If there is such a file already, or it can't be made.
+        If the file exists or can't be created.
     """
     import sqlite3
 
@@ -149,7 +149,7 @@ def new_file(path: Path) -> Iterator[Path]:
         os.close(os.open(part, os.O_RDWR | os.O_CREAT, 0o600))
         yield part
         connection = sqlite3.connect(part)
-        connection.execute("PRAGMA journal_mode=DELETE")  # one file, that needs none beside it
+        connection.execute("PRAGMA journal_mode=DELETE")  # a single file, without a log beside it
         connection.close()
         part.replace(path)
     finally:
@@ -192,13 +192,13 @@ def _check_chosen(origin: Database, connection: sa.Connection, study: str | None
 
 
 def _check_room(origin: Database, connection: sa.Connection, goal: Database) -> None:
-    """Refuse a target that holds anything but a part of the source."""
+    """Check that the target holds only data of the source."""
     for what, name in ((_RUNS.c.id, "run"), (_STUDIES.c.name, "study")):
         with goal.reading() as reading:
             for names in _streamed(reading, sa.select(what)):
                 mine = [row[0] for row in names]
                 here = set(connection.execute(sa.select(what).where(what.in_(mine))).scalars())
-                if other := [one for one in mine if one not in here]:
+                if other := [value for value in mine if value not in here]:
                     raise UsageError(
                         f"the store {goal.shown_url} is not empty: it holds the {name} '{other[0]}', which "
                         f"{origin.shown_url} does not; merge stores with: labmates store merge SOURCE --into TARGET"
@@ -233,11 +233,10 @@ def _copy(
 def _conflicts(connection: sa.Connection, goal: Database, chosen: sa.ColumnElement[bool]) -> Iterator[str]:
     with goal.reading() as reading:
         for rows in _batches(connection, chosen):
-            yield from _sorted(connection, reading, rows)[2]
+            yield from _classified(connection, reading, rows)[2]
 
 
 def _refuse(goal: Database, conflicts: Iterable[str]) -> None:
-    """Refuse to go on, with what is in the way."""
     reasons = list(conflicts)
     if reasons:
         more = f"\nand {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
@@ -250,8 +249,7 @@ def _refuse(goal: Database, conflicts: Iterable[str]) -> None:
 def _write(
     connection: sa.Connection, writing: sa.Connection, goal: Database, rows: Sequence[sa.Row[Any]], fresh: bool
 ) -> int:
-    """Copy runs with all that belongs to them, and return how many."""
-    ids, replaced, conflicts = ([row.id for row in rows], [], []) if fresh else _sorted(connection, writing, rows)
+    ids, replaced, conflicts = ([row.id for row in rows], [], []) if fresh else _classified(connection, writing, rows)
     _refuse(goal, conflicts)
     notes = note_rows(writing, replaced)
     for some in portions(replaced):
@@ -268,10 +266,10 @@ def _write(
     return len(ids)
 
 
-def _sorted(
+def _classified(
     connection: sa.Connection, other: sa.Connection, rows: Sequence[sa.Row[Any]]
 ) -> tuple[list[str], list[str], list[str]]:
-    """The ids of the source's runs to copy, of the target's that give way, and what is in the way, in words."""
+    """The ids of the source's runs to copy, the ids of the target's runs to replace, and the conflicts in words."""
     copied, replaced, conflicts = [], [], []
     ids, keys = [row.id for row in rows], {row.key for row in rows if row.study is not None}
     there = {row.id: row for row in _of(other, _RUNS.c.id, ids)}
@@ -310,7 +308,7 @@ def _of(connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequen
 
 
 def _batches(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> Iterator[list[Any]]:
-    """Yield the chosen runs in batches of the size of one transaction."""
+    """Yield the chosen runs in batches of one transaction."""
     batch: list[Any] = []
     weight = 0
     for rows in _streamed(connection, sa.select(*_THIN).where(chosen).order_by(_RUNS.c.id)):
@@ -332,7 +330,7 @@ def _streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequ
 def _plans(
     connection: sa.Connection, goal: Database, chosen: sa.ColumnElement[bool], whole: bool, unite: Unite
 ) -> dict[str, dict[str, Any]]:
-    """The rows of the studies to write, by name."""
+    """The study rows to write, by name."""
     query = sa.select(_STUDIES)
     if not whole:
         named = sa.select(_RUNS.c.study).where(chosen).distinct()

@@ -1,6 +1,6 @@
-"""The database under the store: opening one, its version, and transactions that outlive a lost connection.
+"""The store's database: opening, version, and transactions that are retried after a lost connection.
 
-All methods block: asynchronous callers put them on a thread.
+All methods block: asynchronous callers use a thread.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ T = TypeVar("T")
 DEFAULT_STORE = "sqlite:///labmates.db"
 
 PATIENCE_SECONDS = 60.0
-"""The time for which a transaction is retried while the database is unreachable or locked."""
-_OPENING_SECONDS = 1.0  # the same for opening: a wrong address fails soon
+"""Time for retries of a transaction while the database is unreachable or locked."""
+_OPENING_SECONDS = 1.0  # the same for opening, so that a wrong address fails soon
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-_BUSY_SECONDS = 30.0  # how long SQLite itself waits for a lock
+_BUSY_SECONDS = 30.0  # SQLite's wait for a lock
 _CONNECT_SECONDS = 10
-_CREATION_LOCK = 0x6C61626D  # PostgreSQL's advisory lock for making the tables
+_CREATION_LOCK = 0x6C61626D  # PostgreSQL's advisory lock for creating tables
 _PASSING_CLASSES = ("08", "40", "57P", "53")  # SQLSTATEs: no connection, conflict, shut down, out of resources
 _DISK_FULL = "53100"
 _STARTING = (
@@ -52,20 +52,20 @@ _VERBATIM = {
 
 
 def store_url(store: str | None = None) -> str:
-    """The URL of a store: of its URL or file, else of ``LABMATES_STORE``, else of a file in the working directory."""
+    """The URL of a store given as URL or file; by default ``LABMATES_STORE``, else a file in the working directory."""
     name = (os.environ.get("LABMATES_STORE") or DEFAULT_STORE) if store is None else store
     return f"sqlite:///{quote(name)}" if names_file(name) else name  # in a URL, '?' and '%' have a meaning
 
 
 def names_file(name: str) -> bool:
-    """Whether a word names an SQLite file: by its ending, by a folder before it, or because the file is there."""
+    """Whether a name is an SQLite file, by its extension, a folder in it, or an existing file."""
     if not name or "://" in name or "@" in name:
         return False
     return "/" in name or name.endswith((".db", ".sqlite")) or Path(name).is_file()
 
 
 def portions(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
-    """Values in parts of which one statement takes each: databases bound its parameters."""
+    """Values in parts for single statements, whose number of parameters is limited."""
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
@@ -76,23 +76,23 @@ class StoreError(LabmatesError):
 class Database:
     """A database with the store's tables.
 
-    Whatever reads or writes it, here and in what builds on it, raises `StoreError` where the database fails for good or
-    stays away.
+    All reads and writes, also those of modules built on it, raise `StoreError` if the database fails or stays
+    unreachable.
 
     Parameters
     ----------
     url
         SQLAlchemy URL, or path of an SQLite file; by default that of `store_url`.
     must_exist
-        Refuse to make a new SQLite file: for reading.
+        Refuse to create a new SQLite file.
     any_version
-        Open it whatever its version is: for upgrading.
+        Open any version, for upgrades.
     patient
-        It is known to be there: while it is away, try again as a transaction does.
+        The database should exist: retry while it is unreachable.
     read_only
-        Write nothing, not even tables: whatever tries to fails.
+        Refuse all writes, even of tables.
     verbatim
-        Columns of JSON hold its text, as it is stored: for copying.
+        Leave JSON columns as text, for copies.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether this is SQLite: one machine, one writer at a time."""
+        """Whether this is SQLite, with one machine and one writer at a time."""
         return self.engine.dialect.name == "sqlite"
 
     @property
@@ -149,7 +149,7 @@ class Database:
         return self.is_sqlite and path.exists() and not _is_writable(path)
 
     def _file_problem(self, must_exist: bool) -> str:
-        """The problem of an SQLite file or its folder, which SQLite's errors don't distinguish; empty if unknown."""
+        """The problem with an SQLite file or its folder, which SQLite's errors don't distinguish; empty if unknown."""
         path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
         if not path.parent.is_dir():
             return f"there is no folder '{path.parent}'"
@@ -167,14 +167,8 @@ class Database:
 
     @contextmanager
     def reading(self, *, snapshot: bool = False) -> Iterator[sa.Connection]:
-        """Open a transaction that only reads.
-
-        Parameters
-        ----------
-        snapshot
-            All of its queries see the database as it is at the first one, whatever is written meanwhile.
-        """
-        # In SQLite, each transaction is one.
+        """Open a read transaction; in a `snapshot`, all queries see the state at the first one."""
+        # In SQLite, every transaction is a snapshot.
         options = {"isolation_level": "REPEATABLE READ"} if snapshot and not self.is_sqlite else {}
         try:
             with self.engine.connect().execution_options(**options) as connection, connection.begin():
@@ -183,7 +177,7 @@ class Database:
             raise self._failed(error) from error
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do what reads within one transaction, which is tried again while the database is away."""
+        """Do read work in one transaction, retried while the database is unreachable."""
         return self._persist(work, writes=False)
 
     def rows(self, query: sa.Select[Any]) -> list[Any]:
@@ -191,18 +185,17 @@ class Database:
         return self.read(lambda connection: list(connection.execute(query).all()))
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do what writes within one transaction, which is tried again while the database is away or locked.
+        """Do write work in one transaction, retried while the database is unreachable or locked.
 
-        A connection may be lost after the database has carried the transaction out and before it has said so:
-        `work` must be such that doing it twice does no harm.
+        A connection may be lost after a commit and before its confirmation, so `work` must be idempotent.
         """
-        # SQLite takes one writer at a time, and those of other processes only wait well for short.
+        # SQLite takes one writer at a time, and its own waiting is only good for short waits.
         with self._writing if self.is_sqlite else nullcontext():
             return self._persist(work, writes=True)
 
     def execute_alone(self, statements: Sequence[str]) -> None:
-        """Execute statements that can't be part of a transaction."""
-        # SQLAlchemy would leave SQLite's connection in another mode than `_set_up_sqlite` did.
+        """Execute statements outside a transaction."""
+        # In SQLite, AUTOCOMMIT would undo the mode set by `_set_up_sqlite`.
         mode = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
         try:
             with self.engine.connect().execution_options(labmates_alone=True, **mode) as connection:
@@ -212,7 +205,7 @@ class Database:
             raise self._failed(error) from error
 
     def now(self, connection: sa.Connection) -> float:
-        """The time by the database's clock, which all workers share, as Unix time in seconds."""
+        """The database's clock, shared by all workers, as Unix time in seconds."""
         if self.is_sqlite:
             return time.time()
         return float(connection.execute(sa.text("select extract(epoch from clock_timestamp())")).scalar_one())
@@ -255,7 +248,7 @@ class Database:
         tables = _tables(connection)
         version = stored_version(connection)
         if tables and schema.runs.name not in tables and (version is not None or self.is_sqlite):
-            # A file is one program's; a server's database may be shared, but not the table that names the version.
+            # A file belongs to one program; a server's database may be shared, but not the version table.
             named = ", ".join(sorted(tables)[:3])
             raise UsageError(f"the database '{self.shown_url}' belongs to another program: it has {named}, but no runs")
         if version is None:
@@ -277,12 +270,12 @@ class Database:
 
 
 def is_tried_again(connection: sa.Connection) -> bool:
-    """Whether the transaction of `Database.write` that goes on may have been carried out already."""
+    """Whether the current transaction of `Database.write` may have been committed already."""
     return bool(connection.get_execution_options().get("labmates_again"))
 
 
 def stored_version(connection: sa.Connection) -> str | None:
-    """The version of the tables that a database holds, or None if it holds none."""
+    """The version of the tables in a database; None without tables."""
     tables = _tables(connection)
     if schema.version.name in tables:
         number: str | None = connection.execute(sa.select(schema.version.c.version_num)).scalar_one_or_none()
@@ -306,7 +299,7 @@ def _engine(url: str, must_exist: bool, read_only: bool, options: dict[str, Any]
     except _UnsuitableStoreError as error:
         raise UsageError(f"'{_without_password(url)}' can't be a store: {error}; {_advice(url)}") from None
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # The library's message may quote the URL, and with it a password.
+        # The library's message may quote the URL with a password.
         raise UsageError(f"'{_without_password(url)}' is not the URL of a store; {_advice(url)}") from None
     except ModuleNotFoundError as error:
         if error.name == "psycopg":
@@ -318,16 +311,16 @@ def _engine(url: str, must_exist: bool, read_only: bool, options: dict[str, Any]
 
 
 class _UnsuitableStoreError(Exception):
-    """A URL that names a database which can't be a store; the text says why."""
+    """A database of this URL can't be a store; the text gives the reason."""
 
 
 def _without_password(url: str) -> str:
-    """A URL, malformed or not, without what may be a password in it."""
+    """A URL, malformed or not, without a possible password."""
     return re.sub(r"^([^:/]*://)?([^:/@]*):.*@", r"\1\2:***@", url)
 
 
 def _advice(url: str) -> str:
-    """The URL that was probably meant."""
+    """A hint at the URL that was probably meant."""
     if url.startswith("postgres://"):
         return "write postgresql:// in place of postgres://"
     is_name = url and "://" not in url and "@" not in url
@@ -342,18 +335,18 @@ def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict
     if must_exist:
         mode = "rw" if _is_writable(path) else "ro"
         if mode == "ro" and not path.with_name(f"{path.name}-wal").exists():
-            # Nobody is writing, and SQLite can't make the file beside it through which readers see what is written.
+            # There is no writer, and SQLite can't create the shared-memory file for readers.
             mode = "ro&immutable=1"
     else:
-        # Prompts and replies stay private on a shared machine. SQLite itself reports errors.
+        # Prompts and replies stay private on a shared machine. SQLite reports errors later.
         with suppress(OSError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    # In an address, '#', '?' and '%' have a meaning.
+    # '#', '?' and '%' are special in a URI.
     address = f"file:{quote(url.database)}?mode={mode}"
     engine = sa.create_engine(
         "sqlite://",
         creator=lambda: sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False),
-        poolclass=sa.QueuePool,  # by its bare URL it would be taken for a database in memory
+        poolclass=sa.QueuePool,  # the bare URL looks like a database in memory
         **options,
     )
     read_only = read_only or mode.startswith("ro")
@@ -363,7 +356,7 @@ def _sqlite_engine(url: sa.URL, must_exist: bool, read_only: bool, options: dict
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether SQLite can write a file: it also writes beside it."""
+    """Whether SQLite can write a file and its folder."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
@@ -381,7 +374,7 @@ def _postgres_engine(url: sa.URL, read_only: bool, options: dict[str, Any]) -> s
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # `_begin_sqlite` says when a transaction begins, and which
+    connection.isolation_level = None  # `_begin_sqlite` begins transactions
     settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000", "cache_size=-40960")
     for setting in settings:
         connection.execute(f"PRAGMA {setting}")
@@ -389,25 +382,25 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 def _set_up_sqlite_reader(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
-    # Not by opening the file to read alone: SQLite has to write beside it to see what others are writing.
-    # Readers soon get an error if the store is locked.
+    # Not mode=ro: SQLite must write beside the file to see concurrent writes.
+    # Readers get an error soon if the store is locked.
     for pragma in ("query_only=ON", "busy_timeout=2000"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
-    # A transaction that reads first and then writes would fail at once if another one has written meanwhile.
+    # A deferred transaction that reads before it writes fails if another one has written meanwhile.
     if not options.get("labmates_alone"):
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("labmates_writes") else "BEGIN")
 
 
 def _insert_of(dialect: str) -> Any:
-    return import_module(f"sqlalchemy.dialects.{dialect}").insert  # the one alone: they take long to import
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert  # only this dialect: their import is slow
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """Whether the same transaction may succeed a little later."""
+    """Whether a retry of the transaction may succeed."""
     if isinstance(error.orig, sqlite3.Error):
         return isinstance(error.orig, sqlite3.OperationalError) and "locked" in str(error.orig)
     state = getattr(error.orig, "sqlstate", None)
@@ -417,8 +410,8 @@ def _is_passing(error: DBAPIError) -> bool:
 
 
 def _is_starting(error: DBAPIError) -> bool:
-    """Whether a PostgreSQL server answered that it is starting, stopping or full: its address is right."""
-    # An error while connecting has no SQLSTATE, only the server's words.
+    """Whether a PostgreSQL server reported that it is starting, stopping or full."""
+    # Connection errors have no SQLSTATE, only the server's text.
     return any(words in str(error.orig) for words in _STARTING)
 
 

@@ -1,12 +1,12 @@
-"""Entering the runs of a study into a store, in short transactions: workers go on meanwhile, and memory stays small.
+"""Insertion of a study's runs into a store, in short transactions, so that workers continue and memory stays small.
 
-An entry that was cut off leaves a study with a part of its runs; entering it again completes it.
+After an interruption, a study has a part of its runs; inserting it again completes it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,45 +27,25 @@ _KNOWN = [_RUNS.c[name] for name in ("id", "key", "replicate", "place", "status"
 
 
 class Cell(NamedTuple):
-    """The part that all replicates of a condition share.
-
-    Attributes
-    ----------
-    most
-        The most that a run may cost, in micro-dollars.
-    models, condition
-        As JSON texts.
-    """
+    """The common part of a condition's replicates."""
 
     key: str
-    most: int
-    models: str
-    condition: str
+    most: int  # the bound of a run, in micro-dollars
+    models: str  # JSON
+    condition: str  # JSON
 
 
 class Planned(NamedTuple):
-    """A run that a study wants.
-
-    Attributes
-    ----------
-    place
-        Its place in the queue.
-    """
+    """A planned run of a study."""
 
     cell: Cell
     replicate: int
     seed: int
-    place: int
+    place: int  # in the queue
 
 
 class _Template:
-    """The common columns of a study's runs, as the driver of the database takes them: JSON is text.
-
-    Parameters
-    ----------
-    run
-        One of them.
-    """
+    """The common columns of a study's runs, taken from one of them, in the driver's format: JSON is text."""
 
     def __init__(self, run: RunRecord) -> None:
         row = run_row(run)
@@ -81,7 +61,7 @@ class _Template:
 
 
 class _NotAllError(Exception):
-    """A run has an id that another has, or was entered by somebody else meanwhile."""
+    """A run's id is taken, or another process has inserted the run."""
 
 
 def enter_study(
@@ -94,28 +74,26 @@ def enter_study(
     seed: int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> tuple[int, int]:
-    """Enter a study, or what it has grown by since it was entered, and return how many runs it wants and are new.
+    """Insert a study, or extend it to its new plan, and return the number of all its runs and of new ones.
 
     Parameters
     ----------
     template
-        One of its runs, for all that they have in common.
+        One of the runs, for the common columns.
     wanted
-        The study's runs. Existing ones stay as they are, but for their place in the queue, and what they
-        may cost and how they are to be executed while they wait. Runs that stopped at a lower bound than they have now
-        wait again.
+        The study's runs. Existing runs keep everything except their place in the queue and, while they wait, their
+        bound and settings. Runs that stopped at a lower bound wait again.
     wants
-        Tells by condition key and replicate whether a run is among these. Runs that the study no longer wants and that
-        were not begun leave it.
+        Whether a run, by condition key and replicate, is wanted. Unwanted runs that have not started are deleted.
     seed
-        Seed of replicate 0, if replicate r has ``seed + r``: another one is refused before anything is written.
+        Seed of replicate 0, if replicate r has ``seed + r``; other seeds are refused before anything is written.
     watch
-        Told how many runs were looked at.
+        Receives the number of runs examined.
 
     Raises
     ------
     UsageError
-        If a run that is wanted was begun with another seed, or somebody else enters another plan meanwhile.
+        If a wanted run was started with another seed, or another process inserts a different plan meanwhile.
     """
     if seed is not None:
         _check_seeds(database, study.name, wants, seed)
@@ -133,7 +111,6 @@ def enter_study(
 
 
 def _enter_plan(database: Database, connection: sa.Connection, study: StudyRecord, template: RunRecord) -> bool:
-    """Enter the plan and return whether the study is new."""
     values = {"spec": study.spec, "cap": study.cap}
     mine = _STUDIES.c.name == study.name
     before = connection.execute(sa.select(_STUDIES.c.spec).where(mine).with_for_update()).scalar_one_or_none()
@@ -157,7 +134,6 @@ def _enter(database: Database, study: StudyRecord, template: _Template, batch: S
 def _write(
     connection: sa.Connection, study: StudyRecord, template: _Template, batch: Sequence[Planned], fresh: bool
 ) -> int:
-    """Enter some runs and return how many are new."""
     plan = connection.execute(sa.select(_STUDIES.c.spec).where(_STUDIES.c.name == study.name).with_for_update())
     if plan.scalar_one_or_none() != study.spec:
         raise UsageError(
@@ -166,7 +142,7 @@ def _write(
         )
     known = {} if fresh and not is_tried_again(connection) else _known(connection, study.name, batch)
     new, changed = [], []
-    # In the order of the indexes, so that neighbours there are written together.
+    # In index order, so that neighbours are written together.
     for run in sorted(batch, key=lambda run: run.cell.key):
         row = known.get((run.cell.key, run.replicate))
         if row is None:
@@ -188,7 +164,7 @@ def _write(
 
 
 def _insert(connection: sa.Connection, columns: Sequence[str], rows: list[tuple[Any, ...]]) -> int:
-    """Insert the rows that conflict with none in the table, and return how many; twice as fast by the driver alone."""
+    """Insert the rows without conflicts and return their number; the driver alone is twice as fast as SQLAlchemy."""
     names = ", ".join(columns)
     marks = ", ".join(["?" if connection.dialect.name == "sqlite" else "%s"] * len(columns))
     insert = f"insert into runs ({names}) values ({marks}) on conflict do nothing"  # noqa: S608 - of the schema
@@ -203,7 +179,6 @@ def _known(connection: sa.Connection, study: str, batch: Sequence[Planned]) -> d
 
 
 def _change(study: str, row: Any, run: Planned) -> dict[str, Any] | None:
-    """The changed columns of a run that exists already."""
     if row.seed != run.seed and row.status != "planned":
         raise _other_seed(study, row, run.seed)
     most = run.cell.most if row.status in WAITING or _is_extended(row, run) else row.most
@@ -213,7 +188,7 @@ def _change(study: str, row: Any, run: Planned) -> dict[str, Any] | None:
 
 
 def _is_extended(row: Any, run: Planned) -> bool:
-    """Whether a run has stopped at a lower bound than it has now."""
+    """Whether a run stopped at a lower bound than its new one."""
     stopped = row.status == "exhausted" and (row.invalid or "").startswith(STOPPED)
     return stopped and run.cell.most > row.most
 
@@ -234,20 +209,15 @@ def _other_seed(study: str, row: Any, seed: int) -> UsageError:
 
 
 def _drop(database: Database, study: str, number: int, wants: Callable[[str, int], bool]) -> None:
-    """Delete the runs that the study no longer wants and that were not begun."""
-    mine = _RUNS.c.study == study
+    """Delete the runs that the study no longer wants and that have not started."""
+    mine, planned = _RUNS.c.study == study, _RUNS.c.status == "planned"
     count = sa.select(sa.func.count()).where(mine)
     if database.read(lambda connection: connection.execute(count).scalar_one()) <= number:
         return
-    unwanted = list(_unwanted(database, sa.and_(mine, _RUNS.c.status == "planned"), wants))
-    for some in portions(unwanted, _BATCH):
-        drop = sa.delete(_RUNS).where(_RUNS.c.id.in_(some), _RUNS.c.status == "planned")
-        database.write(lambda connection, drop=drop: connection.execute(drop))  # type: ignore[misc]
-
-
-def _unwanted(database: Database, where: sa.ColumnElement[bool], wants: Callable[[str, int], bool]) -> Iterator[str]:
-    query = sa.select(_RUNS.c.id, _RUNS.c.key, _RUNS.c.replicate).where(where)
+    query = sa.select(_RUNS.c.id, _RUNS.c.key, _RUNS.c.replicate).where(mine, planned)
     with database.reading() as connection:
-        for row in connection.execute(query, execution_options={"yield_per": _BATCH}):
-            if not wants(row.key, row.replicate):
-                yield row.id
+        rows = connection.execute(query, execution_options={"yield_per": _BATCH})
+        unwanted = [row.id for row in rows if not wants(row.key, row.replicate)]
+    for some in portions(unwanted, _BATCH):
+        drop = sa.delete(_RUNS).where(_RUNS.c.id.in_(some), planned)
+        database.write(lambda connection, drop=drop: connection.execute(drop))  # type: ignore[misc]

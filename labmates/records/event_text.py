@@ -1,4 +1,4 @@
-"""Events in one line of plain English, the same in the terminal and in the browser."""
+"""Events as one line of text, for terminal and browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labmates.records.events import ApprovalEvent, DecisionEvent, Event, PayoffE
 
 
 def heading(event: Event) -> str:
-    """The subject of an event, without its owner and without the texts that it names."""
+    """The headline of an event, without its agent and its bodies."""
     match event.type:
         case "phase":
             return f"phase {event.number + 1} ({event.reason}) {event.status}"
@@ -50,14 +50,14 @@ def heading(event: Event) -> str:
 
 
 def artifact_text(body: Value) -> str:
-    """An artifact as text: most are text, a strategy written as code has parts with names."""
+    """An artifact as text; a strategy written as code has named parts."""
     if isinstance(body, dict):
         return "\n".join(f"{name}: {value}" for name, value in body.items())
     return body if isinstance(body, str) else repr(body)
 
 
 def findings_text(body: Value) -> str:
-    """Stated findings as text, a field a line; the entries of a list stand below its field."""
+    """Findings as text, one field per line; the entries of a list follow below its field."""
     if not isinstance(body, dict) or not body:
         return "nothing was found"
     return "\n".join(_field(name, value) for name, value in body.items())
@@ -65,7 +65,9 @@ def findings_text(body: Value) -> str:
 
 def _field(name: str, value: object) -> str:
     if isinstance(value, list):
-        lines = [", ".join(map(str, value))] if not any(isinstance(one, dict) for one in value) else map(_entry, value)
+        lines = (
+            [", ".join(map(str, value))] if not any(isinstance(entry, dict) for entry in value) else map(_entry, value)
+        )
         return "".join([f"{name}:", *(f"\n  {line}" for line in lines if line)]) if value else f"{name}: none"
     return f"{name}: {_entry(value)}"
 
@@ -75,7 +77,7 @@ def _entry(value: object) -> str:
 
 
 def shown_values(values: dict[str, Any]) -> str:
-    """Names and values in one line; numbers without needless digits."""
+    """Names and values in one line; floats in short form."""
     return ", ".join(f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in values.items())
 
 

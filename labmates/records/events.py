@@ -1,7 +1,6 @@
 """Typed events: the complete, append-only log of a run, in order.
 
-Long texts and pictures do not stand in an event: it holds the numbers under which the run's bodies are kept
-(`records.recorder`), so that each is stored once.
+An event refers to long texts and pictures by the numbers of the run's bodies (`records.bodies`), each stored once.
 """
 
 from __future__ import annotations
@@ -17,26 +16,18 @@ if TYPE_CHECKING:
 
 
 class EventBase(BaseModel):
-    """The fields of every event: the time, and the place in the run.
-
-    Attributes
-    ----------
-    at
-        Unix time in seconds.
-    step
-        Stable name of the step that made it, for instance ``data/0/data_lead/work/3``; the same when a run is resumed.
-    """
+    """The fields of every event: the time, and the place in the run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    at: float = Field(default_factory=time.time)
-    step: str = ""
+    at: float = Field(default_factory=time.time)  # Unix time in seconds
+    step: str = ""  # stable name of its step, for instance data/0/data_lead/work/3; the same in a resumed run
     team: str = ""
     agent: str = ""
 
 
 class PhaseEvent(EventBase):
-    """A team's phase started, was suspended for a request, or ended; or the pool could not pay it (skipped)."""
+    """A team's phase started, was suspended for a request, ended, or was skipped for lack of credits."""
 
     type: Literal["phase"] = "phase"
     status: Literal["started", "suspended", "ended", "skipped"]
@@ -45,21 +36,19 @@ class PhaseEvent(EventBase):
 
 
 class LLMCallEvent(EventBase):
-    """One model call that gave a reply: of an agent, or of a judge. `messages` and `reply` are numbers of bodies.
+    """A model call with a reply, by an agent or a judge; `messages`, `reply`, `reasoning` and `settings` are bodies.
 
-    `cached` tells that nobody was asked: the reply is the one that the same request got at an earlier time.
-    `cached_tokens` and `cache_write_tokens` are input tokens read from, and written to, the provider's prompt cache.
-    `output_limit` is the limit that was sent with the call, in tokens; None in old records. `cut_call` is the number of
-    the body with the name and the arrived arguments of a tool call that the limit cut. `uncertain_attempts` counts
-    the attempts before it that were given up and may be billed: each has an uncertain charge. `notes` tell how the
-    server broke the rules: a reply longer than its limit, token counts that can't be.
+    `cached` tells that the reply is the stored one of an identical request. `cached_tokens` and `cache_write_tokens`
+    are input tokens read from, and written to, the provider's prompt cache. `output_limit` is the limit of the call in
+    tokens; None in old records. `cut_call` is the body with the name and received arguments of a tool call cut by the
+    limit. `uncertain_attempts` counts earlier attempts that were given up and may be billed: each has an uncertain
+    charge. `notes` are the server's violations of the protocol: a reply beyond its limit, impossible token counts.
+    `settings` are the settings and tools of a request to the gateway.
 
-    `settings` is the number of the body with the settings and tools of a request that a program sent to the gateway.
-
-    A judge's call is no part of what the teams used, and has no charge of its own. `judge` and `version` tell who made
-    it, `cost` what it cost in micro-dollars (the bill; by the run's price list where no price is known; 0 for a
-    `cached` reply), `uncertain` what of the cost is for attempts that brought no reply and may be billed, and `excess`
-    what the provider charges beyond the cost: the bound of the run could not pay it.
+    A judge's call is not part of the teams' usage and has no charge. It has the `judge` and its `version`; `cost` in
+    micro-dollars (the bill, or by the run's price list if the price is unknown; 0 for a cached reply); `uncertain`, the
+    part of the cost for attempts without a reply that may be billed; and `excess`, the provider's charge beyond the
+    cost, which the bound of the run could not pay.
     """
 
     type: Literal["llm_call", "judge_call"] = "llm_call"
@@ -92,12 +81,12 @@ class LLMCallEvent(EventBase):
 
     @property
     def by(self) -> Literal["agent", "judge"]:
-        """Who made it."""
+        """The caller."""
         return "agent" if self.type == "llm_call" else "judge"
 
     @property
     def is_outside(self) -> bool:
-        """Whether a person or an agent from outside replied, in place of a model."""
+        """Whether a person or an outside agent replied instead of a model."""
         return self.model.startswith(("human:", "seat:"))
 
 
@@ -109,9 +98,9 @@ class FailedReplyEvent(EventBase):
 
 
 class ToolCallEvent(EventBase):
-    """One tool call. `arguments` and `result` are numbers of bodies, `images` of PNG bodies.
+    """A tool call; `arguments`, `result`, `images` (PNG) and `files` are bodies.
 
-    `files` are the files that code wrote to ``out/``: path below it, and number of the body with its bytes.
+    `files` are those that code wrote to ``out/``, by their path below it.
     """
 
     type: Literal["tool_call"] = "tool_call"
@@ -127,13 +116,12 @@ class ToolCallEvent(EventBase):
 
 
 class ChargeEvent(EventBase):
-    """Credits taken from the pool for one call: `amount` in micro-dollars; `uncovered` is what the pool could not pay.
+    """The charge to the pool for one call: `amount`, and `uncovered` beyond the pool's balance, in micro-dollars.
 
-    `bill` is what the provider charges for the call, in micro-dollars; None where no price is known. `excess` is what
-    of the bill the bound of the run could not pay: the provider charges more than the request allows. `cached` tells
-    that the pool alone paid: the reply came from a cache of calls and cost nothing. `uncertain` tells that an attempt
-    brought no reply, for the `reason`, and may be billed nevertheless: it is charged as if the reply had its full
-    length.
+    `bill` is the provider's charge in micro-dollars; None if the price is unknown. `excess` is the part of the bill
+    beyond the bound of the run, if the provider charges more than the request allows. A `cached` reply is charged to
+    the pool only. An `uncertain` charge is for an attempt without a reply, for the `reason`, that may be billed: it
+    assumes a reply of full length.
     """
 
     type: Literal["charge"] = "charge"
@@ -152,33 +140,19 @@ class ChargeEvent(EventBase):
 
     @property
     def real_cost(self) -> int:
-        """The amount counted against a study's cap, in micro-dollars: the bill; the credits where none is known."""
+        """The amount counted against a study's cap, in micro-dollars: the bill, or the credits if it is unknown."""
         return 0 if self.cached else self.amount if self.bill is None else self.bill - self.excess
 
 
 class DecisionEvent(EventBase):
-    """A player's decision.
-
-    Attributes
-    ----------
-    stage
-        What was to be decided, for instance ``decide`` or ``sanction``.
-    round
-        From 1; 0 where there are no rounds.
-    match
-        Which of several games of the run it belongs to; empty where there is one.
-    decision
-        What is played, by the names of the decision's form, and what was drawn at random from it.
-    failed
-        No reply could be used: `decision` is the fallback that the rules name.
-    """
+    """A player's decision."""
 
     type: Literal["decision"] = "decision"
-    stage: str
-    round: int = 0
-    match: str = ""
-    decision: dict[str, Any]
-    failed: bool = False
+    stage: str  # the decision's stage, for instance ``decide`` or ``sanction``
+    round: int = 0  # from 1; 0 without rounds
+    match: str = ""  # the game among several games of the run; empty for a single one
+    decision: dict[str, Any]  # the action, by field of the decision's form, and the random draws from it
+    failed: bool = False  # whether no reply was usable, so that `decision` is the rules' fallback
 
 
 class PayoffEvent(EventBase):
@@ -192,7 +166,7 @@ class PayoffEvent(EventBase):
 
 
 class MessageEvent(EventBase):
-    """Something said in deliberation (`to` is the own team) or to another team; `text` is a body's number."""
+    """A message in deliberation (`to` is the sender's team) or to another team; `text` is a body."""
 
     type: Literal["message"] = "message"
     to: str
@@ -210,9 +184,9 @@ class RequestEvent(EventBase):
 
 
 class ApprovalEvent(EventBase):
-    """A person's approval or refusal of an agent's plan, request or text; `automatic` if nobody was asked.
+    """The approval or refusal of an agent's plan, request or text, by a person or `automatic`.
 
-    Of an interrupt of an organisation as code it has the `question` that was shown, and the `answer` for the graph.
+    For an interrupt of an organisation as code, it holds the displayed `question` and the `answer` for the graph.
     """
 
     type: Literal["approval"] = "approval"
@@ -225,10 +199,7 @@ class ApprovalEvent(EventBase):
 
 
 class ArtifactEvent(EventBase):
-    """A version of an artifact was written. `content` is the number of a body.
-
-    `partial` tells that it breaks off: the reply that wrote it was cut at its length limit.
-    """
+    """A new version of an artifact; `content` is a body. It is `partial` if its reply was cut at the length limit."""
 
     type: Literal["artifact"] = "artifact"
     name: str
@@ -239,16 +210,9 @@ class ArtifactEvent(EventBase):
 
 
 class FindingsEvent(EventBase):
-    """A team stated its findings; the newest version counts.
+    """A team's findings (a body with the fields of the task's findings); the newest version, from 1 per team, counts.
 
-    Attributes
-    ----------
-    findings
-        Number of the body with the fields that are stated, as the task's findings hold them.
-    version
-        From 1, for each team.
-    repaired
-        What was mended in the form of what the agent stated: what and where.
+    `repaired` lists the mended faults of form: what and where.
     """
 
     type: Literal["findings"] = "findings"
@@ -258,48 +222,32 @@ class FindingsEvent(EventBase):
 
 
 HUMAN: Final = "human:"
-"""The beginning of the names of judges who are people."""
+"""The prefix of human judges' names."""
 
 
 class ScoreEvent(EventBase):
-    """One judge's score of the run.
-
-    Attributes
-    ----------
-    judge, version
-        Who says it: a registered judge or a model, and its version.
-    metric
-        What is scored.
-    value
-        From 0 to 1; None if it could not be scored.
-    reason
-        Why, in a line.
-    details
-        What the score is made of.
-    failed
-        That it could not be scored was the judge's fault and not the report's, so that it may be asked once more.
-    """
+    """One judge's score of the run."""
 
     type: Literal["score"] = "score"
-    judge: str
+    judge: str  # a registered judge or a model
     version: str
-    metric: str
-    value: float | None
-    reason: str
-    details: dict[str, Any] = {}
-    failed: bool = False
+    metric: str  # the scored metric
+    value: float | None  # from 0 to 1; None for unscored
+    reason: str  # the reason, one line
+    details: dict[str, Any] = {}  # the parts of the score
+    failed: bool = False  # whether the judge failed, not the report, so that it may be asked again
 
     @property
     def intended(self) -> float | None:
-        """The value that analyses use (intention to treat): None is a judge that failed, never a poor report.
+        """The value for analyses (intention to treat): None for a failed judge, never for a poor report.
 
-        The first version of ``verified`` left reports unscored in which it could read no findings; they are worth 0.
+        The first version of ``verified`` left reports without readable findings unscored; they count as 0.
         """
         return 0.0 if self.value is None and self._is_unread_by_the_first else self.value
 
     @property
     def readable(self) -> bool | None:
-        """Whether the findings of the report could be read; None if the score does not say."""
+        """Whether the report's findings were readable; None if unknown."""
         if (self.judge, self.metric) != ("verified", "accuracy") or self.failed:
             return None
         readable = self.details.get("readable")
@@ -313,10 +261,10 @@ class ScoreEvent(EventBase):
 
 
 class LabelEvent(EventBase):
-    """With which labels a judge has sorted what the step says, for instance the reasons of a decision.
+    """A judge's labels of a step's text, for instance of the reasons for a decision; None if it gave no labels.
 
-    `labels` is None if it could not; `failed` tells that this was its own fault, so that it may be asked once more.
-    `confidence` is its own estimate that the labels are right, from 0 to 1; None if it gave none.
+    `failed` tells that the judge failed, so that it may be asked again. `confidence` is its estimate that the labels
+    are right, from 0 to 1; None if missing.
     """
 
     type: Literal["label"] = "label"
@@ -329,14 +277,14 @@ class LabelEvent(EventBase):
 
 
 class WarningEvent(EventBase):
-    """Something that whoever reads the results should know."""
+    """A warning to readers of the results."""
 
     type: Literal["warning"] = "warning"
     text: str
 
 
 class ErrorEvent(EventBase):
-    """Why a run failed."""
+    """The error of a failed run."""
 
     type: Literal["error"] = "error"
     text: str
@@ -374,7 +322,7 @@ _BODIES: dict[str, tuple[str, ...]] = {
     "artifact": ("content",),
     "findings": ("findings",),
 }
-"""The fields of each type that hold numbers of bodies."""
+"""Fields with numbers of bodies, by type."""
 
 
 def event_data(event: Event) -> dict[str, Any]:
@@ -383,12 +331,12 @@ def event_data(event: Event) -> dict[str, Any]:
 
 
 def make_event(kind: str, at: float, step: str, team: str, agent: str, data: dict[str, Any]) -> Event:
-    """The event that was stored as these columns."""
+    """The event stored in these columns."""
     return _ADAPTER.validate_python({"type": kind, "at": at, "step": step, "team": team, "agent": agent, **data})
 
 
 def body_numbers(event: Event) -> Iterator[int]:
-    """The numbers of all bodies that an event names."""
+    """The numbers of all bodies of an event."""
     for name in _BODIES.get(event.type, ()):
         match getattr(event, name):
             case int() as number:
@@ -399,8 +347,8 @@ def body_numbers(event: Event) -> Iterator[int]:
                 yield from files.values()
 
 
-def told_whole(event: Event, bodies: Bodies) -> dict[str, Any]:
-    """The fields of `event` but for its time, with the bodies themselves in place of their numbers."""
+def fields_with_bodies(event: Event, bodies: Bodies) -> dict[str, Any]:
+    """The fields of `event`, except its time, with bodies in place of their numbers."""
     data = {"team": event.team, "agent": event.agent, **event_data(event)}
     for name in _BODIES.get(event.type, ()):
         match data.get(name):

@@ -1,4 +1,4 @@
-"""Runs out of a CSV file that ``labmates study export`` wrote, for analyses of other people's runs."""
+"""Runs from a CSV file of ``labmates study export``, to analyse runs of others."""
 
 from __future__ import annotations
 
@@ -17,29 +17,21 @@ _LITERALS: dict[str, Any] = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """A run's row, with the newest score by judge and metric (None: unscored)."""
+    """A run with its newest scores by judge and metric (None: unscored)."""
 
     record: RunRecord
     scores: Mapping[tuple[str, str], float | None]
 
 
 def is_export(columns: Sequence[str]) -> bool:
-    """Whether a file with these columns has whole runs for rows."""
+    """Whether a file with these columns is an export of runs."""
     return set(columns) >= _NEEDED
 
 
 def exported_runs(rows: Sequence[Mapping[str, str]], file: object) -> list[ExportedRun]:
-    """The runs of a file.
+    """The runs in the rows of a `file`, whose name appears in errors.
 
-    Parameters
-    ----------
-    file
-        What it is called in errors.
-
-    Raises
-    ------
-    UsageError
-        If a number is none, or a status is unknown.
+    Raises `UsageError` if a number is invalid, or a status is unknown.
     """
     return [_run(row, f"{file}, line {line}") for line, row in enumerate(rows, 2)]
 

@@ -1,9 +1,9 @@
-"""A store's content as data frames: one row per run, score, player, decision, payoff or event.
+"""Data frames of a store: one row per run, score, player, decision, payoff or event.
 
-Rows of a run stand together and in order. They are read in portions, so that a store of many thousands of runs can be
-exported in little memory (`labmates.studies.export`). All but those of runs begin with what they belong to: ``run``
-(its id), ``kind``, ``study``, ``key`` (of the condition), ``replicate``, ``seed`` and ``models`` (joined by ``;``);
-join them with the runs' rows for the parameters of the condition.
+Rows of a run are contiguous and in order. They are read in portions, so exports of large stores need little memory
+(`labmates.studies.export`). All rows except those of runs begin with the run's identity: ``run`` (its id), ``kind``,
+``study``, ``key`` (of the condition), ``replicate``, ``seed`` and ``models`` (joined by ``;``); join them with the
+runs' rows for the parameters of the condition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 _CHUNK = 500
 _PIECE = 5_000
-"""Rows after which a column's numbers are packed, and texts that rows share at most."""
+"""Rows per packed piece of a column, and maximum number of shared texts."""
 _OF_RUN = ("run", "kind", "study", "key", "replicate", "seed", "models")
 _TOKENS = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 _COUNTS = ("calls", *_TOKENS, "failed_replies", "tool_calls", "messages")
@@ -54,18 +54,18 @@ COLUMNS: Final[dict[Rows, tuple[str, ...]]] = {
     "payoffs": (*_OF_RUN, "at", "match", "round", "player", "payoff"),
     "events": (*_OF_RUN, "number", "at", "type", "step", "team", "agent", "data"),
 }
-"""The columns that rows of each sort always have; there are more where what was recorded has more."""
+"""The columns of each sort of rows; records may add more."""
 
 
 def chosen_runs(
     store: Store, *, kind: str | None = None, study: str | None = None, model: str | None = None
 ) -> Iterator[RunRecord]:
-    """Yield the runs that were begun, oldest first: all, or those of a kind, of a study, with a model among theirs."""
+    """Yield the started runs, oldest first, filtered by kind, study and participating model."""
     return (run for run in store.runs(kind=kind, study=study) if model is None or model in run.models)
 
 
 def rows(store: Store, what: Rows, runs: Iterable[RunRecord]) -> Iterator[Row]:
-    """Yield the rows of these runs, in little memory; see `frame` for the columns."""
+    """Yield the rows of these runs in portions; see `frame` for the columns."""
     some = iter(runs)
     while chunk := list(islice(some, _CHUNK)):
         yield from _MAKERS[what](store, chunk)
@@ -77,17 +77,17 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
     Parameters
     ----------
     what
-        ``runs``: the keys of a run's JSON record, those of its parts joined by dots (``condition.task``,
+        ``runs``: the keys of a run's JSON record, nested keys joined by dots (``condition.task``,
         ``metrics.accuracy``, ``usage.llm_calls``), the newest score of each judge (``scores.JUDGE.METRIC``), then
-        ``version``, ``started`` (Unix time), ``attempt`` and ``origin``. ``scores``: every score that was ever given;
-        ``value`` is NaN where the judge could not score. ``players``: each agent of each run, with what it used,
-        ``spent`` in micro-dollars, and the sum of its payoffs where they bear its name. ``decisions``: what was decided
-        stands in ``decision.NAME``. ``payoffs``: one row for each player; details with one entry for each player stand
-        in ``details.NAME``. ``events``: all of them; ``data`` is JSON and names long texts by number.
+        ``version``, ``started`` (Unix time), ``attempt`` and ``origin``. ``scores``: all scores ever given; ``value``
+        is NaN for unscored. ``players``: each agent of each run, with its usage, ``spent`` in micro-dollars, and the
+        sum of payoffs under its name. ``decisions``: the decision in ``decision.NAME``. ``payoffs``: one row per
+        player, with per-player details in ``details.NAME``. ``events``: all events; ``data`` is JSON with long texts as
+        numbers.
     """
     import pandas as pd
 
-    # Neither by json_normalize nor from a list of rows: both hold every value of a large store as an object.
+    # json_normalize and lists of rows would hold every value of a large store as an object.
     columns = {name: _Column() for name in COLUMNS[what]}
     texts: dict[str, str] = {}
     count = 0
@@ -102,7 +102,7 @@ def frame(store: Store, what: Rows, runs: Iterable[RunRecord]) -> pd.DataFrame:
 
 
 class _Column:
-    """A column of a data frame in the making; finished pieces of numbers are packed."""
+    """A growing column of a data frame; complete pieces of numbers are packed into arrays."""
 
     def __init__(self) -> None:
         self._pieces: list[npt.NDArray[Any] | list[Any]] = []
@@ -126,13 +126,13 @@ class _Column:
 
         values = [value for piece in (*self._pieces, self._values) for value in _objects(piece)]
         values.extend([None] * (length - len(values)))
-        # Not pyarrow's strings, of which each row has its own: here, rows share equal texts.
+        # Not pyarrow's strings, which are copied per row: here, rows share equal texts.
         is_text = set(map(type, values)) - {type(None)} == {str}
         return pd.Series(values, dtype=pd.StringDtype("python", na_value=np.nan) if is_text else None)
 
 
 def _packed(values: list[Any]) -> npt.NDArray[Any] | list[Any]:
-    """Numbers of one type as an array; other values, and numbers beyond 64 bits, as they are."""
+    """Numbers of one type as an array; other values, and numbers beyond 64 bits, unchanged."""
     if set(map(type, values)) in ({float}, {int}, {bool}):
         array = np.array(values)
         return array if array.dtype.kind in "fib" else values
@@ -247,7 +247,7 @@ def _events(store: Store, runs: Sequence[RunRecord]) -> Iterator[Row]:
 
 
 def _with_events(store: Store, runs: Sequence[RunRecord], *types: Any) -> Iterator[tuple[RunRecord, Iterator[Any]]]:
-    """Yield each of these runs that has such events (of any type without types), with them."""
+    """Yield the runs with events of these types (of any type by default), with the events."""
     by_id = {run.id: run for run in runs}
     for run_id, pairs in groupby(store.events_of(list(by_id), *types), key=lambda pair: pair[0]):
         yield by_id[run_id], (event for _, event in pairs)

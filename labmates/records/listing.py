@@ -1,4 +1,4 @@
-"""Lists of runs, a page at a time, however many a store holds, and the choice of runs by id or by what they are."""
+"""Paged lists of runs, and selection of runs by id or property."""
 
 from __future__ import annotations
 
@@ -21,52 +21,38 @@ from labmates.records.store import Store
 _RUNS = schema.runs
 
 PAGE: Final = 50
-"""Runs on a page."""
+"""Runs per page."""
 STATUSES: Final[tuple[RunStatus, ...]] = get_args(RunStatus)
 Sort = Literal["started", "seconds", "spent", "kind", "status", "study", "id"]
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 _STUDY = sa.func.coalesce(_RUNS.c.study, "")
 _MOST_NEAR = 5
 _MOST_VALUE: Final = 2**63
-"""Numbers from here on are none that a database holds."""
+"""Larger numbers don't fit a database column."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A filter of runs; an empty text leaves a field open.
-
-    Attributes
-    ----------
-    model
-        One of the run's models, or a part of its name.
-    text
-        Stands in the run's id, its condition or its error.
-    key
-        Of the conditions.
-    flag
-        Of a note on the run or on one of its events.
-    search
-        Matches a text of the run; see `labmates.records.search.parse_query`.
-    """
+    """A filter of runs; empty fields match all."""
 
     study: str = ""
     kind: str = ""
     status: str = ""
-    model: str = ""
-    text: str = ""
-    key: tuple[str, ...] = ()
-    search: str = ""
-    flag: str = ""
+    model: str = ""  # a part of the name of one of the run's models
+    text: str = ""  # a part of the run's id, condition or error
+    key: tuple[str, ...] = ()  # keys of conditions
+    search: str = ""  # a full-text query; see `labmates.records.search.parse_query`
+    flag: str = ""  # of a note on the run or on one of its events
 
     @property
     def is_all(self) -> bool:
-        """Whether the filter lets every run pass."""
+        """Whether the filter matches all runs."""
         return self == Chosen()
 
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run of a list, with what it has cost (judges included), in micro-dollars."""
+    """A run in a list, with its cost (judges included) in micro-dollars."""
 
     run: RunRecord
     spent: int
@@ -74,14 +60,7 @@ class ListedRun:
 
 @dataclass(frozen=True)
 class RunPage:
-    """One page of a list of runs.
-
-    Attributes
-    ----------
-    before, after
-        Where the page before this one ends and the one after it begins, to be given to `run_page`; empty if there is
-        none.
-    """
+    """A page of a list of runs; `before` and `after` are positions for `run_page`, empty at the ends of the list."""
 
     rows: tuple[ListedRun, ...]
     before: str = ""
@@ -90,7 +69,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class Facets:
-    """The values to filter by: number of runs by study (newest first), kind and status."""
+    """Numbers of runs by study (newest first; then by status), by kind, and by status."""
 
     studies: Mapping[str, Mapping[str, int]]
     kinds: Mapping[str, int]
@@ -112,17 +91,9 @@ def run_page(
     before: str = "",
     size: int = PAGE,
 ) -> RunPage:
-    """A page of runs.
+    """The page of runs after or before a position of another page.
 
-    Parameters
-    ----------
-    after, before
-        A place that an earlier page named: the page begins after it, or ends before it.
-
-    Raises
-    ------
-    UsageError
-        If a status, a flag, an order, a place or a search is invalid.
+    Raises `UsageError` if a status, a flag, an order, a position or a search is invalid.
     """
     if sort not in SORTS:
         raise unknown_name("order", sort, SORTS)
@@ -138,8 +109,8 @@ def run_page(
         here, there = sa.tuple_(column, _RUNS.c.id), sa.tuple_(sa.literal(value), sa.literal(run_id))
         query = query.where(here < there if descending != backwards else here > there)
     down = descending != backwards
-    order = [one.desc() if down else one.asc() for one in (column, _RUNS.c.id)]
-    # Ids first: whole rows would be carried through the sorting.
+    order = [each.desc() if down else each.asc() for each in (column, _RUNS.c.id)]
+    # Ids first: sorting whole rows is slow.
     ids = query.order_by(*order).limit(size + 1).subquery()
     whole = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(_RUNS.c.id.in_(sa.select(ids.c.id))).order_by(*order)
     rows = database.rows(whole)
@@ -157,7 +128,7 @@ def run_page(
 
 
 def facets(database: Database) -> Facets:
-    """Count the runs of a store by what they can be chosen by; reads indices alone."""
+    """The numbers of runs in a store by filter value; reads only indices."""
 
     def read(connection: sa.Connection) -> Facets:
         number = sa.func.count()
@@ -176,7 +147,7 @@ def facets(database: Database) -> Facets:
 
 
 def near_ids(database: Database, run_id: str) -> list[str]:
-    """The ids of runs that look like `run_id`: those that begin as it does, as far as any do."""
+    """The ids of runs that share the longest prefix with `run_id`."""
     for length in range(len(run_id), 0, -1):
         start = run_id[:length]
         query = sa.select(_RUNS.c.id).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
@@ -187,7 +158,7 @@ def near_ids(database: Database, run_id: str) -> list[str]:
 
 
 def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[bool]]:
-    """Yield the conditions that the rows of chosen runs meet."""
+    """Yield the SQL conditions of a filter."""
     for name in ("study", "kind", "status"):
         if value := getattr(chosen, name):
             yield _RUNS.c[name] == value
@@ -209,7 +180,6 @@ def conditions(chosen: Chosen, *, is_sqlite: bool) -> Iterable[sa.ColumnElement[
 
 
 def _as_json(text: str) -> str:
-    """The text as a JSON string holds it."""
     return json.dumps(text)[1:-1]
 
 
@@ -219,7 +189,7 @@ def _place_of(row: Any, sort: str) -> str:
 
 
 def _place(place: str, sort: str) -> tuple[Any, str]:
-    """The content of a page's position: the value sorted by, and the id of a run."""
+    """A parsed position: the value in the sorted column, and the id of a run."""
     try:
         value, run_id = json.loads(place)
     except (ValueError, TypeError, RecursionError):
@@ -234,12 +204,9 @@ def _place(place: str, sort: str) -> tuple[Any, str]:
 def select_runs(
     store: Store, ids: Sequence[str] = (), *, kind: str | None = None, study: str | None = None, task: str | None = None
 ) -> list[RunRecord]:
-    """Runs, oldest first: those with these ids, or all, as far as they are of the kind, study and task.
+    """The runs with these ids, or all, oldest first, filtered by kind, study and task.
 
-    Raises
-    ------
-    UsageError
-        If there is no run with one of the ids, or none is left.
+    Raises `UsageError` if an id is unknown, or no run is left.
     """
     chosen = [store.run(run_id) for run_id in dict.fromkeys(ids)] if ids else list(store.runs(kind=kind))
     wanted = {"kind": kind, "study": study, "task": task}

@@ -1,4 +1,4 @@
-"""Notes and flags that people put on runs and events. They stand beside the record, and no digest covers them."""
+"""People's notes and flags on runs and events; they are separate from the record and outside its digest."""
 
 from __future__ import annotations
 
@@ -23,16 +23,8 @@ _NOTES, _RUNS, _EVENTS = schema.notes, schema.runs, schema.events
 class Note:
     """A note.
 
-    Attributes
-    ----------
-    number
-        Its number among the notes of the run, from 1.
-    at
-        Unix time.
-    event
-        The number of the event that it is about; None for the whole run.
-    flag
-        One of `FLAGS`, or empty.
+    `number` counts the notes of the run from 1; `event` is the number of the annotated event (None: the whole run);
+    `flag` is one of `FLAGS` or empty.
     """
 
     number: int
@@ -46,12 +38,9 @@ class Note:
 def add_note(
     database: Database, run_id: str, text: str, *, flag: str = "", author: str = "", event: int | None = None
 ) -> None:
-    """Put a note or a flag on a run, or on one of its events.
+    """Add a note or a flag to a run or to one of its events.
 
-    Raises
-    ------
-    UsageError
-        If the note is empty or too long, or the flag, the run or the event is unknown.
+    Raises `UsageError` if the note is empty or too long, or the flag, the run or the event is unknown.
     """
     text, author = (part.replace("\0", "").strip() for part in (text, author))
     if flag and flag not in FLAGS:
@@ -78,7 +67,7 @@ def add_note(
 
 
 def remove_note(database: Database, run_id: str, number: int) -> None:
-    """Remove a note; one that is not there stays away."""
+    """Remove a note, if it exists."""
     mine = sa.and_(_NOTES.c.run == run_id, _NOTES.c.number == number)
     database.write(lambda connection: connection.execute(sa.delete(_NOTES).where(mine)))
 
@@ -97,7 +86,7 @@ def note_rows(connection: sa.Connection, run_ids: Sequence[str]) -> list[dict[st
 
 
 def add_missing_notes(connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Append notes of other stores to their runs; a note that a run already has is not added twice."""
+    """Append notes of other stores to their runs, without repeating existing notes."""
     run_ids = sorted({row["run"] for row in rows})
     queries = (sa.select(_RUNS.c.id).where(_RUNS.c.id.in_(some)) for some in portions(run_ids))
     known = {run for query in queries for run in connection.execute(query).scalars()}
@@ -117,5 +106,5 @@ def _content(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def flagged_runs(flag: str) -> sa.Select[Any]:
-    """The ids of runs with a note that has this flag, as a query of the database."""
+    """The ids of runs with a note with this flag, as a database query."""
     return sa.select(_NOTES.c.run).where(_NOTES.c.flag == flag)

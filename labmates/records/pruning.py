@@ -1,4 +1,4 @@
-"""Deleting runs and what nothing refers to any more, and giving the space back."""
+"""Deletion of runs and unreferenced rows, and release of their space."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of runs to delete; None or an empty value leaves a field open.
+    """A choice of runs to delete; empty fields match all.
 
     Attributes
     ----------
     study
-        Runs of this study. If nothing else is chosen, the study's plan is deleted too.
+        Runs of this study; without further filters, the study's plan is deleted too.
     """
 
     runs: tuple[str, ...] = ()
@@ -44,11 +44,11 @@ class Choice:
 
     @property
     def is_whole_study(self) -> bool:
-        """Whether a study is to be deleted with its plan."""
+        """Whether a study is deleted with its plan."""
         return self.study is not None and self == Choice(study=self.study)
 
     def where(self) -> sa.ColumnElement[bool]:
-        """The condition that chosen runs meet."""
+        """The SQL condition of the choice."""
         parts = [_RUNS.c[name] == value for name in ("study", "kind", "status") if (value := getattr(self, name))]
         if self.runs:
             parts.append(_RUNS.c.id.in_(self.runs))
@@ -64,7 +64,7 @@ class Pruned:
     Attributes
     ----------
     rows
-        Rows that belonged to no existing run: events, texts, attempts, and checkpoints of runs that have ended.
+        Rows of missing runs (events, texts, attempts), and checkpoints of ended runs.
     replies
         Cached replies of models.
     """
@@ -81,7 +81,7 @@ def count_prunable(database: Database, choice: Choice | None, *, leftovers: bool
     Raises
     ------
     UsageError
-        If there is no such run or study, or one of the runs is being worked on.
+        If a run or the study is unknown, or a worker holds one of the runs.
     """
 
     def read(connection: sa.Connection) -> Pruned:
@@ -96,21 +96,21 @@ def count_prunable(database: Database, choice: Choice | None, *, leftovers: bool
 def prune(
     database: Database, choice: Choice | None, *, leftovers: bool, replies: bool, watch: Watch | None = None
 ) -> Pruned:
-    """Delete runs with all that belongs to them, a few hundred in each transaction; what is cut off can be repeated.
+    """Delete runs with all their rows, a few hundred per transaction; an interrupted deletion can be repeated.
 
     Parameters
     ----------
     choice
         The runs; None for none.
     leftovers
-        Delete rows that belong to no existing run, and checkpoints of runs that have ended.
+        Delete rows of missing runs, and checkpoints of ended runs.
     replies
         Delete the cached replies of models.
 
     Raises
     ------
     UsageError
-        If there is no such run or study, or one of the runs is being worked on.
+        If a run or the study is unknown, or a worker holds one of the runs.
     """
     total = count_prunable(database, choice, leftovers=False, replies=False).runs
     done = 0
@@ -134,15 +134,15 @@ def prune(
 
 
 def vacuum(database: Database) -> tuple[int, int]:
-    """Give the space that nothing uses back, and return the bytes that the store took before and takes after.
+    """Release unused space, and return the store's size in bytes before and after.
 
-    The index of full-text search is emptied; the next search makes it anew. In PostgreSQL the tables are locked
-    meanwhile; in SQLite nobody else may write.
+    The index of full-text search is emptied; the next search rebuilds it. Meanwhile PostgreSQL locks the tables, and
+    SQLite refuses other writers.
 
     Raises
     ------
     StoreError
-        If it fails, or others have the store locked.
+        If it fails, or the store is locked.
     """
     before = size(database)
     database.write(clear_index)
@@ -155,7 +155,7 @@ def vacuum(database: Database) -> tuple[int, int]:
 
 
 def size(database: Database) -> int:
-    """The number of bytes a store takes."""
+    """The size of a store in bytes."""
     if database.is_sqlite:
         path = str(sa.make_url(database.url).database)
         return sum(part.stat().st_size for part in (Path(path), Path(f"{path}-wal")) if part.exists())
@@ -169,7 +169,7 @@ def _checked(database: Database, connection: sa.Connection, choice: Choice) -> i
     Raises
     ------
     UsageError
-        If there is no such run or study, or one of the runs is being worked on.
+        If a run or the study is unknown, or a worker holds one of the runs.
     """
     if choice.status is not None and choice.status not in STATUSES:
         raise unknown_name("status", choice.status, STATUSES)
@@ -205,7 +205,6 @@ def _delete(database: Database, connection: sa.Connection, choice: Choice) -> in
 
 
 def _leftovers(connection: sa.Connection) -> Iterator[tuple[Any, sa.ColumnElement[bool]]]:
-    """Yield tables with the rows that nothing needs any more."""
     for table in schema.OF_RUNS:
         yield table, table.c.run.not_in(sa.select(_RUNS.c.id))
     unended = sa.select(_RUNS.c.id).where(_RUNS.c.status.not_in(ENDED))

@@ -1,4 +1,4 @@
-"""Reading a run piece by piece: some of its events, and the bodies that they name, however long the run is."""
+"""Partial reads of a run: selected events, and the bodies they refer to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labmates.records.store import Store
 
 _EVENTS, _BODIES = schema.events, schema.bodies
 _MARK_EACH: Final = 64
-"""Bodies between two from which reading can begin: a body can't be unpacked without those before it."""
+"""Interval of bodies from which reading can start: unpacking a body requires its predecessors."""
 
 
 def event_numbers(
@@ -26,15 +26,7 @@ def event_numbers(
     team: str = "",
     agent: str = "",
 ) -> list[int]:
-    """The numbers of the events of a run that are wanted, in order.
-
-    Parameters
-    ----------
-    types, without
-        Only these types, or all but these.
-    team, agent
-        Whose; empty for everybody's.
-    """
+    """The numbers of a run's events in order, filtered by included and excluded types, team and agent."""
     query = sa.select(_EVENTS.c.seq).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq)
     if wanted := list(types):
         query = query.where(_EVENTS.c.type.in_(wanted))
@@ -54,39 +46,33 @@ def event_span(store: Store, run_id: str, first: int, last: int) -> dict[int, Ev
 
 
 def events_of(store: Store, run_id: str, *types: str) -> dict[int, Event]:
-    """The events of a run that are of some types, by number."""
+    """The events of a run of some types, by number."""
     query = sa.select(_EVENTS).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types))
     return _events(store, query.order_by(_EVENTS.c.seq))
 
 
 def event_rows(store: Store, run_id: str, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
-    """The events of a run that are of some types as rows of number, time, type, team, agent and data.
+    """The events of a run of some types as rows of number, time, type, team, agent and data.
 
-    For what looks at thousands of them: rows are not checked, and defaults are left out of their data.
-
-    Parameters
-    ----------
-    holding
-        Only events whose data hold this field.
-    to_others
-        Leave out what is said to the own team.
+    Fast for thousands of events: rows are not validated, and their data lack defaults. `holding` requires a field in
+    the data; `to_others` leaves out messages within a team.
     """
     columns = [_EVENTS.c[name] for name in ("seq", "at", "type", "team", "agent", "data")]
     query = sa.select(*columns).where(_EVENTS.c.run == run_id, _EVENTS.c.type.in_(types)).order_by(_EVENTS.c.seq)
     if holding:
         query = query.where(sa.cast(_EVENTS.c.data, sa.Text).contains(f'"{holding}":', autoescape=True))
     if to_others:
-        text, own = sa.cast(_EVENTS.c.data, sa.Text), '"to": "' + _EVENTS.c.team + '"'
-        query = query.where(sa.func.replace(text, own, "") == text)
+        text, within = sa.cast(_EVENTS.c.data, sa.Text), '"to": "' + _EVENTS.c.team + '"'
+        query = query.where(sa.func.replace(text, within, "") == text)
     return store.database.rows(query)
 
 
 _SHOWN_BY: Final = ("reply", "reasoning", "arguments", "result", "text", "content", "findings")
-"""The fields of events that name one body each."""
+"""Fields of events that hold the number of a body."""
 
 
 def events_of_bodies(store: Store, run_id: str, numbers: Iterable[int]) -> dict[int, int]:
-    """The number of the event that shows each of these bodies of a run, or of the first call that sent it."""
+    """For each of these bodies of a run, the number of the event that shows it, or of the first call that sent it."""
     wanted = set(numbers)
     fields = [_EVENTS.c.data[name].as_integer() for name in _SHOWN_BY]
     mine = sa.select(_EVENTS.c.seq, *fields).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq.desc())
@@ -100,7 +86,7 @@ def events_of_bodies(store: Store, run_id: str, numbers: Iterable[int]) -> dict[
 
 
 def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
-    """The number of events each agent has in a run, by type, team and agent, in order of the first."""
+    """Numbers of a run's events by type, team and agent, in order of first appearance."""
     by = (_EVENTS.c.type, _EVENTS.c.team, _EVENTS.c.agent)
     query = sa.select(*by, sa.func.count()).where(_EVENTS.c.run == run_id).group_by(*by)
     query = query.order_by(sa.func.min(_EVENTS.c.seq))
@@ -109,16 +95,16 @@ def event_counts(store: Store, run_id: str) -> dict[tuple[str, str, str], int]:
 
 
 def last_event(store: Store, run_id: str) -> int:
-    """The number of the newest event of a run; -1 if there is none."""
+    """The number of the newest event of a run; -1 without events."""
     query = sa.select(sa.func.max(_EVENTS.c.seq)).where(_EVENTS.c.run == run_id)
     number = store.database.read(lambda connection: connection.execute(query).scalar_one())
     return -1 if number is None else int(number)
 
 
 class BodyReader:
-    """The bodies of one run, read as they are asked for.
+    """The bodies of one run, read on demand.
 
-    It remembers places from which reading can begin, so that only the first look at a late body reads all before it.
+    Starting points are remembered, so only the first read of a late body reads all bodies before it.
     """
 
     def __init__(self, store: Store, run_id: str) -> None:
@@ -127,12 +113,12 @@ class BodyReader:
         self._marks: dict[int, bytes] = {0: b""}
 
     def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
-        """The bodies with these numbers; those that are not there are left out."""
+        """The bodies with these numbers, except missing ones."""
         wanted = sorted(set(numbers))
         values: dict[int, Value] = {}
         while wanted:
             mark = max(place for place in self._marks if place < max(1, wanted[0]))
-            # One stretch: up to the last body before which there is no nearer mark.
+            # One stretch: up to the last body without a nearer mark.
             stretch = [number for number in wanted if not any(mark < place < number for place in self._marks)]
             self._read(mark, stretch[-1], set(stretch), values)
             wanted = wanted[len(stretch) :]

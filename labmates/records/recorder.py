@@ -1,9 +1,8 @@
-"""The recorder: what a run says of itself while it goes on.
+"""The recorder of a run.
 
-Steps are recorded whole: everything that a step has to say is emitted without giving way to other work, and `flush`
-writes it to the store in one transaction. So after the process was killed, the store holds each step entirely or not
-at all, and a step that stands there (`done`) is told again from the record instead of being executed and paid a
-second time.
+Steps are recorded atomically: all events of a step are emitted without yielding to other tasks, and `flush` writes them
+in one transaction. After the process is killed, the store has each step entirely or not at all, and a recorded step
+(`done`) is replayed instead of being executed and paid again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Listener = Callable[[Event], None]
 
 
 class NewStepError(LabmatesError):
-    """A rerun has come to a step that the record does not hold."""
+    """A rerun reached a step that is not in the record."""
 
     def __init__(self, step: str) -> None:
         super().__init__(f"the record does not hold the step '{step}'")
@@ -43,16 +42,8 @@ class _Sums:
 class Recorder:
     """Collects the events and bodies of one run.
 
-    Parameters
-    ----------
-    writer
-        Writes them to the store; None keeps them in memory only.
-    run
-        The run, as it was claimed; None if there is no store.
-    events, bodies
-        What the store already holds of the run, when it is resumed.
-    listen
-        Called with each new event, for a progress display.
+    Without a `writer`, they stay in memory. `run` is the claimed run (None without a store); `events` and `bodies` are
+    the stored record of a resumed run. `listen` receives each new event.
     """
 
     def __init__(
@@ -80,7 +71,7 @@ class Recorder:
         return self._run.id if self._run else ""
 
     def emit(self, *events: Event) -> None:
-        """Add events; what is emitted in one call is stored in one transaction."""
+        """Add events; those of one call are stored in one transaction."""
         for event in events:
             self.events.append(event)
             if event.step:
@@ -89,27 +80,24 @@ class Recorder:
                 self._listen(event)
 
     def once(self, *events: Event) -> None:
-        """Add those events of named steps that the record does not hold from before the run was resumed."""
+        """Add the events whose steps are not in the record of an earlier attempt."""
         self.emit(*(event for event in events if self.done(event.type, event.step) is None))
 
     def done(self, kind: str, step: str) -> Event | None:
-        """The event of type `kind` by which the step called `step` was recorded, if it was."""
+        """The recorded event of type `kind` of the step `step`, if any."""
         return self._done.get((kind, step))
 
     def recorded(self, kind: str, step: str) -> Event:
-        """The event of type `kind` by which the step called `step` was recorded.
+        """The recorded event of type `kind` of the step `step`.
 
-        Raises
-        ------
-        NewStepError
-            If there is none.
+        Raises `NewStepError` if it is not in the record.
         """
         if (event := self.done(kind, step)) is None:
             raise NewStepError(step)
         return event
 
     async def flush(self) -> None:
-        """Write what is new to the store."""
+        """Write new records to the store."""
         if self._writer is None or self._run is None:
             return
         step = self._take(self._run)
@@ -117,7 +105,7 @@ class Recorder:
             await self._writer.write(step)
 
     async def finish(self, run: RunRecord) -> RunRecord:
-        """Write the run's end and whatever is new, in one transaction, and return the run with its digest."""
+        """Write the run's end and new records in one transaction, and return the run with its digest."""
         step = self._take(run)
         ended = replace(step, run=sealed(step.run), ends=True)
         if self._writer is not None:
@@ -125,7 +113,7 @@ class Recorder:
         return ended.run
 
     def forget(self) -> None:
-        """Forget what is written, but for its sums, and the values of all bodies: no step will be replayed."""
+        """Forget written events, except their sums, and the values of all bodies; no step will be replayed."""
         written, newer = self.events[: self._unwritten], self.events[self._unwritten :]
         self.events = written
         self._past = _Sums(self.usage(), self.bill(), self.excess(), self.spent())
@@ -141,13 +129,13 @@ class Recorder:
         return self._forgotten + len(self.events)
 
     def usage(self) -> Usage:
-        """Add up what the run has used so far."""
+        """The usage of the run so far."""
         return usage_sum([self._past.usage, usage_of(self.events)])
 
     def bill(self) -> int | None:
-        """Add up what the providers charge for the calls so far, in micro-dollars; None where a price is unknown.
+        """The providers' charges for the calls so far, in micro-dollars; None if a price is unknown.
 
-        Scripted baselines cost nothing, nor do replies out of a cache.
+        Scripted baselines and cached replies are free.
         """
         calls = [event for event in self.events if event.type == "llm_call"]
         paid = [call.step for call in calls if not call.cached and not call.model.startswith("scripted:")]
@@ -156,11 +144,11 @@ class Recorder:
         return sum(known) if len(known) == 1 + len(paid) else None
 
     def excess(self) -> int:
-        """Add up what providers charge beyond what the bound of the run could pay, in micro-dollars."""
+        """The providers' charges beyond the bound of the run, in micro-dollars."""
         return self._past.excess + sum(event.excess for event in self.events if event.type in ("charge", "judge_call"))
 
     def spent(self) -> int:
-        """Add up what the run has been charged so far, in micro-dollars."""
+        """The charges of the run so far, in micro-dollars."""
         return self._past.spent + sum(event.amount for event in self.events if event.type == "charge")
 
     def ran_code(self) -> bool:

@@ -1,4 +1,4 @@
-"""Runs and events as rows of their tables, and runs back."""
+"""Conversion of runs and events to rows, and of rows to runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labmates.records.events import Event, event_data
 from labmates.records.run import ENDED, RunRecord, Usage
 
 RUN_COLUMNS = [schema.runs.c[field.name] for field in fields(RunRecord)]
-"""The columns that make a `RunRecord`."""
+"""The columns of a `RunRecord`."""
 _RUN_NAMES = [column.name for column in RUN_COLUMNS]
 
 
@@ -23,7 +23,7 @@ def run_row(run: RunRecord) -> dict[str, Any]:
 
 
 def run_record(row: Any) -> RunRecord:
-    """The run that stands in a row with the `RUN_COLUMNS`, at least."""
+    """The run in a row with at least the `RUN_COLUMNS`."""
     mapping = row._mapping
     values = {name: mapping[name] for name in _RUN_NAMES}
     values["usage"] = Usage(**values["usage"])
@@ -31,7 +31,7 @@ def run_record(row: Any) -> RunRecord:
 
 
 def sealed(run: RunRecord) -> RunRecord:
-    """A run with its digest, which it has if it has ended and nothing was added since."""
+    """A run with its digest; None unless it has ended."""
     return replace(run, digest=run_digest(run_row(run)) if run.status in ENDED else None)
 
 
@@ -50,5 +50,5 @@ def event_row(run_id: str, seq: int, event: Event) -> dict[str, Any]:
 
 
 def _storable(text: str | None) -> str | None:
-    """A text that any database holds: SQLite and PostgreSQL refuse half a pair, PostgreSQL also a NUL."""
+    """A text without lone surrogates, which databases refuse, and without NUL, which PostgreSQL refuses."""
     return None if text is None else text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "interrupted"]
-"""``planned`` runs of a study were not begun yet; ``running`` stands in the store only while a worker holds the run,
-or after one died without a word."""
+"""``planned`` runs of a study have not started; ``running`` runs are held by a worker, or their worker has died."""
 
 ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
-"""A run in one of these states is over; from any other it can be resumed."""
+"""Final states; runs in other states can be resumed."""
 
 STOPPED: Final = "stopped at its bound"
-"""The beginning of the reason for which a run is invalid that could not pay its next call."""
+"""Prefix of the reason for a run that is invalid because it could not pay its next call."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +24,21 @@ class Usage:
     Attributes
     ----------
     llm_calls
-        Model calls that gave a reply, judges' left out; replies of people and of agents from outside are none.
+        Model calls with a reply, without judges', people's and outside agents'.
     input_tokens, output_tokens
-        Of all these calls.
+        Tokens of these calls.
     cached_tokens, cache_write_tokens
-        How many of the input tokens were read from, and written to, the provider's prompt cache, as far as the server
-        tells.
+        Input tokens read from, and written to, the provider's prompt cache, as reported by the server.
     reasoning_tokens
-        How many of the output tokens were reasoning, as far as the server tells.
+        Reasoning tokens among the output tokens, as reported by the server.
     tool_calls
-        Calls of tools, also those that failed.
+        Tool calls, failed ones included.
     failed_replies
-        Replies that could not be used as they were.
+        Unusable replies.
     bill
-        As `RunRecord.bill`, with which it stands in a run's JSON.
+        See `RunRecord.bill`.
     uncertain_attempts
-        Attempts of calls that brought no reply and may be billed; each is charged with the most that it can cost.
+        Attempts without a reply that may be billed; each is charged with its maximum cost.
     """
 
     llm_calls: int = 0
@@ -69,43 +67,43 @@ class RunRecord:
     Attributes
     ----------
     id
-        Ten characters that no other run has.
+        Unique id of ten characters.
     kind
         Kind of experiment, for instance ``science``.
     key
-        Of the condition: equal conditions have equal keys.
+        Key of the condition: equal conditions have equal keys.
     replicate, seed
-        Which run of its condition it is, from 0, and its seed.
+        Number among the runs of its condition, from 0, and seed.
     condition
-        Every parameter by name.
+        All parameters by name.
     models
-        Those that took part, each once.
+        Participating models, each once.
     status
         ``completed``, ``exhausted`` (the budget or the bound ran out before the end), ``failed`` or ``interrupted``;
         ``planned`` and ``running`` in the store only.
     study
-        Name of the study that it belongs to, or None.
+        Name of its study, or None.
     error
-        Why it failed, or None.
+        Error of a failed run, or None.
     invalid
-        Why it may not be used though it has ended, for instance since a model gave no usable decision; or None.
+        Reason why the ended run is invalid, for instance that a model gave no usable decision; or None.
     valid
-        Whether it has ended and may be used.
+        Whether it has ended and is valid.
     metrics
-        Numbers by name; what could not be had is left out.
+        Numbers by name; unavailable ones are left out.
     usage
-        What it used: `Usage`.
+        Its `Usage`.
     sandbox
-        Which back end ran the agents' code, or None.
+        Back end that ran the agents' code, or None.
     seconds
-        How long it took, all attempts together.
+        Duration of all attempts together.
     version
-        Of labmates.
+        Version of labmates.
     settings
-        What the run needs beyond its condition to be resumed (model connection, sandbox); never a secret.
+        Settings for resuming beyond the condition (model connection, sandbox); never a secret.
     bill
-        What the providers charge for the run's calls, judges' left out, in dollars as a decimal string; None where a
-        price is unknown. What the pool charges instead is the ``budget``.
+        The providers' charge for the run's calls, without judges', in dollars as a decimal string; None if a price is
+        unknown. The pool's charge is in ``budget``.
     budget
         ``total``, ``spent`` and ``remaining`` in dollars as decimal strings, or None.
     started
@@ -113,15 +111,15 @@ class RunRecord:
     attempt
         Number of the attempt to execute it, from 1; 0 before the first.
     worker
-        Who executes it, while it goes on.
+        The worker that executes it.
     origin
-        Run and number of the event from which it was forked, ``RUN@EVENT``; None for most.
+        Origin of a fork, ``RUN@EVENT``; None for other runs.
     chain
-        Heads of the hash chains over what it has recorded (`labmates.records.digests`); empty before the first event.
+        Heads of the hash chains over its record (`labmates.records.digests`); empty before the first event.
     digest
-        Digest of its record, with the scores that were added since it ended; None if it has not ended.
+        Digest of its record, with later scores; None before its end.
     most
-        Its bound: what it may cost at most, judges included, in micro-dollars; 0 for a run without one.
+        Its bound: maximum cost, judges included, in micro-dollars; 0 for a run without one.
     """
 
     id: str
@@ -162,23 +160,23 @@ class RunRecord:
 
     @property
     def taken_over(self) -> int:
-        """The number of its first events that the run it was forked from has paid for.
+        """The number of its first events that come from the origin of the fork.
 
         Raises
         ------
         ValueError
-            If its origin is not what a fork's is.
+            If the origin is malformed.
         """
         return int(self.origin.rpartition("@")[2]) if self.origin else 0
 
     @property
     def standing(self) -> str:
-        """Its status in words, with a mark if it may not be used."""
+        """Its status in words, with a mark if invalid."""
         return self.status if self.invalid is None else f"{self.status}, invalid"
 
     @property
     def shown_models(self) -> str:
-        """The models as one text; those of single teams or seats with their places."""
+        """The models as one text, with the places of special ones."""
         places = self.condition.get("model_for")
         if not isinstance(places, dict) or not places:
             return ", ".join(self.models) or str(self.condition.get("model") or "no model")

@@ -1,4 +1,4 @@
-"""The products of a run as files: artifacts, stated findings, code, figures, and files that code wrote."""
+"""A run's products as files: artifacts, findings, code, figures, and files written by code."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ from labmates.records.store import Store
 
 
 def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list[Path]:
-    """Write what a run has made to a new or empty folder.
+    """Write a run's products to a new or empty folder and return the files.
 
-    The names are made here from steps and numbers, but for those of the files that code wrote to ``out/``, which were
-    checked when they were taken over and are checked again. The files hold what models and their code wrote: look at
-    them, but do not run or unpickle them.
-
-    Returns
-    -------
-    list of Path
-        The files: ``artifacts/NAME.vN.md``, and for each step ``code/STEP.py``, ``figures/STEP.N.png`` and
-        ``out/STEP/NAME``.
-
-    Raises
-    ------
-    UsageError
-        If the folder can't be written to, or holds something already.
+    They are ``artifacts/NAME.vN.md``, ``findings/TEAM.vN.json``, and for each step ``code/STEP.py``,
+    ``figures/STEP.N.png`` and ``out/STEP/NAME``. Names derive from steps and numbers, except for files that code wrote
+    to ``out/``, whose names are checked. The contents come from models and their code: never run or unpickle them.
+    Raises `UsageError` if the folder is not empty or can't be written.
     """
     written: list[Path] = []
     try:
@@ -47,7 +37,7 @@ def save_material(events: Iterable[Event], bodies: Bodies, folder: Path) -> list
 
 
 def newest_artifact(store: Store, run_id: str, name: str) -> str | None:
-    """The newest version of an artifact; None if the run has none of this name."""
+    """The newest version of an artifact; None if the run has no such artifact."""
     artifacts = (event for event in store.events(run_id, kind="artifact") if event.type == "artifact")
     versions = [event for event in artifacts if event.name == name]
     return artifact_text(Bodies(store.bodies(run_id))[versions[-1].content]) if versions else None
@@ -80,9 +70,9 @@ def _of_code(event: ToolCallEvent, bodies: Bodies) -> Iterator[tuple[PurePosixPa
 
 
 def plain_name(name: str) -> str:
-    """A name in which nothing can be a folder or hidden."""
-    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
-    return kept.strip(".")[:150] or "unnamed"
+    """A file name without folders and leading dots."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    return plain.strip(".")[:150] or "unnamed"
 
 
 def _utf8(text: str) -> bytes:

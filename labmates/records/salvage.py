@@ -1,7 +1,7 @@
-"""Reading what is readable of a damaged SQLite file into a new one, row by row.
+"""Salvage of readable rows from a damaged SQLite file into a new one.
 
-Rows are read in the order of their storage. Where a page can't be read, reading goes on behind it: the distance is
-doubled until a row is found, and halved back. What the rows then mean is for `labmates.studies.repair` to find out.
+Rows are read in storage order. Behind an unreadable page, a binary search finds the next readable row: the distance is
+doubled until a row is found, then halved. `labmates.studies.repair` interprets the rows.
 """
 
 from __future__ import annotations
@@ -26,16 +26,8 @@ _LARGEST_ROWID = 2**63 - 1
 class Salvaged:
     """The readable part of a store.
 
-    Attributes
-    ----------
-    rows
-        Rows by table.
-    gaps
-        Places by table at which rows could not be read.
-    runs
-        Ids of all runs that the file names anywhere: in a row, an index, an event.
-    events
-        By run, how many events it had, as far as the index of events can be read.
+    `rows` and `gaps` count rows and unreadable places by table. `runs` are the ids of all runs named in rows, indices
+    and events; `events` is the number of events by run, where the index of events is readable.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -47,15 +39,8 @@ class Salvaged:
 def salvage(source: Path, target: Path, watch: Callable[[str, int], None] | None = None) -> Salvaged:
     """Write the readable rows of a store's file to a new file, with the same tables.
 
-    Parameters
-    ----------
-    watch
-        Told the table and how many of its rows were read.
-
-    Raises
-    ------
-    UsageError
-        If the file is missing, or not even the list of its tables can be read.
+    `watch` receives the table and the number of its rows read. Raises `UsageError` if the file is missing, or its list
+    of tables is unreadable.
     """
     if not source.is_file():
         raise UsageError(f"there is no file '{source}'")
@@ -82,7 +67,7 @@ def salvage(source: Path, target: Path, watch: Callable[[str, int], None] | None
 
 
 def _damaged(source: Path) -> sqlite3.Connection:
-    # Nothing may be written to it, and a log beside it is read where SQLite can.
+    # The file must not be written; a log beside it is read if SQLite can.
     for options in ("mode=ro", "mode=ro&immutable=1"):
         connection = sqlite3.connect(f"file:{quote(str(source))}?{options}", uri=True)
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
@@ -109,7 +94,6 @@ def _make_tables(source: Path, old: sqlite3.Connection, new: sqlite3.Connection)
 
 
 def _readable(old: sqlite3.Connection, table: str, salvaged: Salvaged) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of a table that can be read, some at a time."""
     after = 0
     while True:
         rows, end = _read_on(old, table, after)
@@ -127,7 +111,7 @@ def _readable(old: sqlite3.Connection, table: str, salvaged: Salvaged) -> Iterat
 
 
 def _read_on(old: sqlite3.Connection, table: str, after: int) -> tuple[list[tuple[Any, ...]], bool]:
-    """The next rows up to one that can't be read, and whether the table ends there."""
+    """The next rows up to an unreadable one, and whether the table ends there."""
     rows: list[tuple[Any, ...]] = []
     query = f"select rowid, * from {table} where rowid > ? order by rowid limit {_ROWS}"  # noqa: S608 - of the schema
     try:
@@ -138,7 +122,7 @@ def _read_on(old: sqlite3.Connection, table: str, after: int) -> tuple[list[tupl
 
 
 def _behind(old: sqlite3.Connection, table: str, after: int) -> int | None:
-    """The number of the first row behind `after` that can be read although the next one can't; None for none."""
+    """The number of the first readable row behind the unreadable one after `after`; None if there is none."""
     query = f"select rowid, * from {table} where rowid >= ? order by rowid limit 1"  # noqa: S608 - of the schema
 
     def first(place: int) -> int | None:
@@ -154,7 +138,7 @@ def _behind(old: sqlite3.Connection, table: str, after: int) -> int | None:
             return None
     if there is None:
         there = _LARGEST_ROWID
-    low, high = after + 1 + step // 2, after + 1 + step  # `low` can't be read from, `high` can
+    low, high = after + 1 + step // 2, after + 1 + step  # `low` is unreadable, `high` readable
     while high - low > 1:
         middle = (low + high) // 2
         if (at := first(middle)) == -1:
@@ -165,7 +149,7 @@ def _behind(old: sqlite3.Connection, table: str, after: int) -> int | None:
 
 
 def _look_at_indices(old: sqlite3.Connection, salvaged: Salvaged) -> None:
-    """Find out which runs there were, and how many events they had: indices are kept apart from their tables."""
+    """Read run ids and numbers of events from the indices, which are stored apart from their tables."""
     with suppress(sqlite3.Error):
         for row in old.execute("select id from runs indexed by sqlite_autoindex_runs_1 order by id"):
             salvaged.runs.add(row[0])

@@ -1,9 +1,9 @@
 """The tables of the store.
 
-One body of a run (message, text, picture) is one row, and events name bodies by number. Scores are events too: a
-judge adds its own, at the end of the run or later, and none is ever overwritten.
+Each body of a run (message, text, picture) is a row, and events refer to bodies by number. Scores are events too:
+judges add them at the end of the run or later, and none is overwritten.
 
-A change of these tables is a migration (`records.migrations`), and `VERSION` is the newest one.
+A change of these tables is a migration (`records.migrations`); `VERSION` is the newest one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 VERSION = "0009"
-"""The newest migration; a store of another version is refused until it was upgraded."""
+"""The newest migration; older stores must be upgraded."""
 
 metadata = MetaData()
 
@@ -51,7 +51,7 @@ runs = Table(
     Column("seed", BigInteger, nullable=False),
     Column("status", String(20), nullable=False),
     Column("error", Text),
-    # Why it may not be used though it has ended.
+    # Why the ended run is invalid.
     Column("invalid", Text),
     Column("condition", JSON, nullable=False),
     Column("settings", JSON, nullable=False),
@@ -63,15 +63,15 @@ runs = Table(
     Column("started", Float, nullable=False),
     Column("seconds", Float, nullable=False),
     Column("version", String(40), nullable=False),
-    # Who works on it: the number of the attempt fences off workers that have lost their lease.
+    # The claim: the number of the attempt fences off workers without a lease.
     Column("attempt", Integer, nullable=False, server_default="0"),
     Column("worker", String(200)),
     Column("lease", Float),
-    # Within its study: its place in the queue, its cost and its maximum cost, in micro-dollars.
+    # Place in the study's queue, and cost and bound in micro-dollars.
     Column("place", Integer, nullable=False, server_default="0"),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("most", BigInteger, nullable=False, server_default="0"),
-    # The run and the number of the event from which it was forked, as RUN@EVENT.
+    # Origin of a fork, as RUN@EVENT.
     Column("origin", String(60)),
     # Hashes of its record (`records.digests`): so far, and at its end.
     Column("chain", Text, nullable=False, server_default=""),
@@ -90,7 +90,7 @@ seals = Table(
     Column("chain", Text, nullable=False),
     Column("digest", String(80), nullable=False),
 )
-"""A run's row before something was added to the ended run, and its digest then."""
+"""States of a run's row before additions to the ended run, with their digests."""
 
 attempts = Table(
     "attempts",
@@ -102,7 +102,7 @@ attempts = Table(
     Column("reason", Text, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""The attempts that did not end their run, with the reason."""
+"""Attempts that did not complete their run, with the reason."""
 
 events = Table(
     "events",
@@ -121,7 +121,7 @@ _scores = Index("events_scores", events.c.run, sqlite_where=_IS_SCORE)
 
 
 def fit_to_postgresql() -> None:
-    """Give the tables what PostgreSQL alone needs to know; it takes long to import, so SQLite does without."""
+    """Add PostgreSQL's options to the tables; their import is slow, so SQLite skips it."""
     _scores.dialect_options["postgresql"]["where"] = _IS_SCORE
 
 
@@ -141,19 +141,19 @@ calls = Table(
     Column("reply", LargeBinary, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Replies of models that are kept to be used again, by a hash of the request; see `records.calls`."""
+"""Cached replies of models by hash of the request; see `records.calls`."""
 
 batches = Table(
     "batches",
     metadata,
     Column("key", String(64), primary_key=True),
     Column("token", String(32), nullable=False, index=True),
-    # Unknown until the provider has answered.
+    # NULL until the provider's answer.
     Column("batch", String(200)),
     Column("requests", Integer, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Which batch of a provider holds which request, until its reply is recorded; see `records.batches`."""
+"""Providers' batches by request, until the reply is recorded; see `records.calls`."""
 
 notes = Table(
     "notes",
@@ -161,25 +161,25 @@ notes = Table(
     Column("run", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("at", Float, nullable=False),
-    # The number of the event that it is about; none for the whole run.
+    # Number of the annotated event; NULL for the whole run.
     Column("event", Integer),
     Column("flag", String(20), nullable=False),
     Column("author", String(80), nullable=False),
     Column("text", Text, nullable=False),
 )
-"""What people note beside the record of a run; see `records.notes`."""
+"""People's notes on runs; see `records.notes`."""
 
 OF_RUNS = [table for table in metadata.sorted_tables if "run" in table.c]
-"""The tables whose rows belong to a run."""
+"""The tables whose rows belong to runs."""
 
 search_index = MetaData()
-"""The tables of full-text search. They follow from the bodies, so they are never copied; see `records.search`."""
+"""The tables of full-text search. They derive from the bodies and are never copied; see `records.search`."""
 
 search_runs = Table(
     "search_runs",
     search_index,
     Column("run", ForeignKey(runs.c.id, ondelete="CASCADE"), primary_key=True),
-    # Its chain when all of its texts were indexed; empty before.
+    # The run's chain when its texts were indexed; empty before.
     Column("chain", Text, nullable=False),
     Column("bodies", Integer, nullable=False),
 )
@@ -187,17 +187,17 @@ search_runs = Table(
 search_texts = Table(
     "search_texts",
     search_index,
-    # Never used again for another text: SQLite's index keeps the words of deleted texts until it is cleared.
+    # Never reused: SQLite's index keeps the words of deleted texts until it is cleared.
     Column("id", Integer, primary_key=True),
     Column("run", ForeignKey(runs.c.id, ondelete="CASCADE"), nullable=False, index=True),
     Column("number", Integer, nullable=False),
     sqlite_autoincrement=True,
 )
-"""Parts of bodies that were indexed: the words of each stand in ``search_words`` under its id."""
+"""Indexed parts of bodies; their words are in ``search_words`` under the same id."""
 
 
 def create_search_index(connection: Connection) -> None:
-    """Create the tables of full-text search; a SQLite without FTS5 gets no words, and can't search."""
+    """Create the tables of full-text search; SQLite without FTS5 gets no words and can't search."""
     search_index.create_all(connection)
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(

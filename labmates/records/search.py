@@ -1,8 +1,7 @@
 """Full-text search over the texts of runs: messages, code, outputs and artifacts.
 
-The index is made from the bodies when somebody searches, so writing a run costs nothing more, and the runs of an older
-store are indexed like new ones. SQLite has its words in FTS5, PostgreSQL in a ``tsvector``; both get words that are
-cut here, so a search has the same result in both.
+The index is built from the bodies at the first search, so writing a run is not slower, and older stores are indexed
+too. SQLite uses FTS5 and PostgreSQL a ``tsvector``; both receive words that are split here, so results are the same.
 """
 
 from __future__ import annotations
@@ -22,31 +21,27 @@ from labmates.records.database import Database
 
 _RUNS, _TEXTS, _INDEXED, _BODIES = schema.runs, schema.search_texts, schema.search_runs, schema.bodies
 _PART: Final = 32_000
-"""Characters that are indexed as one text: a ``tsvector`` numbers 16,383 words at most."""
+"""Characters per indexed text: a ``tsvector`` numbers at most 16,383 words."""
 _AT_ONCE: Final = 1_000_000
-"""Characters that one transaction writes, so that others need not wait for long."""
+"""Characters per transaction, to keep other writers' waits short."""
 _MOST_QUERY: Final = 500
 _TERM = re.compile(r'(-?)(?:"([^"]*)"(\*?)|([^\s"]+))')
 _WORD = re.compile(r"[^\W_]+")
 _GAP = r"[\W_]+"
 _REPEATED: Final = "tool"
-"""Messages in this role hold what the result of the tool call holds already."""
+"""Messages in this role repeat the results of tool calls."""
 _EXCERPT: Final = 160
 
 Watch = Callable[[int, int], None]
-"""Told how many of how many runs were indexed."""
+"""Receives the number of indexed runs, and of all."""
 
 
 @dataclass(frozen=True)
 class Term:
     """A word or a phrase.
 
-    Attributes
-    ----------
-    words
-        In lower case, each of letters and digits.
-    is_prefix
-        Whether longer words that begin like the last one match, too.
+    `words` are in lower case, each of letters and digits. With `is_prefix`, the last word also matches longer words
+    that begin with it.
     """
 
     words: tuple[str, ...]
@@ -56,16 +51,16 @@ class Term:
 
 @dataclass(frozen=True)
 class Query:
-    """A query: a text matches if all terms of one of the groups match it."""
+    """A query; a text matches if all terms of one group match."""
 
     groups: tuple[tuple[Term, ...], ...]
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """A regular expression for the matching terms in a text."""
+        """A regular expression of the terms, for highlighting."""
         terms = [term for group in self.groups for term in group if not term.is_excluded]
-        said = [_GAP.join(map(re.escape, term.words)) + (r"[^\W_]*" if term.is_prefix else "") for term in terms]
-        return re.compile(rf"(?<![^\W_])(?:{'|'.join(said)})(?![^\W_])", re.IGNORECASE)
+        parts = [_GAP.join(map(re.escape, term.words)) + (r"[^\W_]*" if term.is_prefix else "") for term in terms]
+        return re.compile(rf"(?<![^\W_])(?:{'|'.join(parts)})(?![^\W_])", re.IGNORECASE)
 
     def of_sqlite(self) -> str:
         """The query in the syntax of FTS5."""
@@ -78,12 +73,9 @@ class Query:
 
 @dataclass(frozen=True)
 class Hit:
-    """A text that matches: a part of a body of a run.
+    """A matching text: a part of a body of a run.
 
-    Attributes
-    ----------
-    place
-        Where the list of hits can go on after this one.
+    `place` is the position from which the list of hits can continue; `number` is the body's number.
     """
 
     place: int
@@ -92,15 +84,10 @@ class Hit:
 
 
 def parse_query(text: str) -> Query:
-    """A user's query, parsed.
+    """Parse a user's query.
 
-    Words stand side by side (all must match), ``"in quotes"`` (a phrase), with ``*`` (words that begin like this), with
-    ``-`` before them (must not match), or with ``OR`` between them.
-
-    Raises
-    ------
-    UsageError
-        If the text is no query; it says why.
+    All words must match. Syntax: ``"a phrase"``, ``prefix*``, ``-excluded``, ``this OR that``. Raises `UsageError` if
+    the query is invalid.
     """
     if len(text) > _MOST_QUERY:
         raise UsageError(f"search: the query has {len(text):,} characters; {_MOST_QUERY} are allowed")
@@ -111,13 +98,12 @@ def parse_query(text: str) -> Query:
         if plain == "OR" and not minus:
             groups.append([])
             continue
-        said = plain or phrase
-        words = tuple(_words(said))
+        words = tuple(_words(plain or phrase))
         if not words:
-            raise UsageError(f"search: '{minus}{said}' has no letter and no digit to search for")
+            raise UsageError(f"search: '{minus}{plain or phrase}' has no letter and no digit to search for")
         groups[-1].append(Term(words, bool(star) or plain.endswith("*"), bool(minus)))
     if groups == [[]]:
-        raise UsageError('search: nothing to search for; give words, "a phrase", begin*, -without, or one OR other')
+        raise UsageError('search: the query is empty; enter words, "a phrase", begin*, -without, or this OR that')
     if not all(groups):
         raise UsageError("search: OR stands between two words or phrases")
     for group in groups:
@@ -127,20 +113,16 @@ def parse_query(text: str) -> Query:
 
 
 def unindexed(database: Database) -> int:
-    """The number of runs whose texts are not all indexed."""
+    """The number of runs with unindexed texts."""
     query = sa.select(sa.func.count()).select_from(_runs_with_state()).where(_IS_STALE)
     return database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
 
 def index_texts(database: Database, *, watch: Watch | None = None) -> None:
-    """Index the texts of all runs that are not indexed yet, a run or a part of it in each transaction.
+    """Index the unindexed texts of all runs, at most one run per transaction.
 
-    Several processes can do so at once. A store that can't be written stays as it is.
-
-    Raises
-    ------
-    UsageError
-        If this SQLite lacks FTS5.
+    Several processes can index at once. A read-only store stays unchanged. Raises `UsageError` if this SQLite lacks
+    FTS5.
     """
     _check(database)
     if database.is_read_only:
@@ -157,7 +139,7 @@ def index_texts(database: Database, *, watch: Watch | None = None) -> None:
 
 
 def clear_index(connection: sa.Connection) -> None:
-    """Empty the index; the next search rebuilds it, without the texts of deleted runs."""
+    """Empty the index; the next search rebuilds it without the texts of deleted runs."""
     if connection.dialect.name == "sqlite" and sa.inspect(connection).has_table("search_words"):
         connection.exec_driver_sql("INSERT INTO search_words(search_words) VALUES ('delete-all')")
     connection.execute(sa.delete(_TEXTS))
@@ -165,26 +147,17 @@ def clear_index(connection: sa.Connection) -> None:
 
 
 def matching_runs(query: Query, *, is_sqlite: bool) -> sa.Select[Any]:
-    """The ids of runs with a text that matches, as a query of the database."""
+    """The ids of runs with a matching text, as a database query."""
     return sa.select(_TEXTS.c.run).where(_matches(query, is_sqlite))
 
 
 def hits(
     database: Database, query: Query, conditions: Iterable[sa.ColumnElement[bool]] = (), *, before: int = 0, most: int
 ) -> list[Hit]:
-    """The texts that match, those that were indexed last first.
+    """At most `most` matching texts, newest in the index first.
 
-    Parameters
-    ----------
-    conditions
-        Met by the rows of their runs.
-    before
-        The place of the last hit of an earlier call; 0 begins the list.
-
-    Raises
-    ------
-    UsageError
-        If this SQLite lacks FTS5.
+    `conditions` filter the runs; `before` is the position of the previous call's last hit, 0 for the first call. Raises
+    `UsageError` if this SQLite lacks FTS5.
     """
     _check(database)
     rows = sa.select(_TEXTS).where(_matches(query, database.is_sqlite))
@@ -197,14 +170,14 @@ def hits(
 
 
 def searchable_text(value: Value) -> str:
-    """The text of a body as it is indexed: all of its strings; empty for bytes."""
+    """The indexed text of a body: all its strings; empty for bytes."""
     if isinstance(value, dict) and "role" in value:
         return "" if value["role"] == _REPEATED else "\n".join(_strings(value.get("content")))
     return "\n".join(_strings(value))
 
 
 def excerpt(value: Value, query: Query) -> list[tuple[str, bool]]:
-    """The surroundings of the first match in a body, as pieces of text, each with whether it matches."""
+    """The text around the first match in a body, in pieces with a flag for matches."""
     text, pattern = searchable_text(value), query.pattern
     first = pattern.search(text)
     start = max(0, first.start() - _EXCERPT // 2) if first else 0
@@ -232,7 +205,7 @@ def _runs_with_state() -> sa.FromClause:
 
 
 def _index_run(database: Database, run_id: str, chain: str, done: int) -> None:
-    """Index the bodies of a run after the first `done`; ends early where another process is at it."""
+    """Index the bodies of a run after the first `done`; ends early if another process indexes the run."""
     for last, texts, is_end in _portions(database, run_id, done):
         state = {"run": run_id, "chain": chain if is_end else "", "bodies": last}
 
@@ -248,7 +221,7 @@ def _index_run(database: Database, run_id: str, chain: str, done: int) -> None:
 
 
 def _claimed(database: Database, connection: sa.Connection, state: dict[str, Any], done: int) -> bool:
-    """Whether the run is still as far indexed as was read; if so, it is marked as indexed further."""
+    """Mark the run as indexed further, unless another process has; returns whether it did."""
     is_there = sa.select(_RUNS.c.id).where(_RUNS.c.id == state["run"]).with_for_update(read=True)
     if connection.execute(is_there).one_or_none() is None:
         return False
@@ -259,7 +232,7 @@ def _claimed(database: Database, connection: sa.Connection, state: dict[str, Any
 
 
 def _portions(database: Database, run_id: str, done: int) -> Iterator[tuple[int, list[tuple[int, str]], bool]]:
-    """Yield the number of the last body, texts with the numbers of their bodies, and whether these are the last."""
+    """Yield the last body's number, texts with their bodies' numbers, and whether this portion is the last."""
     query = sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number)
     rows = database.rows(query)
     unpacker, texts, length, last = Unpacker(), list[tuple[int, str]](), 0, done
@@ -286,15 +259,16 @@ def _insert(connection: sa.Connection, run_id: str, texts: Sequence[tuple[int, s
     words = "insert into search_words (rowid, words) values (:id, :words)"
     if connection.dialect.name == "postgresql":
         words = "insert into search_words (id, words) values (:id, to_tsvector('simple', :words))"
-    connection.execute(sa.text(words), [{"id": one, "words": text} for one, (_, text) in zip(ids, texts, strict=True)])
+    connection.execute(sa.text(words), [{"id": id_, "words": text} for id_, (_, text) in zip(ids, texts, strict=True)])
 
 
 def _matches(query: Query, is_sqlite: bool) -> sa.ColumnElement[bool]:
-    said = "select rowid from search_words where search_words match :words"
-    if not is_sqlite:
-        said = "select id from search_words where words @@ to_tsquery('simple', :words)"
-    words = query.of_sqlite() if is_sqlite else query.of_postgresql()
-    return _TEXTS.c.id.in_(sa.text(said).bindparams(words=words).columns(id=sa.Integer))
+    if is_sqlite:
+        statement, words = "select rowid from search_words where search_words match :words", query.of_sqlite()
+    else:
+        statement = "select id from search_words where words @@ to_tsquery('simple', :words)"
+        words = query.of_postgresql()
+    return _TEXTS.c.id.in_(sa.text(statement).bindparams(words=words).columns(id=sa.Integer))
 
 
 def _joined(group: Sequence[Term], shown: Callable[[Term], str], between: str, without: str) -> str:

@@ -1,4 +1,4 @@
-"""Comparison of a run in one store with the run of the same id in another."""
+"""Comparison of a run's copies in two stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN = frozenset({"place", "most", "worker", "lease"})
 
 
 class Standing(Enum):
-    """The relation of the target's run to the source's."""
+    """The state of the target's copy relative to the source's."""
 
     EQUAL = "equal"
     BEHIND = "behind"
@@ -27,12 +27,12 @@ class Standing(Enum):
 
 
 def is_unbegun(row: Any) -> bool:
-    """Whether a run was never begun."""
+    """Whether a run was never started."""
     return bool(row.status == "planned" and row.attempt == 0)
 
 
 def at_rest(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """The columns of a run as they are in a copy: no worker holds it there."""
+    """The columns of a run in a copy, where no worker holds it."""
     values = dict(row)
     if values["status"] == "running":
         values |= {"status": "interrupted", "error": "interrupted"}
@@ -40,16 +40,10 @@ def at_rest(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def compared(source: sa.Connection, target: sa.Connection, theirs: Any, mine: Any) -> tuple[Standing, str]:
-    """Compare a run of the source with the target's of the same id; where they differ, say in what.
+    """Compare a run's copies in source and target, and name a difference; a copy that extends the other is ahead.
 
-    A run that has all events and texts of the other, and more, is ahead.
-
-    Parameters
-    ----------
-    source, target
-        Connections that give JSON as text.
-    theirs, mine
-        Rows of the run in the source and in the target: study, key, replicate, seed, status and attempt.
+    The connections give JSON as text. `theirs` and `mine` are the rows in source and target, with study, key,
+    replicate, seed, status and attempt.
     """
     for name in ("study", "key", "replicate", "seed"):
         if getattr(theirs, name) != getattr(mine, name):
@@ -83,13 +77,13 @@ def _plain(value: Any) -> Any:
 
 
 def _ordered(lead: int) -> Standing:
-    """The relation of the target where the source leads by so much."""
+    """The target's state for the source's lead."""
     return Standing.EQUAL if lead == 0 else Standing.BEHIND if lead > 0 else Standing.AHEAD
 
 
 def _differing(source: sa.Connection, target: sa.Connection, table: sa.Table, run_id: str) -> tuple[int | None, int]:
-    """The number of the first row that differs, if any, else who has more: 1 the source, -1 the target."""
-    for number, (theirs, mine) in enumerate(zip_longest(*(_rows(one, table, run_id) for one in (source, target)))):
+    """The number of the first different row, if any; else 1 if the source has more rows, -1 if the target has."""
+    for number, (theirs, mine) in enumerate(zip_longest(_rows(source, table, run_id), _rows(target, table, run_id))):
         if theirs is None or mine is None:
             return None, -1 if theirs is None else 1
         if tuple(theirs) != tuple(mine):

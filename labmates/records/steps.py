@@ -1,7 +1,7 @@
-"""Writing of attempts into the store: their finished steps and their ends, many in one transaction.
+"""Writes of attempts into the store: finished steps and ends, many in one transaction.
 
-Each is fenced: it is written only while its attempt holds the lease of its run (see `records.claims`). A session has a
-`Writer`, which puts steps that its runs have to write at the same time into one transaction.
+Writes are fenced: a step is written only while its attempt holds the lease of its run (see `records.claims`). A
+session's `Writer` groups concurrent steps of its runs into one transaction.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from labmates.records.run import ENDED, RunRecord
 _log = logging.getLogger(__name__)
 _RUNS = schema.runs
 
-# Made once: building a statement takes longer than executing it.
+# Built once: building a statement takes longer than executing it.
 _NEW_EVENTS, _NEW_BODIES = sa.insert(schema.events), sa.insert(schema.bodies)
-_ON = (
+_STEP = (
     sa.update(_RUNS)
     .where(
         _RUNS.c.id == sa.bindparam("held_run"),
@@ -36,36 +36,29 @@ _ON = (
     )
     .values(spent=_RUNS.c.spent + sa.bindparam("cost"), chain=sa.bindparam("new_chain"))
 )
-_END = _ON.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
+_END = _STEP.values({column.name: sa.bindparam(f"new_{column.name}") for column in (*RUN_COLUMNS, _RUNS.c.lease)})
 
 
 Attempt = tuple[str, int]
-"""A run and the number of the attempt to execute it."""
+"""A run's id and the number of an attempt to execute it."""
 
 
 class LeaseLostError(StoreError):
-    """Another worker has taken the run over, or it was ended: what this one still does is not kept."""
+    """Another worker has taken the run over, or the run has ended; later writes are refused."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"the run {run_id} was taken over by another worker")
 
 
 class _NotAllError(Exception):
-    """Not all of several steps can be written, or they may have been: none is."""
+    """Some of several steps can't be written, or may be written already; all are rolled back."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """The records that an attempt has to write at once.
+    """New records of an attempt, which are written together; events have their sequence numbers.
 
-    Attributes
-    ----------
-    run
-        The run as it was claimed; where the attempt ends, as it ended. Its ``chain`` covers the step.
-    events, bodies
-        The new ones, events with their sequence numbers.
-    ends
-        Whether this is the end of the attempt.
+    `run` is the claimed run, at the end of the attempt the ended one; its ``chain`` covers the step.
     """
 
     run: RunRecord
@@ -75,51 +68,36 @@ class Step:
 
     @property
     def attempt(self) -> Attempt:
-        """The attempt that writes it."""
+        """The attempt that writes the step."""
         return self.run.id, self.run.attempt
 
 
 def write_step(database: Database, step: Step, *, again: bool = False) -> None:
-    """Write a step.
+    """Write a step; with `again`, it may have been written already, without confirmation.
 
-    Parameters
-    ----------
-    again
-        It may be there already, though nobody said so.
-
-    Raises
-    ------
-    LeaseLostError
-        If another attempt has the run.
-    StoreError
-        If one of the events or bodies is there already.
+    Raises `LeaseLostError` if another attempt has the run; `StoreError` if an event or a body exists already.
     """
     database.write(lambda connection: _write(database, connection, step, again or is_tried_again(connection)))
 
 
 def write_steps(database: Database, steps: Sequence[Step], broken: dict[Attempt, Exception]) -> list[Exception | None]:
-    """Write steps, in one transaction if all of them can be, and return what was wrong with each.
+    """Write steps, in one transaction if possible, and return the error of each; steps of a run keep their order.
 
-    Several steps of one run are written in their order.
-
-    Parameters
-    ----------
-    broken
-        Attempts of which an earlier step could not be written, and why: no further one of theirs is. Added to.
+    `broken` are attempts with an earlier failed step, whose later steps are refused; new failures are added to it.
     """
     errors = [broken.get(step.attempt) for step in steps]
     places = [place for place, error in enumerate(errors) if error is None]
     writable = [steps[place] for place in places]
     for step in writable:
         for body in step.bodies:
-            _ = body.data  # compressed here, while no lock is held
-    # An attempt that ends, but not its run, has more to write; that is rare.
+            _ = body.data  # compressed before a lock is taken
+    # An attempt that ends without ending its run writes more; that is rare.
     if len(writable) > 1 and all(step.run.status in ENDED for step in writable if step.ends):
         try:
             database.write(lambda connection: _write_together(connection, writable))
         except StoreError as error:
             broken.update({step.attempt: error for step in writable})
-        except Exception:  # One of them is not as it should be.
+        except Exception:  # At least one step is invalid.
             _log.debug("%d steps are written one by one", len(writable), exc_info=True)
         else:
             return errors
@@ -141,9 +119,9 @@ def _error_of(database: Database, step: Step) -> Exception | None:
 def _write_together(connection: sa.Connection, steps: Sequence[Step]) -> None:
     if is_tried_again(connection):
         raise _NotAllError
-    for statement, ends in ((_ON, False), (_END, True)):
+    for statement, ends in ((_STEP, False), (_END, True)):
         rows = [_held(step) for step in steps if step.ends == ends]
-        rows.sort(key=itemgetter("held_run"))  # the same order in all processes: none waits for another in a circle
+        rows.sort(key=itemgetter("held_run"))  # the same order in all processes prevents deadlocks
         if rows and connection.execute(statement, rows).rowcount != len(rows):
             raise _NotAllError
     try:
@@ -156,7 +134,7 @@ def _write(database: Database, connection: sa.Connection, step: Step, again: boo
     run = step.run
     if again and not step.ends and step.events and is_there(connection, run.id, *step.events[0]):
         return
-    if not connection.execute(_END if step.ends else _ON, _held(step)).rowcount:
+    if not connection.execute(_END if step.ends else _STEP, _held(step)).rowcount:
         if again and step.ends and _has_ended(connection, run):
             return
         raise LeaseLostError(run.id)
@@ -168,7 +146,7 @@ def _write(database: Database, connection: sa.Connection, step: Step, again: boo
 
 
 def _held(step: Step) -> dict[str, Any]:
-    """The parameters of the statement that writes a step to its run's row."""
+    """The parameters of the statement that updates a step's run."""
     held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
     if not step.ends:
         return {**held, "new_chain": step.run.chain}
@@ -177,13 +155,13 @@ def _held(step: Step) -> dict[str, Any]:
 
 
 def _has_ended(connection: sa.Connection, run: RunRecord) -> bool:
-    """Whether the end of this attempt is there: the connection may have been lost after it was written."""
+    """Whether the attempt's end was written, before the connection was lost."""
     same = sa.and_(_RUNS.c.id == run.id, _RUNS.c.attempt == run.attempt, _RUNS.c.status == run.status)
     return connection.execute(sa.select(_RUNS.c.id).where(same)).one_or_none() is not None
 
 
 def is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> bool:
-    """Whether the store has an event of a run."""
+    """Whether the store has this event of a run."""
     table = schema.events
     query = sa.select(table.c.at, table.c.type).where(table.c.run == run_id, table.c.seq == seq)
     return connection.execute(query).one_or_none() == (event.at, event.type)
@@ -207,7 +185,7 @@ def costs(events: Iterable[tuple[int, Event]]) -> int:
 
 
 def charges(events: Iterable[Event]) -> int:
-    """The amount that a run's bound has paid for events, in micro-dollars: costs, and savings by a cache."""
+    """The amount charged to a run's bound for events, in micro-dollars: costs, and savings by a cache."""
     return sum(event.amount if isinstance(event, ChargeEvent) and event.cached else _cost(event) for event in events)
 
 
@@ -218,11 +196,10 @@ def _cost(event: Event) -> int:
 
 
 class Writer:
-    """Writes steps of runs in the order in which they come; for one event loop.
+    """Writes steps of runs in order of arrival; for one event loop.
 
-    While a transaction goes on, what comes meanwhile is collected for the next one. What was handed over is written,
-    also when whoever waits for it is cancelled. After a step that could not be written, no later step of that attempt
-    is written: a record with a gap is unreadable.
+    Steps that arrive during a transaction are collected for the next one. A submitted step is written even if its
+    caller is cancelled. After a failed step, later steps of the attempt are refused: a record with a gap is unreadable.
     """
 
     def __init__(self, database: Database) -> None:
@@ -232,13 +209,7 @@ class Writer:
         self._broken: dict[Attempt, Exception] = {}
 
     async def write(self, step: Step) -> None:
-        """Write a step.
-
-        Raises
-        ------
-        LeaseLostError
-            If another attempt has the run.
-        """
+        """Write a step. Raises `LeaseLostError` if another attempt has the run."""
         written = asyncio.get_running_loop().create_future()
         self._waiting.append((step, written))
         if self._writing is None:
@@ -259,12 +230,12 @@ class Writer:
                     else:
                         written.set_exception(error)
         finally:
-            # If this was cut off, no writer waits in vain, and later writes start again.
+            # After a cancellation, waiting writers are released, and later writes start again.
             for _, written in [*batch, *self._waiting]:
                 written.cancel()
             self._waiting, self._writing = [], None
 
     async def close(self) -> None:
-        """Wait until all that was handed over is written."""
+        """Wait until all submitted steps are written."""
         if self._writing is not None:
             await asyncio.wait([self._writing])

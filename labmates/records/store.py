@@ -1,7 +1,7 @@
 """The store: runs, their events and bodies, in SQLite or PostgreSQL.
 
-While a run goes on, its finished steps are appended; its end (outcome, last events, scores) is one transaction. All
-methods block: asynchronous callers put them on a thread.
+Finished steps of a run are appended; its end (outcome, last events, scores) is one transaction. All methods block:
+asynchronous callers use a thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUNS, _SEALS = schema.runs, schema.seals
 
 _CHUNK = 500
 LAST: Final = "last"
-"""In place of a run's id: the run that began last."""
+"""In place of a run's id: the newest run."""
 
 E = TypeVar("E", bound=EventBase)
 
@@ -41,16 +41,16 @@ class Store:
         SQLAlchemy URL, for instance ``sqlite:///labmates.db`` or ``postgresql://user@host/labmates``; by default
         ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
     must_exist
-        Refuse to make a new SQLite file: for reading.
+        Refuse to create a new SQLite file.
     patient
-        It is known to be there: wait for it while it is away.
+        The database should exist: retry while it is unreachable.
     read_only
         Write nothing.
 
     Raises
     ------
     UsageError
-        If the URL is malformed, or the database can't be opened, written, or is of another version.
+        If the URL is malformed, or the database can't be opened or written or is of another version.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class Store:
 
     @classmethod
     def existing(cls, url: str | None = None) -> Store | None:
-        """The store; None if nobody named one and there is none yet.
+        """The store; None if none was named and the default one doesn't exist.
 
         Raises
         ------
         UsageError
-            If there is no store of that name.
+            If the named store is missing.
         """
         is_default = store_url(url) == DEFAULT_STORE
         if is_default and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
@@ -105,14 +105,14 @@ class Store:
         events: Sequence[Event] = (),
         bodies: Sequence[Body] = (),
     ) -> None:
-        """Enter a run as it is.
+        """Insert a run.
 
         Parameters
         ----------
         lease
-            For how many seconds its worker holds it.
+            Seconds for which its worker holds it.
         events, bodies
-            What it has from the start, in the same transaction. What a fork takes over was paid by its origin.
+            Initial records, in the same transaction. The origin of a fork has paid for these.
         """
         chain = Chain().longer(_rows(run.id, enumerate(events)), stored_digests(bodies))
         entered = sealed(replace(run, chain=str(chain)))
@@ -127,14 +127,14 @@ class Store:
         self.database.write(write)
 
     def append(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
-        """Append finished steps of a run that goes on: events with their sequence numbers, and the bodies they name.
+        """Append finished steps of a run: events with their sequence numbers, and their bodies.
 
         Raises
         ------
         LeaseLostError
             If another attempt has the run.
         StoreError
-            If one of the events or bodies is there already.
+            If an event or a body exists already.
         """
         write_step(self.database, Step(self._chained(run, events, bodies), events, bodies))
 
@@ -153,12 +153,12 @@ class Store:
         return replace(run, chain=str(chain))
 
     def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
-        """Add to a run that has ended, as judges do: events with their sequence numbers, and the bodies they name.
+        """Add to an ended run, as judges do: events with their sequence numbers, and their bodies.
 
         Raises
         ------
         StoreError
-            If one of the events or bodies is there already.
+            If an event or a body exists already.
         """
 
         def write(connection: sa.Connection) -> None:
@@ -174,7 +174,7 @@ class Store:
         self.database.write(write)
 
     def set_metrics(self, run_id: str, metrics: Mapping[str, float]) -> None:
-        """Replace the metrics of a run that has ended, as judging it again does."""
+        """Replace the metrics of an ended run after judging."""
 
         def write(connection: sa.Connection) -> None:
             if (row := _locked(connection, run_id)) is not None:
@@ -188,7 +188,7 @@ class Store:
         Raises
         ------
         UsageError
-            If there is none.
+            If the run is unknown.
         """
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id == run_id)
         if run_id == LAST:
@@ -200,7 +200,7 @@ class Store:
         return run_record(row)
 
     def any_run(self, study: str) -> RunRecord | None:
-        """Any run of a study, begun or not; None if it has none."""
+        """Any run of a study, started or not; None without runs."""
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.study == study).limit(1)
         row = self.database.read(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else run_record(row)
@@ -208,7 +208,7 @@ class Store:
     def runs(
         self, *, kind: str | None = None, study: str | None = None, keys: Sequence[str] | None = None
     ) -> Generator[RunRecord]:
-        """All runs that were begun, oldest first; with `keys` only those of these conditions."""
+        """All started runs, oldest first; with `keys`, only those of these conditions."""
         table = schema.runs
         query = sa.select(*RUN_COLUMNS).where(table.c.status != "planned").order_by(table.c.started, table.c.id)
         if kind is not None:
@@ -224,7 +224,7 @@ class Store:
             yield from map(run_record, rows)
 
     def events(self, run_id: str, *, kind: str | None = None) -> list[Event]:
-        """The events of a run in order, all or those of one type."""
+        """The events of a run in order: all, or those of one type."""
         table = schema.events
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.seq)
         if kind is not None:
@@ -233,18 +233,17 @@ class Store:
         return [_event(row) for row in rows]
 
     def scores(self, run_id: str) -> list[ScoreEvent]:
-        """The scores of a run, in the order in which they were given."""
+        """The scores of a run, in order."""
         return [event for event in self.events(run_id, kind="score") if isinstance(event, ScoreEvent)]
 
     def events_of(self, run_ids: Sequence[str], *types: type[E]) -> Iterator[tuple[str, E]]:
-        """Yield the events of these types (of all without any) of many runs, each with its run's id.
+        """Yield the events of these types (by default all) of many runs, each with its run's id.
 
-        Of model calls, those of agents.
-
-        The events of a run come together and in order, runs in any order. Not all are in memory at once.
+        Model calls are those of agents. The events of a run are contiguous and in order; runs come in any order. Events
+        are streamed.
         """
         table = schema.events
-        names = [one.model_fields["type"].default for one in types]
+        names = [kind.model_fields["type"].default for kind in types]
         for some in portions(run_ids):
             wanted = [table.c.run.in_(some), *([table.c.type.in_(names)] if names else [])]
             query = sa.select(table).where(*wanted).order_by(table.c.run, table.c.seq)
@@ -256,10 +255,7 @@ class Store:
                     yield row.run, cast(E, _event(row))
 
     def score_values(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], float | None]]:
-        """The newest score by judge and metric of each of these runs, as analyses use it.
-
-        A judge that failed when it was asked again leaves its earlier score.
-        """
+        """The newest score by judge and metric of each of these runs; a failed rejudgement keeps the earlier score."""
         newest: dict[str, dict[tuple[str, str], float | None]] = {run_id: {} for run_id in run_ids}
         for run_id, score in self.events_of(run_ids, ScoreEvent):
             if not score.failed or (score.judge, score.metric) not in newest[run_id]:
@@ -276,14 +272,14 @@ class Store:
         return spent
 
     def bodies(self, run_id: str) -> list[Body]:
-        """The bodies of a run, packed as they are stored."""
+        """The bodies of a run, packed."""
         table = schema.bodies
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.rows(query)
         return [Body(row.number, row.media, row.data) for row in rows]
 
     def attempts(self, run_id: str) -> list[tuple[int, str, str]]:
-        """Number, status and reason of the attempts that did not end the run."""
+        """Number, status and reason of the attempts that did not complete the run."""
         table = schema.attempts
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.rows(query)
@@ -299,13 +295,13 @@ def _digests(bodies: Iterable[Body]) -> Iterator[tuple[int, bytes]]:
 
 
 def _locked(connection: sa.Connection, run_id: str) -> Any | None:
-    """The record to replace when something is added to a run; meanwhile nobody else can add to it."""
+    """A run's row, locked for an addition."""
     query = sa.select(*(_RUNS.c[name] for name in ("id", "metrics", "chain", "digest")))
     return connection.execute(query.where(_RUNS.c.id == run_id).with_for_update()).one_or_none()
 
 
 def _add_to(connection: sa.Connection, row: Any, changes: dict[str, Any]) -> None:
-    """Change the row of a run; one that has ended gets a new digest, and the one that it had is kept."""
+    """Change the row of a run; an ended run gets a new digest, and the old one is stored."""
     before = row._asdict()
     after = before | {name: value for name, value in changes.items() if name in before}
     if row.digest is not None and after != before:

@@ -16,7 +16,7 @@ from labmates.records.run import ENDED
 _RUNS, _STUDIES = schema.runs, schema.studies
 
 WAITING: Final = ("planned", "interrupted")
-"""The runs of a study in these states wait to be begun or gone on with."""
+"""States of a study's runs that wait for a worker."""
 _MAY_SPEND = sa.case(
     (sa.and_(_RUNS.c.status == "running", _RUNS.c.most > _RUNS.c.spent), _RUNS.c.most), else_=_RUNS.c.spent
 )
@@ -24,16 +24,9 @@ _MAY_SPEND = sa.case(
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """A study as it stands in the store.
+    """A study in the store.
 
-    Attributes
-    ----------
-    spec
-        Its plan, as JSON data.
-    cap
-        What it may spend in all, in micro-dollars; None for no limit.
-    created
-        Unix time in seconds.
+    `spec` is the plan as JSON data; `cap` the spending cap in micro-dollars (None: unlimited); `created` a Unix time.
     """
 
     name: str
@@ -44,37 +37,21 @@ class StudyRecord:
 
 @dataclass(frozen=True)
 class Counts:
-    """The progress of a study.
+    """The progress of a study."""
 
-    Attributes
-    ----------
-    runs
-        Number of runs by status.
-    spent
-        What it has cost, in micro-dollars.
-    committed
-        The same, with what the runs that go on may still spend; what they leave of it is free when they end.
-    next_cost
-        The least that a run which waits may cost, in micro-dollars; None if none waits.
-    workers
-        Number of runs that each worker holds.
-    invalid
-        Runs that have ended and may not be used.
-    """
-
-    runs: Mapping[str, int]
-    spent: int = 0
-    committed: int = 0
-    next_cost: int | None = None
-    workers: Mapping[str, int] = field(default_factory=dict)
-    invalid: int = 0
+    runs: Mapping[str, int]  # number of runs by status
+    spent: int = 0  # cost so far, in micro-dollars
+    committed: int = 0  # cost so far, plus the possible further cost of running runs, in micro-dollars
+    next_cost: int | None = None  # smallest remaining bound of a waiting run, in micro-dollars; None if no run waits
+    workers: Mapping[str, int] = field(default_factory=dict)  # number of runs by worker
+    invalid: int = 0  # number of ended, invalid runs
 
     def cannot_go_on(self, cap: int | None) -> bool:
-        """Whether runs wait that `cap`, in micro-dollars, can't pay."""
+        """Whether runs wait, but `cap` (micro-dollars) can't pay any of them."""
         return cap is not None and self.next_cost is not None and self.committed + max(0, self.next_cost) > cap
 
     def overspent(self, cap: int | None) -> int:
-        """The excess of the spent money over `cap`, both in micro-dollars; 0 if there is none."""
+        """The excess of the cost over `cap`, in micro-dollars; 0 if none."""
         return 0 if cap is None else max(0, self.spent - cap)
 
     @property
@@ -88,12 +65,9 @@ class Counts:
 
 
 def study_record(database: Database, name: str | None) -> StudyRecord:
-    """A study of the store; without a name, the only one.
+    """A study in the store; without a name, the only one.
 
-    Raises
-    ------
-    UsageError
-        If there is none, or there are several and no name was given.
+    Raises `UsageError` if the study is missing, or the name is missing among several studies.
     """
 
     def read(connection: sa.Connection) -> tuple[Any, list[str]]:
@@ -111,7 +85,7 @@ def study_record(database: Database, name: str | None) -> StudyRecord:
 
 
 def study_records(database: Database) -> list[StudyRecord]:
-    """All studies of the store, by name."""
+    """All studies in the store, sorted by name."""
     query = sa.select(_STUDIES).order_by(_STUDIES.c.name)
     rows = database.rows(query)
     return [StudyRecord(row.name, row.spec, row.cap, row.created) for row in rows]
@@ -140,12 +114,12 @@ def study_counts(database: Database, name: str) -> Counts:
 
 
 def failure_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
-    """Reasons why runs of a study have failed with the number of runs of each, the most frequent first."""
+    """Errors of a study's failed runs, with the number of runs, most frequent first."""
     return _reasons(database, _RUNS.c.error, sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed"), most)
 
 
 def invalid_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
-    """Reasons why ended runs of a study are invalid with the number of runs of each, the most frequent first."""
+    """Reasons of a study's invalid runs, with the number of runs, most frequent first."""
     return _reasons(database, _RUNS.c.invalid, sa.and_(_RUNS.c.study == name, _RUNS.c.invalid.is_not(None)), most)
 
 
@@ -159,23 +133,20 @@ def _reasons(
 
 
 def retry_failed(database: Database, name: str) -> int:
-    """Put the failed runs of a study back into its queue and return how many they are.
-
-    They go on where they stopped; why they failed stays in the list of their attempts.
-    """
+    """Requeue the failed runs of a study and return their number; their errors stay in the list of attempts."""
     failed = sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed")
     back = sa.update(_RUNS).where(failed).values(status="interrupted")
     return database.write(lambda connection: connection.execute(back).rowcount)
 
 
 def ended_replicates(database: Database, name: str) -> set[tuple[str, int]]:
-    """Condition key and replicate number of the runs of a study that have ended."""
+    """Condition key and replicate number of a study's ended runs."""
     query = sa.select(_RUNS.c.key, _RUNS.c.replicate).where(_RUNS.c.study == name, _RUNS.c.status.in_(ENDED))
     rows = database.rows(query)
     return {(row.key, row.replicate) for row in rows}
 
 
 def committed(connection: sa.Connection, study: str) -> int:
-    """The money that a study has spent, and that its unfinished runs may still spend, in micro-dollars."""
+    """The cost of a study plus the possible further cost of its running runs, in micro-dollars."""
     query = sa.select(sa.func.coalesce(sa.func.sum(_MAY_SPEND), 0)).where(_RUNS.c.study == study)
     return int(connection.execute(query).scalar_one())

@@ -1,4 +1,4 @@
-"""Bringing a store of an older version up to date."""
+"""Upgrades of stores of older versions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,10 @@ from labmates.records.migrations import Watch
 
 
 def upgrade_store(url: str | None = None, *, watch: Watch | None = None) -> tuple[str, str]:
-    """Migrate a store, in one transaction where the database can, and return its version before and after.
+    """Migrate a store, in one transaction if the database can, and return its versions before and after.
 
-    Parameters
-    ----------
-    watch
-        Told how many runs a migration has done, and of how many.
-
-    Raises
-    ------
-    UsageError
-        If it can't be opened, was made by a newer labmates, or the migration fails.
+    `watch` receives the number of migrated runs, and of all. Raises `UsageError` if the store can't be opened or is of
+    a newer version, or the migration fails.
     """
     with Database(url, must_exist=True, any_version=True) as database:
         try:

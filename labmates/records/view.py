@@ -1,4 +1,4 @@
-"""A run as other programs read it: one JSON object, or one flat row."""
+"""Exports of a run: a JSON object, or a flat row."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def run_json(run: RunRecord, scores: Sequence[ScoreEvent]) -> dict[str, Any]:
 
 
 def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> dict[str, Any]:
-    """A run as one row: the keys of its JSON record, those of its parts joined by dots, and when it was made.
+    """A run as one row: the keys of its JSON record, nested keys joined by dots, and version, times and origin.
 
     Parameters
     ----------
     scores
-        By judge and metric.
+        Scores by judge and metric.
     """
     row: dict[str, Any] = {}
     for key, value in run_json(run, []).items():
@@ -59,7 +59,7 @@ def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> 
 
 
 def flatten(name: str, value: Any, row: dict[str, Any]) -> None:
-    """Put a value into a row: those of a mapping each by itself, names joined by dots, a list as JSON."""
+    """Add a value to a row: entries of mappings one by one, names joined by dots; lists as JSON."""
     if isinstance(value, dict):
         for key, inner in value.items():
             flatten(f"{name}.{key}", inner, row)

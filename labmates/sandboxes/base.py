@@ -1,4 +1,4 @@
-"""The sandbox protocol: the seam between an agent's code and the back end that runs it."""
+"""The sandbox protocol between agents' code and back ends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Literal, Protocol
 from labmates.errors import LabmatesError
 
 CodeStatus = Literal["ok", "error", "timeout", "died"]
-"""The end of a cell: normal, with an exception, cut off at its time limit, or with the end of its kernel."""
+"""The end of a cell: normal, by an exception, at its time limit, or with its kernel's death."""
 
 
 class SandboxError(LabmatesError):
-    """A sandbox failed through no fault of the code that it was given: no agent is to be scored for it."""
+    """A sandbox failed, through no fault of the agent's code: no agent may be scored for it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class OutputFile:
     name
         Path below ``out/``, with ``/`` between folders: no links, no ``..``, no control characters.
     content
-        Its bytes, of which nothing is known: never to be opened with anything that may run what it holds.
+        The untrusted bytes: never open them with a program that may execute them.
     """
 
     name: str
@@ -40,20 +40,20 @@ class CodeResult:
     Attributes
     ----------
     status
-        How it ended.
+        How the code ended.
     text
-        What it printed, the value of its last expression and its traceback, cut to the limit (head and tail kept).
+        Printed text, value of the last expression and traceback, cut to the limit (head and tail remain).
     dropped_chars
-        Number of characters that the cut left out.
+        Number of characters removed by the cut.
     images
         Figures as PNG bytes.
     files
         New and changed files of ``out/``.
     state_lost
-        True if variables of earlier calls are gone; ``df`` has been loaded again.
+        Whether variables of earlier calls are lost; ``df`` has been loaded again.
     note
-        What the agent must know beyond `text` (time limit, lost state, figures or files left out), in plain words; may
-        be empty. Cut text is told in `text` itself, where the cut is.
+        Note for the agent beyond `text` (time limit, lost state, omitted figures or files); may be empty. A cut is
+        marked in `text`.
     seconds
         Wall time of the call, in seconds.
     """
@@ -69,15 +69,15 @@ class CodeResult:
 
 
 class Sandbox(Protocol):
-    """A running Python session for one agent: state is kept between calls; the data set is there as ``df``."""
+    """A Python session of one agent: variables persist between calls, and the data set is ``df``."""
 
     async def run(self, code: str, timeout: float = 30.0) -> CodeResult:
-        """Run `code` for at most `timeout` seconds. Whatever it does comes back as a result, never as an exception.
+        """Run `code` for at most `timeout` seconds. All behaviour of the code is a result, never an exception.
 
         Raises
         ------
         SandboxError
-            If the back end itself failed, which is not the agent's fault.
+            If the back end failed, which is not the agent's fault.
         """
         ...
 
@@ -92,7 +92,7 @@ class SandboxBackend(Protocol):
     name: str
 
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
-        """Start a session whose ``df`` is read from the CSV file `data`, which may still be under way.
+        """Start a session whose ``df`` is read from the CSV file `data`, which may still be in the making.
 
         Raises
         ------
@@ -102,5 +102,5 @@ class SandboxBackend(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every session that is still open."""
+        """Close all open sessions."""
         ...

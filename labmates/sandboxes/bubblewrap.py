@@ -1,8 +1,8 @@
-"""Kernels in bubblewrap: no network, no files of the host but the interpreter's, no rights.
+"""Kernels in bubblewrap: no network, no privileges, and no files of the host except the interpreter's.
 
-Code runs under the runner's filter of system calls. The memory of all processes of a session together is watched, as no
-control group need be writable here; what is over the limit for a quarter of a second ends. Not limited is the share of
-the processors, and ``/usr`` can be read.
+Code runs under the runner's filter of system calls. The total memory of a session's processes is watched, since control
+groups may not be writable here: above the limit, the session ends within a quarter of a second. Processor time is
+unlimited, and ``/usr`` is readable.
 """
 
 from __future__ import annotations
@@ -27,45 +27,37 @@ from labmates.sandboxes.warmup import Warmup, warm_up
 _HOME, _TMP, _DATA = Path("/home/agent"), Path("/tmp"), Path("/data")  # noqa: S108
 _RUN, _OURS = Path("/run/labmates"), Path("/opt/labmates")
 _SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
-_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # how libraries are found
+_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives")  # for finding libraries
 _NAMESPACES = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-_FIRST_UID, _UIDS = 61_184, 4_000  # where systemd puts the users that it makes for one service
+_FIRST_UID, _UIDS = 61_184, 4_000  # systemd's range of dynamic users
 _PROBE_SECONDS = 20.0
-_COUNTED_PER_NAMESPACE = (5, 14)  # first Linux that counts a user's processes within a user namespace
+_COUNTED_PER_NAMESPACE = (5, 14)  # first Linux version that counts processes per user namespace
 _SETPRIV = ("setpriv", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all")
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to give up rights.
-
-    Attributes
-    ----------
-    options
-        Options of bubblewrap.
-    drops_user
-        True to start as root and go on as a user of its own.
-    """
+    """A way to drop privileges by bubblewrap's options; `drops_user` starts as root and changes to a separate user."""
 
     options: tuple[str, ...]
     drops_user: bool = False
 
     def user_command(self) -> list[str]:
-        """The command prefix that changes the user: a new one each time, to count its processes."""
+        """The command prefix that changes to a new user, whose processes can be counted."""
         if not self.drops_user:
             return []
         uid = str(_FIRST_UID + secrets.randbelow(_UIDS))
         return [*_SETPRIV, "--reuid", uid, "--regid", uid, "--"]
 
     def counts_processes(self) -> bool:
-        """Whether a limit on processes would count those of one session only."""
+        """Whether a limit on processes counts only those of one session."""
         release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
         return self.drops_user or release >= _COUNTED_PER_NAMESPACE
 
 
 _USER_NAMESPACE = ("--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL")
 _WAYS = (
-    # As root, a user namespace would map to root outside; only a real change of the user does not.
+    # As root, a user namespace maps to root outside, so the user must really change.
     Way(
         ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"),
         drops_user=True,
@@ -76,34 +68,17 @@ _WAYS = (
 
 
 def bubblewrap_works() -> str | None:
-    """Whether this machine can isolate code with bubblewrap; tried once.
-
-    Returns
-    -------
-    str or None
-        None if it works, else why it does not.
-    """
+    """The reason why bubblewrap does not work on this machine; None if it works. Tested once."""
     return _probe()[1]
 
 
 def enclosed_program(
     command: Sequence[str], files: Mapping[Path, Path], folder: Path, limits: Limits | None = None
 ) -> tuple[list[str], dict[str, str]]:
-    """The command and the whole environment that run a program in bubblewrap, without a network.
+    """The command and the whole environment of a program in bubblewrap, without network.
 
-    The environment has no variable for Python: a program may bring its own.
-
-    Parameters
-    ----------
-    files
-        Files and folders that the program may read, from their paths outside to those inside.
-    folder
-        A private folder for what bubblewrap needs.
-
-    Raises
-    ------
-    UsageError
-        If bubblewrap does not work on this machine.
+    The environment has no variables for Python. `files` maps readable files and folders to their paths inside;
+    bubblewrap needs a private `folder`. Raises `UsageError` if bubblewrap does not work on this machine.
     """
     way, why = _probe()
     if way is None:
@@ -113,25 +88,15 @@ def enclosed_program(
 
 
 def process_limit(limits: Limits | None = None, way: Way | None = None) -> int | None:
-    """The limit on processes and threads; None where the kernel would count those of other sessions, too."""
+    """The limit on processes and threads; None if the kernel counts those of other sessions, too."""
     way = way or _probe()[0]
     return (limits or Limits()).processes if way and way.counts_processes() else None
 
 
 class BubblewrapLauncher:
-    """Starts kernels in bubblewrap.
+    """Starts kernels in bubblewrap; the `way` to drop privileges is by default the first one that works.
 
-    Parameters
-    ----------
-    limits
-        What a session may use.
-    way
-        The way to give up rights; by default the first one that works.
-
-    Raises
-    ------
-    UsageError
-        If no way works on this machine.
+    Raises `UsageError` if no way works on this machine.
     """
 
     def __init__(self, limits: Limits | None = None, way: Way | None = None) -> None:
@@ -183,7 +148,7 @@ def _warmup_binds(warmup: Warmup) -> tuple[tuple[str, Path | None], ...]:
 
 
 def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) -> list[str]:
-    """The command, up to the command inside, with `binds` (outside to inside) to be seen read-only."""
+    """The command up to the inner command, with `binds` (outside to inside) mounted read-only."""
     empty = folder / "empty"
     try:
         empty.mkdir()
@@ -195,7 +160,7 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *way.options,
         *_NAMESPACES,
         *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
-        # The writable folders come first: Python itself may stand below one of them (a checkout in /tmp).
+        # The writable folders come first: Python may be below one of them (a checkout in /tmp).
         *_parents((_HOME,), ()),
         *(*scratch, str(_TMP)),
         *(*scratch, str(_HOME)),
@@ -206,16 +171,16 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *("--proc", "/proc", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(limits.shared_memory), "--tmpfs", "/dev/shm"),  # noqa: S108
         *_read_only(binds.items()),
-        # The rest are bubblewrap's own file systems, which have no size limit.
+        # The remaining writable file systems are bubblewrap's, without size limits.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", str(_HOME)),
     ]
-    program = shutil.which("bwrap") or "bwrap"  # found with our PATH: that of the kernel is another one
+    program = shutil.which("bwrap") or "bwrap"  # found with this process's PATH, not the kernel's
     return [program, *options, "--", *way.user_command()]
 
 
 def _parents(paths: Iterable[Path], roots: tuple[Path, ...]) -> list[str]:
-    """The options that make the folders above `paths`; bubblewrap itself would make them for root only."""
+    """The options to create the parents of `paths`, which bubblewrap would create for root only."""
     above = dict.fromkeys(parent for path in paths for parent in reversed(path.parents[:-1]))
     missing = [
         path for path in above if path not in (_TMP, _HOME) and not any(path.is_relative_to(root) for root in roots)
@@ -228,7 +193,7 @@ def _read_only(binds: Iterable[tuple[Path, Path]]) -> list[str]:
 
 
 def _system_links() -> list[str]:
-    """The options for ``/bin``, ``/lib`` and the like: links into ``/usr`` on most systems, folders on some."""
+    """The options for ``/bin``, ``/lib`` and so on, which are links into ``/usr`` or folders."""
     words: list[str] = []
     for path in map(Path, _SYSTEM_LINKS):
         if path.is_symlink():
@@ -239,7 +204,7 @@ def _system_links() -> list[str]:
 
 
 def _masks(roots: tuple[Path, ...], empty: Path) -> list[tuple[Path, Path]]:
-    """Mounts that hide paths which one of the `roots` would otherwise expose."""
+    """Mounts that hide paths within the `roots`."""
     hidden = dict.fromkeys(form for path in hidden_paths() for form in (path, path.resolve()))
     return [
         (empty if path.is_dir() else Path(os.devnull), path)
@@ -250,7 +215,7 @@ def _masks(roots: tuple[Path, ...], empty: Path) -> list[tuple[Path, Path]]:
 
 @cache
 def _probe() -> tuple[Way | None, str | None]:
-    """The first way that works, or why the last one does not."""
+    """The first way that works, else the reason why the last one fails."""
     if shutil.which("bwrap") is None:
         return None, "there is no program 'bwrap'"
     why: str | None = None

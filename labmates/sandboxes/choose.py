@@ -22,10 +22,10 @@ SANDBOXES = {
     "bubblewrap": "Linux namespaces: no network, no files of this machine",
     "unsafe-local": "a plain process: code can do whatever you can do",
 }
-"""Names that `choose_backend` takes, with one line on each for the command line."""
+"""Names for `choose_backend`, with a description for the command line."""
 
 BACKENDS: Registry[Callable[[], SandboxBackend]] = Registry("sandbox", "labmates.sandboxes")
-"""Makers of back ends of other packages, by name."""
+"""Constructors of other packages' back ends, by name."""
 
 _MODULES = ("ipykernel", "matplotlib", "scipy", "seaborn", "sklearn", "statsmodels")  # of the extra `lab`
 _INSTALL = "install it (Debian and Ubuntu: apt-get install bubblewrap)"
@@ -33,38 +33,19 @@ _INSTALL = "install it (Debian and Ubuntu: apt-get install bubblewrap)"
 
 @dataclass(frozen=True)
 class Choice:
-    """A back end that was chosen.
-
-    Attributes
-    ----------
-    backend
-        The back end; its `name` is to be recorded.
-    note
-        One line that the user should see, or None.
-    """
+    """A chosen back end, with an optional note for the user."""
 
     backend: SandboxBackend
     note: str | None = None
 
 
 def choose_backend(name: str, *, trusted_code: bool) -> Choice:
-    """The back end called `name`.
+    """The back end `name`, one of `SANDBOXES` or of another package.
 
-    The first call may take some tenths of a second, since it asks the Docker engine or tries bubblewrap out.
-
-    Parameters
-    ----------
-    name
-        What the user asked for: one of `SANDBOXES`, or a back end of another package.
-    trusted_code
-        True if all code comes from the project's own scripted baselines.
-
-    Raises
-    ------
-    UsageError
-        If there is no such back end, or it does not work on this machine; the text says what to do.
-    MissingExtraError
-        If packages are missing that agents' code relies on.
+    The first call may take some tenths of a second to query the Docker engine or to test bubblewrap. `trusted_code`
+    tells that all code comes from the project's scripted baselines. Raises `UsageError` if the back end is unknown or
+    does not work on this machine; the text gives a remedy; `MissingExtraError` if packages for agents' code are
+    missing.
     """
     if name in BACKENDS:
         with BACKENDS.guarded(name, "can't be used"):
@@ -107,7 +88,7 @@ def _docker(name: str) -> SandboxBackend:
 
 
 def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) -> Choice:
-    """The back end with bubblewrap, or the fallback where that does not work either."""
+    """The bubblewrap back end, or the fallback if that does not work."""
     from labmates.sandboxes.bubblewrap import BubblewrapLauncher, bubblewrap_works
     from labmates.sandboxes.container import ImageMissingError
     from labmates.sandboxes.session import KernelBackend

@@ -1,4 +1,4 @@
-"""Runs cells in a kernel, whatever the kernel does: the answer always comes, and is never too large."""
+"""Execution of cells in an untrusted kernel: an answer always arrives, within limits of time and size."""
 
 from __future__ import annotations
 
@@ -20,53 +20,35 @@ IMAGE_BYTES = 8 << 20
 _MOST_DROPPED = 10**15
 _PNG = b"\x89PNG\r\n\x1a\n"
 
-_GRACE = 3.0  # seconds that code has to react to an interrupt
-_LAST_OUTPUT = 2.0  # seconds that output may arrive after the reply
-_FLOOD_BYTES = 256 << 20  # of one cell; the runner's own limits let through half of it at most
+_GRACE = 3.0  # seconds for code to react to an interrupt
+_LAST_OUTPUT = 2.0  # seconds for output after the reply
+_FLOOD_BYTES = 256 << 20  # per cell; the runner's limits let at most half of it through
 
 T = TypeVar("T")
 
 Ending = Literal["finished", "interrupted", "stuck", "flood", "died"]
-"""The end of a cell; after the last three the kernel is unusable."""
+"""The end of a cell; after the last three, the kernel is unusable."""
 
 
 class _FloodError(Exception):
-    """A kernel sends more than its runner would ever let through."""
+    """A kernel sends more than its runner's limits allow."""
 
 
 @dataclass
 class Cell:
-    """A cell's answers so far.
-
-    Attributes
-    ----------
-    ending
-        How it ended.
-    failed
-        True if it ended with an exception.
-    output
-        Its text.
-    dropped_inside
-        Number of characters that the kernel did not even send.
-    images, images_left_out
-        Its figures as PNG bytes, and how many more there were.
-    output_lost
-        True if some of its output did not arrive.
-    crowd_ended
-        True if it left so many processes running that they were ended.
-    """
+    """The result of a cell so far."""
 
     ending: Ending = "finished"
-    failed: bool = False
+    failed: bool = False  # whether it raised an exception
     output: HeadTail = field(default_factory=HeadTail)
-    dropped_inside: int = 0
-    images: list[bytes] = field(default_factory=list)
+    dropped_inside: int = 0  # characters that the kernel did not send
+    images: list[bytes] = field(default_factory=list)  # figures as PNG
     images_left_out: int = 0
     output_lost: bool = False
-    crowd_ended: bool = False
+    crowd_ended: bool = False  # whether it left too many processes running, which were killed
 
     def take(self, message: Message) -> None:
-        """Add what a `message` of this cell brings."""
+        """Add a `message` of this cell."""
         content, data = message.content, message.content.get("data")
         if message.kind == "stream":
             self._add(content.get("text"))
@@ -88,25 +70,16 @@ class Cell:
 
 
 class KernelClient:
-    """The host's end of one kernel.
-
-    Parameters
-    ----------
-    kernel
-        The kernel, which need not be ready.
-    """
+    """The host's end of one kernel, which may not be ready yet."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._channels = Channels(kernel.sockets, kernel.key, listens=kernel.reaches_out)
 
     async def wait_until_ready(self, timeout: float) -> None:
-        """Wait until the kernel answers and its output arrives here.
+        """Wait until the kernel answers and its output arrives.
 
-        Raises
-        ------
-        SandboxError
-            If it ends before, or is not ready within `timeout` seconds.
+        Raises `SandboxError` if it ends, or is not ready within `timeout` seconds.
         """
         async with running(self._greet()) as greeting:
             if await self._in_time(greeting, timeout):
@@ -152,22 +125,22 @@ class KernelClient:
         channels, clock = self._channels, asyncio.get_running_loop().time
         end = clock() + _GRACE
         request = await channels.send(channels.control, "interrupt_request", {})
-        # The reply to the interrupt counts too: an interrupt that is still to come would hit the next cell.
+        # Wait for the reply to the interrupt, too: a late interrupt would hit the next cell.
         async with running(self._reply(channels.control, request)) as reply:
             in_time = await self._in_time(reply, _GRACE) and await self._in_time(work, end - clock())
         return "interrupted" if in_time else "stuck"
 
     async def _in_time(self, task: asyncio.Task[Any], timeout: float) -> bool:
-        """Whether `task` ended within `timeout` seconds and before the process did; its exception is raised."""
+        """Whether `task` ended within `timeout` seconds and before the process; raises its exception."""
         async with running(self._kernel.exited.wait()) as exit_:
             await asyncio.wait({task, exit_}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done() or task.cancelled():  # its sockets were closed: the session is
+        if not task.done() or task.cancelled():  # cancelled when the session is closed
             return False
         task.result()
         return True
 
     async def _collect(self, request: str, cell: Cell) -> None:
-        """Fill `cell` until the kernel has replied and the last output has arrived."""
+        """Fill `cell` until the kernel's reply and its last output."""
         channels = self._channels
         async with (
             running(self._outputs(request, cell)) as outputs,
@@ -210,7 +183,7 @@ class KernelClient:
 
 @contextlib.asynccontextmanager
 async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Run `work` beside the block, and end it with the block."""
+    """Run `work` during the block, and cancel it at the end."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -220,7 +193,7 @@ async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]
 
 
 def _png(encoded: object) -> bytes | None:
-    """The bytes of a PNG figure, or None if it is none, or too large."""
+    """The bytes of a PNG figure; None if invalid or too large."""
     if not isinstance(encoded, str) or len(encoded) > 1.4 * IMAGE_BYTES:
         return None
     try:

@@ -1,10 +1,9 @@
-"""Enclosures that are Docker containers: a user without rights, no network, nothing to write to but memory.
+"""Enclosures in Docker containers: an unprivileged user, no network, and writes only to memory.
 
-A container's root is read-only; its private folders are temporary file systems with a size, and count as its memory.
-It sees two folders of this machine, read-only: one with its settings and the control socket, one with the data set.
-Its network is one of its own that has nothing but the loopback device.
-The sockets of kernels are made here and handed in as descriptors, so that nothing in the container can write to a
-folder of this machine.
+A container's root is read-only; its private folders are temporary file systems of limited size, which count as its
+memory. It sees two folders of this machine, read-only: one with the settings and the control socket, one with the data
+set. Its network has only the loopback device. Kernels' sockets are created here and passed as descriptors, so that the
+container can't write to a folder of this machine.
 """
 
 from __future__ import annotations
@@ -27,34 +26,22 @@ if TYPE_CHECKING:
 
 _USER = "10001:10001"
 HOME = Path("/home/agent")
-"""The folder of the user in a container."""
+"""The user's home in a container."""
 _TMP, _DATA, _RUN = Path("/tmp"), Path("/data"), Path("/run/labmates")  # noqa: S108
 _FONTS = "/opt/labmates/fonts"
 _HOSTS, _KNOWN_HOSTS = Path("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n"
 _LOG_LINES = 20
 _LOG = {"max-size": "1m", "max-file": "1", "compress": "false"}
-_AT_ONCE = 4  # requests to the engine
-_POLL_SECONDS = 1.0  # more often, many sessions that start at once would keep the engine busy with answers
+_AT_ONCE = 4  # concurrent requests to the engine
+_POLL_SECONDS = 1.0  # shorter intervals of many sessions would overload the engine
 
 
 class ImageMissingError(EngineError):
-    """There is an engine, but not the image that sandboxes run."""
+    """The engine lacks the sandbox image."""
 
 
 class ContainerEnclosure:
-    """A started container.
-
-    Parameters
-    ----------
-    client
-        The engine.
-    container
-        The container.
-    gate
-        Bounds the requests to the engine.
-    reach
-        See `labmates.sandboxes.process.Enclosure`.
-    """
+    """A started container; the `gate` bounds concurrent requests to the engine."""
 
     replaces_kernels = True
 
@@ -66,7 +53,7 @@ class ContainerEnclosure:
         self._removal: asyncio.Task[None] | None = None
 
     async def ended(self) -> str:
-        """Wait until it has ended and say how; see `labmates.sandboxes.process.Enclosure`."""
+        """Wait for the container's end and describe it; see `labmates.sandboxes.process.Enclosure`."""
         while True:
             how: str | None = await self._ask(_ending, self._container)
             if how is not None:
@@ -85,21 +72,9 @@ class ContainerEnclosure:
 
 
 class ContainerLauncher:
-    """Starts containers.
+    """Starts containers with the engine's default `runtime` or another one; closes the client.
 
-    Parameters
-    ----------
-    client
-        The engine; closed with the launcher.
-    limits
-        What a session may use.
-    runtime
-        The engine's runtime that executes containers; by default the engine's own choice.
-
-    Raises
-    ------
-    ImageMissingError
-        If the image was not built.
+    Raises `ImageMissingError` if the image was not built.
     """
 
     def __init__(self, client: DockerClient, limits: Limits | None = None, runtime: str | None = None) -> None:
@@ -109,22 +84,22 @@ class ContainerLauncher:
                 f"the sandbox image {image_tag()} is missing; build it with: labmates sandbox build"
             )
         self._client = client
-        self._image = image.id  # not by name: somebody might build another one meanwhile
+        self._image = image.id  # not by name, which a later build may move
         self._limits = limits or Limits()
         self._runtime = runtime
-        # gVisor can connect to sockets of the host, but not accept connections on descriptors that it is handed.
+        # gVisor can connect to sockets of the host, but not accept connections on inherited descriptors.
         self._reach = str(_RUN / "k") if runtime == GVISOR else ""
         self._gate = asyncio.Semaphore(_AT_ONCE)
         self._group: str | None = None
 
     def prepare(self) -> None:
-        """Remove what killed processes have left; see `labmates.sandboxes.process.Launcher`."""
+        """Remove leftovers of killed processes; see `labmates.sandboxes.process.Launcher`."""
         sweep_containers(self._client)
         try:
             driver = self._client.info().get("CgroupDriver")
         except docker_errors() as error:
             raise SandboxError(f"the engine does not describe itself: {explain_docker_error(error)}") from error
-        # All containers in the engine's own group have the processors' time of one process between them.
+        # Otherwise all containers share one process's part of the processors.
         self._group = "/" if driver == "cgroupfs" else None
 
     def close(self) -> None:
@@ -138,7 +113,7 @@ class ContainerLauncher:
             try:
                 container = await asyncio.shield(starting)
             except asyncio.CancelledError:
-                with contextlib.suppress(SandboxError):  # a request can't be cancelled: wait for its result
+                with contextlib.suppress(SandboxError):  # a request can't be cancelled, so wait for its result
                     await asyncio.to_thread(remove_container, self._client, (await starting).id)
                 raise
         return ContainerEnclosure(self._client, container, self._gate, self._reach)
@@ -185,7 +160,7 @@ class ContainerLauncher:
                 Mount(str(inside), str(outside), type="bind", read_only=True)
                 for outside, inside in ((folders.run, _RUN), (folders.data, _DATA), (folders.run / _HOSTS.name, _HOSTS))
             ],
-            # The engine then sets up not even an empty network, which takes half of a start, and writes no hosts file.
+            # Skips even an empty network, half of the time of a start; the hosts file is mounted instead.
             "network_disabled": True,
             "cgroup_parent": self._group,
             "log_config": LogConfig(type="local", config=_LOG),
@@ -194,7 +169,7 @@ class ContainerLauncher:
 
 
 def confinement(limits: Limits) -> dict[str, Any]:
-    """The options of a container without rights and network, in which only private folders can be written to."""
+    """The options of an unprivileged container without network, with only private folders writable."""
     scratch = f"rw,nosuid,nodev,size={limits.scratch},mode=1777"
     return {
         "tmpfs": {str(HOME): scratch, str(_TMP): scratch},
@@ -216,7 +191,7 @@ def confinement(limits: Limits) -> dict[str, Any]:
 
 
 def _ending(container: Container) -> str | None:
-    """Description of a container's end; None if it runs."""
+    """Description of a container's end; None while it runs."""
     try:
         container.reload()
         state = container.attrs["State"]

@@ -1,4 +1,4 @@
-"""Programs in Docker containers: one container for a program, from its start to its end."""
+"""Programs in Docker containers, one container per program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INPUT = Path("/opt/labmates/input")
 
 @dataclass(frozen=True)
 class Ended:
-    """A program's end: its exit status, what it wrote on its two streams, and whether it took too much memory."""
+    """A program's end: exit status, output, errors, and whether it exceeded its memory."""
 
     status: int
     printed: Printed
@@ -40,12 +40,9 @@ class Ended:
 
 
 def check_image(image: str) -> None:
-    """Check that programs can run in an image; the empty name stands for the sandbox's own.
+    """Check that programs can run in an image; an empty name is the sandbox image.
 
-    Raises
-    ------
-    UsageError
-        If there is no engine, or the image is missing.
+    Raises `UsageError` if the engine or the image is missing.
     """
     client = connect()
     try:
@@ -59,21 +56,10 @@ def check_image(image: str) -> None:
 async def run_in_container(
     image: str, command: Sequence[str], files: Mapping[Path, Path], environment: Mapping[str, str], given: Path
 ) -> Ended:
-    """Run a program to its end in a container without a network.
+    """Run a program to its end in a container without network; an empty name is the sandbox image.
 
-    Parameters
-    ----------
-    image
-        Name of the image; empty for the sandbox's own.
-    files
-        Files and folders that the program may read, from their paths outside to those inside.
-    given
-        The file with its standard input.
-
-    Raises
-    ------
-    SandboxError
-        If the engine does not start it.
+    `files` maps readable files and folders to their paths inside; `given` is the file with the standard input. Raises
+    `SandboxError` if the engine does not start it.
     """
     client, name = await asyncio.to_thread(connect), f"labmates-seat-{secrets.token_hex(8)}"
     options = {

@@ -1,6 +1,6 @@
-"""The host's end of a runner's control socket: starts kernels, sweeps up after them, and takes over their files.
+"""The host's end of a runner's control socket: start of kernels, clean-up, and transfer of files.
 
-What arrives is not trusted: code in the sandbox can't reach the socket, but it might find a way.
+Received data are not trusted: code in the sandbox should not be able to reach the socket, but might find a way.
 """
 
 from __future__ import annotations
@@ -23,31 +23,18 @@ from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.process import PORTS
 
 _PACKET_BYTES = 64 << 10
-_ANSWER_SECONDS = 5.0  # the runner does little; longer means that something keeps it from doing even that
+_ANSWER_SECONDS = 5.0  # the runner's orders are quick; longer means that it is blocked
 _COMPLAINT_CHARS = 1_500
 MOST_BYTES = 8 << 20
-"""Largest file that is taken over."""
+"""Maximum size of a transferred file."""
 
 
 class Kernel:
-    """A kernel that was started, and may not be ready yet.
+    """A started kernel, which may not be ready yet.
 
-    Attributes
-    ----------
-    number
-        Its number among those of its runner.
-    sockets
-        Path of its unix sockets on this side, up to the number of the channel (see `PORTS`).
-    reaches_out
-        Whether it connects to these sockets; else it is handed listening ones.
-    key
-        Key that signs its messages.
-    exited
-        Is set as soon as it has ended.
-    ending
-        How it ended, in a few words for the agent.
-    complaint
-        What kept it from starting, if anything did.
+    `sockets` is the path of its unix sockets on the host, up to the number of the channel (see `PORTS`). A kernel that
+    `reaches_out` connects to them; others inherit listening sockets. `key` signs its messages. When it has ended,
+    `exited` is set, `ending` describes the end for the agent, and `complaint` is the error of a failed start.
     """
 
     def __init__(self, number: int, folder: Path, *, reaches_out: bool) -> None:
@@ -60,14 +47,14 @@ class Kernel:
         self.complaint = ""
 
     def end(self, ending: str, complaint: str = "") -> None:
-        """Take note that it has ended."""
+        """Record the kernel's end."""
         if not self.exited.is_set():
             self.ending, self.complaint = ending, complaint[-_COMPLAINT_CHARS:]
             self.exited.set()
 
     @contextlib.contextmanager
     def listeners(self) -> Iterator[dict[str, socket.socket]]:
-        """Make its sockets, which can be connected to before the kernel is there; the block hands them over."""
+        """Create the kernel's listening sockets, for the block to pass on; clients can connect at once."""
         with contextlib.ExitStack() as stack:
             listeners: dict[str, socket.socket] = {}
             for channel, number in {} if self.reaches_out else PORTS.items():
@@ -79,17 +66,7 @@ class Kernel:
 
 
 class Control:
-    """A connected control socket.
-
-    Parameters
-    ----------
-    connection
-        The socket.
-    folder
-        Private folder for the sockets of kernels.
-    reach
-        See `labmates.sandboxes.process.Enclosure`.
-    """
+    """A connected control socket; the private `folder` is for kernels' sockets."""
 
     def __init__(self, connection: socket.socket, folder: Path, reach: str = "") -> None:
         self.lost = asyncio.Event()
@@ -104,12 +81,9 @@ class Control:
         asyncio.get_running_loop().add_reader(connection, self._read)
 
     async def start_kernel(self) -> Kernel:
-        """Replace the runner's kernel, and all its processes, with a new one.
+        """Replace the runner's kernel and all its processes by a new kernel.
 
-        Raises
-        ------
-        SandboxError
-            If the order can't be given.
+        Raises `SandboxError` if the order can't be sent.
         """
         self._numbers += 1
         kernel = self._kernel = Kernel(self._numbers, self._folder, reaches_out=bool(self._reach))
@@ -122,12 +96,9 @@ class Control:
         return kernel
 
     async def ask(self, order: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        """Send an order and return the answer, within so many `seconds`, by default a few.
+        """Send an order and return the answer, within `seconds` (by default `_ANSWER_SECONDS`).
 
-        Raises
-        ------
-        SandboxError
-            If none comes: the runner is of no more use.
+        Raises `SandboxError` if there is no answer; then the runner is unusable.
         """
         answer, descriptors = await self._ask(order, _ANSWER_SECONDS if seconds is None else seconds)
         for descriptor in descriptors:
@@ -135,12 +106,9 @@ class Control:
         return answer
 
     async def open(self, name: str) -> int | None:
-        """A descriptor of a regular file in ``out/``, or None if there is no such file.
+        """A descriptor of a regular file in ``out/``; None if it doesn't exist.
 
-        Raises
-        ------
-        SandboxError
-            If no answer comes.
+        Raises `SandboxError` if there is no answer.
         """
         if self._reach:
             return await self._received(name)
@@ -154,7 +122,7 @@ class Control:
         return None
 
     async def _received(self, name: str) -> int | None:
-        """A file in memory with the content of one in ``out/``, which the runner sends to a socket."""
+        """A memory file with the content of a file in ``out/``, which the runner sends to a socket."""
         path = self._folder / "kept"
         with socket.socket(socket.AF_UNIX) as listener:
             listener.settimeout(_ANSWER_SECONDS)
@@ -167,7 +135,7 @@ class Control:
                 await in_thread(path.unlink)
 
     def close(self) -> None:
-        """Close the socket, upon which the runner ends."""
+        """Close the socket, which ends the runner."""
         self._lose()
 
     async def _ask(self, order: dict[str, Any], seconds: float) -> tuple[dict[str, Any], list[int]]:
@@ -222,7 +190,7 @@ class Control:
 
     def _note_exit(self, answer: dict[str, Any]) -> None:
         kernel, text = self._kernel, str(answer.get("text", ""))
-        if answer["is"] == "failed":  # the runner itself, which ends now
+        if answer["is"] == "failed":  # the runner, which ends now
             self._failure = text
         elif kernel is not None and answer.get("number") == kernel.number:
             kernel.end(_ending(answer), text)
@@ -241,12 +209,9 @@ class Control:
 
 @contextlib.asynccontextmanager
 async def listening(path: Path) -> AsyncIterator[socket.socket]:
-    """Make the socket at `path` for the block, in which one runner connects to it.
+    """Create the socket at `path`, to which one runner connects within the block.
 
-    Raises
-    ------
-    SandboxError
-        If it can't be made.
+    Raises `SandboxError` if it can't be created.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         try:
@@ -260,11 +225,11 @@ async def listening(path: Path) -> AsyncIterator[socket.socket]:
 
 def _bind(listener: socket.socket, path: Path) -> None:
     listener.bind(str(path))
-    path.chmod(0o777)  # the runner may have another user id; the folders above are private
+    path.chmod(0o777)  # the runner may have another user id; the parent folders are private
 
 
 def _take(listener: socket.socket) -> int | None:
-    """A file in memory with what arrives on the first connection, up to `MOST_BYTES` and one more."""
+    """A memory file with the data of the first connection, up to `MOST_BYTES` plus one."""
     try:
         with listener.accept()[0] as connection, connection.makefile("rb") as stream:
             connection.settimeout(_ANSWER_SECONDS)

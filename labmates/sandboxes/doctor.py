@@ -1,4 +1,4 @@
-"""Checks which sandboxes work on this machine, with remedies for the others."""
+"""Diagnosis of the sandboxes on this machine, with remedies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 ISOLATED = ("docker", "bubblewrap")
-"""The sandboxes that keep code away from this machine, best first."""
+"""The isolated sandboxes, best first."""
 _BUILD_BYTES = 3 << 30  # for the image, its ingredients, and intermediate builds
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processor time"}
 _BUILD = "labmates sandbox build (on a machine without a registry: labmates sandbox build --base debian)"
@@ -36,31 +36,17 @@ _CLEAN = "labmates sandbox clean"
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check.
+    """The result of one check."""
 
-    Attributes
-    ----------
-    sandbox
-        The sandbox that it is about, one of `ISOLATED`; empty if it is about none alone.
-    name
-        What was checked.
-    state
-        With a ``problem``, that sandbox does not work; a ``note`` is good to know.
-    text
-        What was found.
-    advice
-        What to do about it; may be empty.
-    """
-
-    sandbox: str
-    name: str
-    state: Literal["ok", "note", "problem"]
+    sandbox: str  # one of `ISOLATED`; empty if the check concerns no single sandbox
+    name: str  # of the check
+    state: Literal["ok", "note", "problem"]  # with a problem, the sandbox does not work
     text: str
-    advice: str = ""
+    advice: str = ""  # the remedy
 
 
 def examine() -> Iterator[Finding]:
-    """Run one check after the other; the last ones try the back ends that seem to work."""
+    """Yield the results of all checks; the last ones test the back ends without problems."""
     findings = []
     for finding in itertools.chain(_docker(), (check() for check in (_bubblewrap, _packages, _folders))):
         findings.append(finding)
@@ -70,13 +56,13 @@ def examine() -> Iterator[Finding]:
 
 
 def working(findings: Iterable[Finding]) -> list[str]:
-    """The sandboxes that work, according to all findings."""
+    """The sandboxes without problems."""
     broken = {finding.sandbox for finding in findings if finding.state == "problem"}
     return [name for name in ISOLATED if name not in broken]
 
 
 def taken_by_auto() -> tuple[str | None, str]:
-    """The sandbox that ``--sandbox auto`` takes for a model's code, or None, and a remark on that."""
+    """The sandbox that ``--sandbox auto`` chooses for a model's code, or None, and a remark."""
     try:
         choice = choose_backend("auto", trusted_code=False)
     except LabmatesError as error:
@@ -170,14 +156,14 @@ def _containers(client: DockerClient) -> Finding:
     return Finding("docker", "left containers", "note", text, _CLEAN)
 
 
-# In this order; each check may take for granted that the engine answers.
+# In this order; each check may assume that the engine answers.
 _ENGINE_CHECKS: tuple[Callable[[DockerClient], Finding], ...] = (
     _engine, _limits, _disk, _image, _gvisor, _old_images, _containers,
 )  # fmt: skip
 
 
 def _trial(name: str) -> Finding:
-    """Let a sandbox do a sum."""
+    """Test a sandbox with a sum."""
 
     async def summed(data: Path) -> str:
         backend = choose_backend(name, trusted_code=False).backend

@@ -1,4 +1,4 @@
-"""The Docker engine: finding it, and explaining its errors."""
+"""The Docker engine: connection, and explanations of its errors."""
 
 from __future__ import annotations
 
@@ -42,24 +42,18 @@ _FAULTS = (
         ("bind source path does not exist", "error while creating mount source path"),
         f"the engine does not see the folders of this machine: {_ADVICE_LOCAL}",
     ),
-)  # wordings of the engine, and their meaning
+)  # the engine's wordings, and their meaning
 
 
 class EngineError(UsageError):
-    """There is no Docker engine that can be used; the text says why and what to do."""
+    """No Docker engine is usable; the text gives the reason and a remedy."""
 
 
 def connect() -> DockerClient:
-    """A client of the engine that ``DOCKER_HOST`` names, by default that of this machine.
+    """A client of the engine in ``DOCKER_HOST``, by default this machine's engine.
 
-    Blocks for some milliseconds, and for 10 s if something listens that does not answer.
-
-    Raises
-    ------
-    MissingExtraError
-        If the Docker SDK is not installed.
-    EngineError
-        If there is no engine, or none that will do.
+    Blocks for some milliseconds, or for 10 s if a listening server does not answer. Raises `MissingExtraError` if the
+    Docker SDK is not installed; `EngineError` if there is no usable engine.
     """
     if find_spec("docker") is None:
         raise MissingExtraError("the Docker sandbox", "lab")
@@ -78,10 +72,7 @@ def connect() -> DockerClient:
 def socket_path() -> Path:
     """The path of the engine's socket.
 
-    Raises
-    ------
-    EngineError
-        If ``DOCKER_HOST`` names something else than a unix socket.
+    Raises `EngineError` if ``DOCKER_HOST`` is not a unix socket.
     """
     host = os.environ.get("DOCKER_HOST", "") or f"unix://{_DEFAULT_SOCKET}"
     scheme, _, path = host.partition("://")
@@ -98,10 +89,7 @@ def offers_gvisor(client: DockerClient) -> bool:
 def check_gvisor(client: DockerClient) -> None:
     """Check that the engine has gVisor's runtime.
 
-    Raises
-    ------
-    EngineError
-        If it has not.
+    Raises `EngineError` if it lacks the runtime.
     """
     if not offers_gvisor(client):
         raise EngineError(
@@ -112,7 +100,7 @@ def check_gvisor(client: DockerClient) -> None:
 
 
 def docker_errors() -> tuple[type[Exception], ...]:
-    """Exceptions of the SDK: its own, and those of the libraries below it."""
+    """Exceptions of the SDK and its libraries."""
     import urllib3
     from docker.errors import DockerException, StreamParseError
 
@@ -120,7 +108,7 @@ def docker_errors() -> tuple[type[Exception], ...]:
 
 
 def explain_docker_error(error: Exception) -> str:
-    """Plain explanation of one of the `docker_errors`, with a remedy."""
+    """Explanation of one of the `docker_errors`, with a remedy."""
     import requests
     import urllib3
     from docker.errors import DockerException
@@ -135,7 +123,7 @@ def explain_docker_error(error: Exception) -> str:
 
 
 def explain_docker_text(text: str) -> str:
-    """Plain explanation of an engine's error message; unknown messages are returned unchanged."""
+    """Explanation of an engine's error message; unknown messages are quoted."""
     short = " ".join(text.split())[:_EXPLAIN_CHARS]
     for signs, meaning in _FAULTS:
         if any(sign in text.lower() for sign in signs):
@@ -144,12 +132,9 @@ def explain_docker_text(text: str) -> str:
 
 
 def remove_container(client: DockerClient, container: str) -> None:
-    """Remove a container, running or not; one that is gone, or that somebody else is removing, is no error.
+    """Remove a container, running or not; a missing container, or a removal in progress, is not an error.
 
-    Raises
-    ------
-    SandboxError
-        If the engine does not do it.
+    Raises `SandboxError` if the engine fails.
     """
     from docker.errors import APIError
 
@@ -174,8 +159,8 @@ def _try_socket(path: Path) -> None:
             raise EngineError(
                 f"the Docker engine is stopped (nobody listens on {path}); start it: sudo systemctl start docker"
             ) from None
-        raise EngineError(f"{path}is not the socket of a Docker engine; is a mount missing?") from None
-    except (TimeoutError, BlockingIOError):  # the latter where others wait in vain already
+        raise EngineError(f"{path} is not the socket of a Docker engine; is a mount missing?") from None
+    except (TimeoutError, BlockingIOError):  # the latter if the queue of connections is full
         raise EngineError(_no_answer(path)) from None
     except OSError as error:
         raise EngineError(f"the Docker engine can't be reached at {path}: {error.strerror or error}") from None
@@ -196,7 +181,7 @@ def _client(path: Path) -> DockerClient:
 
 
 def _check(version: dict[str, Any]) -> None:
-    """Check what the engine says of itself."""
+    """Check the engine's description of itself."""
     api = str(version.get("ApiVersion", ""))
     if tuple(int(part) if part.isdecimal() else 0 for part in api.split(".")) < _OLDEST_API:
         raise EngineError(_too_old(f"its API has version {api}"))
@@ -247,6 +232,6 @@ def _too_old(why: str) -> str:
 
 
 def _without_user(host: str) -> str:
-    """An address without what may be a password in it."""
+    """An address without a possible password."""
     scheme, separator, rest = host.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -1,4 +1,4 @@
-"""Artifacts: files that code writes to ``out/``, within limits."""
+"""Output files: files that code writes to ``out/``, within limits."""
 
 from __future__ import annotations
 
@@ -18,22 +18,14 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff/\\]{1,200}")
 
 @dataclass
 class Collected:
-    """The files that one call brought.
-
-    Attributes
-    ----------
-    files
-        New and changed files.
-    left_out
-        How many entries of ``out/`` the limits leave out: links, too many or too large files, odd names.
-    """
+    """The new and changed files of one call."""
 
     files: list[OutputFile] = field(default_factory=list)
-    left_out: int = 0
+    left_out: int = 0  # entries of ``out/`` beyond the limits: links, too many or too large files, odd names
 
 
 class Collector:
-    """Takes over new and changed files of one session."""
+    """Collects new and changed files of one session."""
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
@@ -41,17 +33,14 @@ class Collector:
         self._room = SESSION_BYTES
 
     def forget(self) -> None:
-        """Take note that ``out/`` is a new one, with nothing in it."""
+        """Forget all files: ``out/`` is new and empty."""
         self._seen.clear()
         self._left_out = 0
 
     async def collect(self, control: Control) -> Collected:
         """The new files in ``out/``.
 
-        Raises
-        ------
-        SandboxError
-            If the sandbox does not answer.
+        Raises `SandboxError` if the sandbox does not answer.
         """
         collected = Collected()
         listing = await control.ask({"do": "list"})
@@ -88,7 +77,7 @@ class Collector:
 
 
 def _entries(listed: Any) -> list[tuple[str, int, str]]:
-    """Name, size and version of the files that a runner lists, as far as they make sense."""
+    """Name, size and version of the files in a runner's listing; malformed entries are dropped."""
     rows = listed if isinstance(listed, list) else []
     return [
         (row[0], row[1], row[2])

@@ -1,4 +1,4 @@
-"""Private temporary folders that name their owner, so that what a killed process left can be found and removed."""
+"""Private temporary folders, named after their owner, so that leftovers of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PREFIX = "labmates-sandbox-"
 
 
 def new_folder() -> Path:
-    """Make an empty folder that only this user can enter; its name identifies the process that owns it."""
+    """Create an empty folder for this user only, named after this process."""
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{this_owner()}-"))
 
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """Make such a folder, and remove it at the end."""
+    """Create a private folder for the block."""
     folder = new_folder()
     try:
         yield folder
@@ -35,15 +35,12 @@ def own_folder() -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove `folder` and all that is in it, as far as that can be."""
+    """Remove `folder` with its content, ignoring errors."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of quick work on files, done in a thread; a cancelled caller waits for its end, too.
-
-    Otherwise a folder that is being made could outlive its removal.
-    """
+    """Do quick work on files in a thread; a cancelled caller waits for its end: no folder outlives its removal."""
     working = asyncio.create_task(asyncio.to_thread(function, *args, **kwargs))
     try:
         return await asyncio.shield(working)
@@ -53,13 +50,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 def sweep_folders() -> list[Path]:
-    """Remove this user's folders whose owner is no longer alive.
-
-    Returns
-    -------
-    list of Path
-        The folders that were removed.
-    """
+    """Remove this user's folders with dead owners, and return them."""
     dead = orphaned_folders()
     for folder in dead:
         remove_folder(folder)
@@ -67,12 +58,12 @@ def sweep_folders() -> list[Path]:
 
 
 def orphaned_folders() -> list[Path]:
-    """Folders of this user whose owner is no longer alive."""
+    """The user's folders with dead owners."""
     return [folder for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*") if _is_orphan(folder)]
 
 
 def cache_folder(name: str) -> Path:
-    """The folder of files made once per machine; it need not exist."""
+    """The folder of a per-user cache; it may not exist."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never fails
     return Path(home) / "labmates" / name
 

@@ -1,4 +1,4 @@
-"""gVisor: whether the engine has its runtime, and a trial of the limits under it."""
+"""A trial of gVisor: whether the engine's runtime enforces the limits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ while len(children) < 8:
         os._exit(0)
     children.append(child)
 print([os.waitpid(child, 0)[1] for child in children])
-"""  # 640 MB in eight processes, each of which is within the limit
+"""  # 640 MB in eight processes, each within the limit
 _CROWD = """
 import os, signal
 children = []
@@ -53,16 +53,10 @@ print(len(children))
 
 
 def why_not_gvisor(client: DockerClient, *, again: bool = False) -> str | None:
-    """The reason why `auto` passes gVisor over; None if code runs under it within the limits.
+    """The reason why `auto` skips gVisor; None if it runs code within the limits.
 
-    The trial takes some 15 s; its result is kept for this version of the engine, the runtime and the image.
-
-    Parameters
-    ----------
-    client
-        The engine.
-    again
-        Whether to repeat a trial whose result is kept.
+    The trial takes some 15 s; its result is cached for this version of the engine, the runtime and the image, unless it
+    is repeated `again`.
     """
     if not offers_gvisor(client):
         return f"the engine has no runtime {GVISOR}"
@@ -110,9 +104,9 @@ async def _trial(data: Path) -> str | None:
 
 
 async def find_fault(session: KernelSandbox) -> str | None:
-    """What is wrong with a session with `TRIAL_LIMITS` whose table has a column `a` of sum 3; None if nothing is.
+    """The fault of a session with `TRIAL_LIMITS` and a column `a` of sum 3; None without a fault.
 
-    Code in it asks for more memory and processes than the limits allow.
+    Its code requests more memory and processes than the limits allow.
     """
     if (answer := (await session.run("print(df['a'].sum())", timeout=_SECONDS)).text) != "3\n":
         return f"1 + 2 is {answer!r} under it"

@@ -1,4 +1,4 @@
-"""The Python that runs in a local sandbox: ours, seen from outside of its virtual environment."""
+"""The Python of a local sandbox: the current interpreter, outside its virtual environment."""
 
 from __future__ import annotations
 
@@ -12,22 +12,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 FLAGS = ("-S", "-s", "-P")
-"""Options with which Python finds packages through ``PYTHONPATH`` only, and reads no ``.pth`` file."""
+"""Options for Python to find packages only through ``PYTHONPATH``, without ``.pth`` files."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter and the files that it needs.
+    """An interpreter and its files.
 
-    Attributes
-    ----------
-    executable
-        The interpreter itself, with no symbolic link in its path.
-    roots
-        Files and folders that hold the interpreter, its standard library and the installed packages; none lies
-        within another one.
-    packages
-        The folders with the installed packages, in the order of their search.
+    The path of `executable` has no symbolic link. `roots` are disjoint files and folders with the interpreter, its
+    standard library and the installed packages; `packages` are the package folders in search order.
     """
 
     executable: Path
@@ -37,10 +30,10 @@ class Interpreter:
 
 @cache
 def this_interpreter() -> Interpreter:
-    """Find out what a child needs to import the packages that we can import.
+    """The files that a child needs to import the packages of this process.
 
-    Editable installs are left out: the folders that their ``.pth`` files name are no roots. That, and `hidden_paths`,
-    keeps the generators of the ground truth out of the sandbox.
+    The folders of editable installs (in ``.pth`` files) are left out. This, and `hidden_paths`, keeps the generators of
+    the ground truth out of the sandbox.
     """
     executable = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     prefix = executable.parent.parent
@@ -64,10 +57,10 @@ def outermost(paths: tuple[Path, ...]) -> tuple[Path, ...]:
 
 @cache
 def hidden_paths() -> tuple[Path, ...]:
-    """Files and folders that no sandbox may see: this package, and every plug-in's package (they hold the truth)."""
+    """Files and folders to hide from sandboxes: this package and all plug-ins' packages; they hold the truth."""
     points = entry_points()
     groups = [group for group in points.groups if group.startswith("labmates.")]
-    # Not `point.module`, which raises for an invalid value: the look-up of that plug-in reports it.
+    # Not `point.module`, which raises for invalid values; the registry reports those.
     plugins = {re.split(r"\W", point.value.strip(), maxsplit=1)[0] for g in groups for point in points.select(group=g)}
     paths: list[Path] = []
     for name in sorted({"labmates", *filter(str.isidentifier, plugins)}):

@@ -1,4 +1,4 @@
-"""Leftovers of killed processes, and images of other versions: finding and removing them."""
+"""Removal of leftovers of killed processes, and of other versions' images."""
 
 from __future__ import annotations
 
@@ -19,22 +19,12 @@ from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL
 if TYPE_CHECKING:
     from docker import DockerClient
 
-_BUILD_SECONDS = 3600  # leftovers of a build stay while the build may still be running
+_BUILD_SECONDS = 3600  # minimum age of a build's leftovers, since the build may still be running
 
 
 @dataclass(frozen=True)
 class Removed:
-    """Removed leftovers.
-
-    Attributes
-    ----------
-    containers
-        Names of containers.
-    folders
-        Paths of folders.
-    images
-        Names of images; the identifier of one that has no name.
-    """
+    """Removed leftovers: names of containers, paths of folders, and names (or identifiers) of images."""
 
     containers: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -42,50 +32,26 @@ class Removed:
 
 
 def sweep_containers(client: DockerClient, *, everything: bool = False) -> list[str]:
-    """Remove the containers of processes that are no longer alive.
+    """Remove the containers of dead processes (or of all, with `everything`), and return the names of removed ones.
 
-    Quick: one request, and one more for each container that is removed.
-
-    Parameters
-    ----------
-    everything
-        Remove the containers of living processes too, and those of which we can't know.
-
-    Returns
-    -------
-    list of str
-        Names of the containers that were removed. One that the engine does not remove is left out.
-
-    Raises
-    ------
-    SandboxError
-        If the engine does not tell which containers there are.
+    Takes one request, and one more per removed container. Raises `SandboxError` if the engine can't list containers.
     """
     return _remove_containers(client, orphaned_containers(client, everything=everything))
 
 
 def orphaned_containers(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
-    """The identifiers and names of the containers that `sweep_containers` would remove."""
+    """The identifiers and names of containers of dead processes, or of all."""
     return {
-        one["Id"]: _name(one)
-        for one in _containers(client, SANDBOX_LABEL)
-        if everything or owner_state(one["Labels"].get(OWNER_LABEL, "")) == "dead"
+        container["Id"]: _name(container)
+        for container in _containers(client, SANDBOX_LABEL)
+        if everything or owner_state(container["Labels"].get(OWNER_LABEL, "")) == "dead"
     }
 
 
 def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, int]:
-    """The images of ours that this version of labmates does not run.
+    """The labmates images that this version does not use (or all, with `everything`), dependent ones first.
 
-    Parameters
-    ----------
-    everything
-        Return all images of ours, also those that it does run.
-
-    Returns
-    -------
-    dict of str to int
-        Sizes in bytes (which share much) by name, or by identifier for those that have no name; those that are made
-        from others come first.
+    The values are sizes in bytes, which overlap; images without name appear by identifier.
     """
     in_use = () if everything else (image_tag(), packages_tag())
     sizes: dict[str, int] = {}
@@ -99,21 +65,11 @@ def old_images(client: DockerClient, *, everything: bool = False) -> dict[str, i
 
 
 def clean(client: DockerClient | None, *, images: bool = False, everything: bool = False) -> Removed:
-    """Remove what killed processes left, and images of other versions of labmates.
+    """Remove leftovers of killed processes, and images of other versions of labmates.
 
-    Parameters
-    ----------
-    client
-        The engine; None if there is none, so that only folders are removed.
-    images
-        Remove all images of ours and the packages that were downloaded for them, too.
-    everything
-        Remove the containers of living processes, too.
-
-    Raises
-    ------
-    SandboxError
-        If the engine does not tell what there is.
+    Without an engine, only folders are removed. `images` removes all labmates images and downloaded packages, too;
+    `everything` removes the containers of living processes, too. Raises `SandboxError` if the engine can't list its
+    objects.
     """
     removed = Removed(folders=[str(folder) for folder in sweep_folders()])
     if images:
@@ -129,25 +85,25 @@ def clean(client: DockerClient | None, *, images: bool = False, everything: bool
 
 
 def stopped_builds(client: DockerClient, *, everything: bool = False) -> dict[str, str]:
-    """The identifiers and names of containers that builds left, by default only if none can still need them."""
+    """The identifiers and names of containers of builds, by default only of builds that have surely ended."""
     return {
-        one["Id"]: _name(one)
-        for one in _containers(client, f"{KIND_LABEL}=build")
-        if everything or (one["State"] != "running" and _age(one) > _BUILD_SECONDS)
+        container["Id"]: _name(container)
+        for container in _containers(client, f"{KIND_LABEL}=build")
+        if everything or (container["State"] != "running" and _age(container) > _BUILD_SECONDS)
     }
 
 
 def _remove_containers(client: DockerClient, containers: dict[str, str]) -> list[str]:
     removed = []
     for container, name in containers.items():
-        with contextlib.suppress(SandboxError):  # one that does not go must not keep the others
+        with contextlib.suppress(SandboxError):  # a failure must not keep the others
             remove_container(client, container)
             removed.append(name)
     return removed
 
 
 def _remove_images(client: DockerClient, names: Iterable[str]) -> list[str]:
-    """Remove images; those that a container uses, or another image is made from, stay."""
+    """Remove images, except those used by a container or another image."""
     removed = []
     for name in names:
         with contextlib.suppress(*docker_errors()):

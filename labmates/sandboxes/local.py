@@ -1,4 +1,4 @@
-"""Enclosures that are processes of this machine: the common part of the isolated and the plain ones."""
+"""Enclosures that are processes of this machine, isolated or plain."""
 
 from __future__ import annotations
 
@@ -22,21 +22,10 @@ _WATCH_SECONDS = 0.25
 
 
 class LocalEnclosure:
-    """A process in whose group all others are, unless a namespace keeps them together.
+    """A process that leads a process group or a namespace of all others.
 
-    Parameters
-    ----------
-    command, environment, folder
-        What to run, and where.
-    replaces_kernels
-        Whether the runner may end all processes that it sees.
-    memory
-        Bytes that all of its processes may hold together; with more, it ends. By default it is not watched.
-
-    Raises
-    ------
-    SandboxError
-        If it can't be started.
+    `replaces_kernels` tells that the runner may kill all processes that it sees. With `memory`, it ends when all its
+    processes together use more bytes. Raises `SandboxError` if it can't be started.
     """
 
     def __init__(
@@ -73,7 +62,7 @@ class LocalEnclosure:
         self._watching = None if memory is None else asyncio.create_task(self._watch_memory(memory))
 
     async def ended(self) -> str:
-        """Wait until it has ended and say how; see `labmates.sandboxes.process.Enclosure`."""
+        """Wait for the process's end and describe it; see `labmates.sandboxes.process.Enclosure`."""
         await self._exited.wait()
         if self._is_too_large:
             return "out of memory"
@@ -102,7 +91,7 @@ class LocalEnclosure:
                 return
 
     def _complaint(self) -> str:
-        """The end of its output from a failed start."""
+        """The end of the output of a failed start."""
         if self._complaints < 0:
             return ""
         os.set_blocking(self._complaints, False)
@@ -113,7 +102,7 @@ class LocalEnclosure:
         return written[-_COMPLAINT_CHARS:]
 
     def _reap(self) -> None:
-        """Collect the process, which has ended or is about to."""
+        """Collect the process, which has ended or is ending."""
         if self._watch < 0:
             return
         asyncio.get_running_loop().remove_reader(self._watch)
@@ -121,7 +110,7 @@ class LocalEnclosure:
         self._watch = -1
         if self._watching is not None:
             self._watching.cancel()
-        self._kill_group()  # before the wait: until then its number can't be given to another group
+        self._kill_group()  # before the wait, until which its number can't be reused
         self._process.wait()
         self._exited.set()
 
@@ -131,7 +120,7 @@ class LocalEnclosure:
 
 
 def runner_settings(limits: Limits, warmup: Warmup) -> dict[str, Any]:
-    """The runner's settings that are the same for all local enclosures."""
+    """The runner's common settings for local enclosures."""
     return {
         "memory": limits.memory,
         "file_bytes": limits.scratch,
@@ -154,12 +143,12 @@ def local_environment(home: Path, temporary: Path, warmup: Warmup) -> dict[str, 
 
 
 def kernel_command(runner: Path, settings: Path) -> list[str]:
-    """The command that becomes the kernel; `runner` is the runner's folder."""
+    """The command of the runner in the folder `runner`."""
     return [str(this_interpreter().executable), *FLAGS, str(runner / "__main__.py"), str(settings)]
 
 
 class PlainLauncher:
-    """Starts plain processes: limits and a private folder, but no isolation at all."""
+    """Starts plain processes with limits and a private folder, but without isolation."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()

@@ -1,4 +1,4 @@
-"""The memory of a process with all its descendants, where no control group limits it."""
+"""The memory of a process tree without a control group."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def exceeds(pid: int, most: int) -> bool:
-    """Whether a process and its descendants hold more than `most` bytes together.
-
-    Pages that several of them share count once, where the kernel tells their parts.
-    """
+    """Whether a process and its descendants use more than `most` bytes, with shared pages counted once if possible."""
     tree = list(_tree(pid))
-    # Reading exact parts takes milliseconds; the resident sizes, which count shared pages several times, are a bound.
+    # Exact sizes take milliseconds; resident sizes, which count shared pages repeatedly, are a quick upper bound.
     return sum(map(_resident, tree)) > most and sum(map(_part, tree)) > most
 
 
@@ -35,7 +32,7 @@ def _resident(pid: int) -> int:
 
 
 def _part(pid: int) -> int:
-    """The memory of a process, with its part of shared pages; with all of them where the part can't be read."""
+    """The memory of a process with its share of shared pages, or with all of them if the share is unreadable."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""A cell's text as an agent sees it: its head and its tail, as plain characters."""
+"""A cell's text for agents: head and tail in plain characters."""
 
 from __future__ import annotations
 
@@ -17,21 +17,15 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 def clean(text: str) -> str:
     """`text` without terminal escapes and control characters.
 
-    What is left can be printed, encoded as UTF-8 and stored in any data base: code that is hostile, or just prints
-    bytes, can otherwise move a terminal's cursor or make a later write fail (NUL bytes, lone surrogates).
+    The result can be printed, encoded as UTF-8 and stored in any database. Hostile code, or code that prints bytes,
+    could otherwise control a terminal or break later writes (NUL bytes, lone surrogates).
     """
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class HeadTail:
-    """Text of any length that arrives in pieces, of which only the head and the tail are kept.
-
-    Parameters
-    ----------
-    head, tail
-        Number of characters to keep from the beginning and from the end.
-    """
+    """Text of any length that arrives in pieces; only `head` and `tail` characters at its ends are stored."""
 
     def __init__(self, head: int = HEAD_CHARS, tail: int = TAIL_CHARS) -> None:
         self._room = head
@@ -53,13 +47,7 @@ class HeadTail:
             self._dropped += cut
 
     def finish(self, dropped_before: int = 0) -> tuple[str, int]:
-        """The clean text, with a line where something is missing, and the number of missing characters.
-
-        Parameters
-        ----------
-        dropped_before
-            Number of characters that were dropped from the middle before they could be added.
-        """
+        """The clean text, with a line for omitted characters, and their number; `dropped_before` were never added."""
         head, tail = clean("".join(self._head)), clean(self._tail)
         dropped = self._dropped + dropped_before
         if not dropped:

@@ -1,4 +1,4 @@
-"""The interface to a sandbox's processes, whichever back end started them."""
+"""The interface between sessions and the back ends that start their processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ PORTS = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4}
 """Number of each Jupyter channel: its unix socket is the kernel's `sockets` with ``-NUMBER`` appended."""
 
 IDLE_SECONDS = 6.0
-"""How long a session waits for its first code before it imports what code is likely to need; importing costs seconds of
-a processor, which others may need more."""
+"""Idle time before a session without code imports likely modules, which takes seconds of a processor."""
 
 _DATA_SHARE = 0.9
 
@@ -21,121 +20,90 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEX
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one session.
+    """The limits of one session; sizes are in bytes."""
 
-    Attributes
-    ----------
-    memory
-        Data of one process, in bytes; beyond it, allocations raise ``MemoryError``. Where the back end can, all
-        processes and files of the session together.
-    scratch
-        Size of each of its private temporary file systems and largest size of a file, in bytes.
-    shared_memory
-        Size of ``/dev/shm``, in bytes.
-    processes
-        Number of processes and threads together.
-    open_files
-        Number of open files of one process.
-    processors
-        Processor time per second of wall time, where the back end can limit it.
-    """
-
+    # Data of one process, beyond which allocations raise MemoryError; if the back end supports it, of all processes and
+    # files together.
     memory: int = 2 << 30
-    scratch: int = 256 << 20
-    shared_memory: int = 64 << 20
-    processes: int = 256
-    open_files: int = 1024
-    processors: float = 1.0
+    scratch: int = 256 << 20  # of each private temporary file system and of a file
+    shared_memory: int = 64 << 20  # of /dev/shm
+    processes: int = 256  # processes and threads together
+    open_files: int = 1024  # of one process
+    processors: float = 1.0  # processor time per wall time, if the back end supports it
 
     @property
     def data(self) -> int:
-        """The part of `memory` that one process may fill with data before all of its session would have to end."""
+        """The part of `memory` for the data of one process, so that the session survives a full process."""
         return int(self.memory * _DATA_SHARE)
 
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders of this machine that belong to one enclosure; they exist, and only this user can enter them.
+    """The existing folders of one enclosure on this machine, accessible to this user only."""
 
-    Attributes
-    ----------
-    private
-        For whatever the back end needs; removed when the enclosure has been stopped.
-    run
-        Holds the control socket and the settings; an enclosure sees it read-only.
-    data
-        Will hold ``data.csv``; an enclosure sees it read-only.
-    """
-
-    private: Path
-    run: Path
-    data: Path
+    private: Path  # for the back end; removed after the enclosure's end
+    run: Path  # the control socket and the settings, read-only in the enclosure
+    data: Path  # with ``data.csv`` later, read-only in the enclosure
 
     @property
     def control(self) -> Path:
-        """The control socket, on which the runner takes its orders."""
+        """The control socket, for orders to the runner."""
         return self.run / "control"
 
     def write_settings(self, settings: dict[str, Any]) -> Path:
         """Write the runner's settings and return the path of the file."""
         path = self.run / "settings.json"
         path.write_text(json.dumps({"ports": PORTS, "idle": IDLE_SECONDS, "address_space": False, **settings}))
-        path.chmod(0o644)  # the runner may have another user id; the folders above are private
+        path.chmod(0o644)  # the runner may have another user id; the parent folders are private
         return path
 
 
 class Enclosure(Protocol):
-    """A started process, container, … in which the runner is, or will soon be, ready for orders."""
+    """A started process, container, … with a runner that is, or soon will be, ready for orders."""
 
     @property
     def replaces_kernels(self) -> bool:
-        """Whether all processes of a lost kernel can be ended from inside, so that it need not be stopped for that."""
+        """Whether all processes of a lost kernel can be killed from inside, without a stop of the enclosure."""
         ...
 
     @property
     def reach(self) -> str:
-        """Where the kernels find the host's sockets, up to the kernel's number; empty if they are handed theirs."""
+        """Prefix of the host's sockets inside, up to the kernel's number; empty if kernels inherit sockets."""
         ...
 
     async def ended(self) -> str:
-        """Wait until it has ended by itself and say in a few words how, for the agent."""
+        """Wait for the enclosure's end, and describe it briefly for the agent."""
         ...
 
     async def stop(self) -> None:
-        """End it with all that is in it; may be called more than once."""
+        """End the enclosure with all its processes; may be called repeatedly."""
         ...
 
 
 class Launcher(Protocol):
-    """A back end's way of starting its enclosures: the only difference between back ends."""
+    """A back end's start of enclosures, the only difference between back ends."""
 
     def prepare(self) -> None:
         """One-time preparation before the first start; blocks.
 
-        Raises
-        ------
-        SandboxError
-            If enclosures can't be started.
+        Raises `SandboxError` if enclosures can't be started.
         """
         ...
 
     def close(self) -> None:
-        """Let go of what `prepare` and the launcher itself have opened."""
+        """Release the launcher's resources."""
         ...
 
     async def launch(self, folders: Folders) -> Enclosure:
-        """Start an enclosure, whose runner connects to the control socket.
+        """Start an enclosure; its runner connects to the control socket.
 
-        Raises
-        ------
-        SandboxError
-            If it can't be started.
+        Raises `SandboxError` if it can't be started.
         """
         ...
 
 
 def kernel_environment(home: Path, temporary: Path) -> dict[str, str]:
-    """The environment of all kernels; nothing of ours is passed on, as it may hold secrets."""
+    """The environment of all kernels, without this process's variables, which may hold secrets."""
     return {
         "HOME": str(home),
         "TMPDIR": str(temporary),
@@ -150,5 +118,5 @@ def kernel_environment(home: Path, temporary: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "MALLOC_ARENA_MAX": "2",
-        **dict.fromkeys(_THREADS, "1"),  # numerical libraries would start one for every processor of the machine
+        **dict.fromkeys(_THREADS, "1"),  # numerical libraries start one per processor by default
     }

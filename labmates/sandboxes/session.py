@@ -1,4 +1,4 @@
-"""Sessions and back ends for every kind of kernel: what happens when a cell, a kernel or a caller ends early."""
+"""Sessions and back ends for all kernels: the handling of cells, kernels and callers that end early."""
 
 from __future__ import annotations
 
@@ -19,38 +19,30 @@ from labmates.sandboxes.folders import in_thread, new_folder, remove_folder, swe
 from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
 START_SECONDS = 60.0
-"""The longest start of a kernel: after more than a minute it will never come, even on a busy machine."""
+"""Time limit for the start of a kernel, even on a busy machine."""
 _RESTART_SECONDS = 15.0  # the same for a kernel with a running runner
-_ENDING_SECONDS = 2.0  # how long an enclosure may take to end after its runner
-_CROWD = 32  # how many processes a call may leave running; a pool of workers is fewer, a fork bomb more
-_FOLDER_MODE = 0o755  # for files that other user ids read; the folder above is private
+_ENDING_SECONDS = 2.0  # time for an enclosure to end after its runner
+_CROWD = 32  # processes that a call may leave running: enough for a pool of workers, too few for a fork bomb
+_FOLDER_MODE = 0o755  # for other user ids; the parent folder is private
 
 
 @dataclass(frozen=True)
 class _Place:
-    """The enclosure of kernels: its runner has connected."""
+    """The enclosure of kernels, with a connected runner."""
 
     enclosure: Enclosure
     control: Control
     folders: Folders
 
     async def leave(self) -> None:
-        """Stop it and remove its files."""
+        """Stop the enclosure and remove its files."""
         self.control.close()
         await self.enclosure.stop()
         await in_thread(remove_folder, self.folders.private)
 
 
 class KernelSandbox:
-    """One agent's session: a kernel, and another one when that is lost.
-
-    Parameters
-    ----------
-    launcher
-        Starts the enclosures of the kernels.
-    data
-        CSV file of the data set, which may still be under way; a private copy of it is made.
-    """
+    """One agent's session: a kernel, replaced when it is lost, and a private copy of the CSV file `data`."""
 
     def __init__(self, launcher: Launcher, data: Path | Awaitable[Path]) -> None:
         self._launcher = launcher
@@ -58,7 +50,7 @@ class KernelSandbox:
         self._folder: Path | None = None
         self._places = 0
         self._place: _Place | None = None
-        self._is_fresh = False  # no kernel was started yet in the place
+        self._is_fresh = False  # no kernel has been started in the place
         self._kernel: Kernel | None = None
         self._client: KernelClient | None = None
         self._collector = Collector()
@@ -68,10 +60,7 @@ class KernelSandbox:
     async def start(self) -> None:
         """Start the session.
 
-        Raises
-        ------
-        SandboxError
-            If the data can't be read or no kernel can be started.
+        Raises `SandboxError` if the data can't be read or no kernel can be started.
         """
         data = await in_thread(self._make_folders)
         async with running(self._copy(data)) as copying:
@@ -85,7 +74,7 @@ class KernelSandbox:
         return replace(result, seconds=time.perf_counter() - started)
 
     async def close(self) -> None:
-        """End the session and remove its files; continues even if the caller is cancelled meanwhile."""
+        """End the session and remove its files, even if the caller is cancelled meanwhile."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -103,7 +92,7 @@ class KernelSandbox:
                 await in_thread(remove_folder, self._folder)
 
     def _make_folders(self) -> Path:
-        """Make the session's folder; that of its data is returned."""
+        """Create the session's folder and return its data folder."""
         self._folder = new_folder()
         return self._make_folder(self._folder / "data")
 
@@ -126,7 +115,7 @@ class KernelSandbox:
             return CodeResult("died", "", state_lost=True, note=note)
         try:
             cell = await client.run(code, timeout)
-        except BaseException:  # cancelled, most likely: the kernel's current work is useless
+        except BaseException:  # most likely cancelled: the kernel's current work is useless
             self._drop_kernel()
             raise
         why = await self._why(kernel) if cell.ending == "died" else ""
@@ -143,7 +132,7 @@ class KernelSandbox:
         return _result(cell, collected, timeout, why, gone)
 
     async def _tidy_up(self, cell: Cell) -> Collected:
-        """Fetch the files that a cell has written; what a cut off cell has left running is ended first, and a crowd."""
+        """Fetch the files of a cell, after killing processes left by an interrupted cell, or too many processes."""
         if self._place is None or self._place.control.lost.is_set():
             return Collected()
         allowed = 0 if cell.ending == "interrupted" else _CROWD
@@ -152,14 +141,14 @@ class KernelSandbox:
         return await self._collector.collect(self._place.control)
 
     async def _why(self, kernel: Kernel) -> str:
-        """Reason for the kernel's end; if its whole enclosure ended, the enclosure's reason."""
+        """The reason for the kernel's end; if its enclosure ended, the enclosure's reason."""
         if self._place is not None and self._place.control.lost.is_set():
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(self._place.enclosure.ended(), _ENDING_SECONDS)
         return kernel.ending
 
     async def _replace_kernel(self) -> bool:
-        """Start another kernel; True if the files of the session still exist."""
+        """Start another kernel; True if the session's files still exist."""
         self._drop_kernel()
         if self._place is not None and self._place.enclosure.replaces_kernels and not self._place.control.lost.is_set():
             with contextlib.suppress(SandboxError):
@@ -170,7 +159,7 @@ class KernelSandbox:
         return False
 
     async def _start_first(self) -> None:
-        """Start the first kernel in a place: as late as can be, so that it has all that the runner has imported."""
+        """Start the first kernel in a place, as late as possible, so that it inherits the runner's imports."""
         try:
             await self._try_kernel(START_SECONDS)
         except SandboxError:
@@ -203,7 +192,7 @@ class KernelSandbox:
             raise
 
     async def _open_place(self, folder: Path) -> _Place:
-        """Start an enclosure and wait until its runner takes orders."""
+        """Start an enclosure and wait for its runner."""
         self._places += 1
         private = await in_thread(self._make_folder, folder / str(self._places))
         folders = Folders(private, await in_thread(self._make_folder, private / "run"), folder / "data")
@@ -212,7 +201,7 @@ class KernelSandbox:
             try:
                 connection = await _accept(listener, enclosure)
                 try:
-                    await in_thread(folders.control.unlink, missing_ok=True)  # code inside is to find no socket
+                    await in_thread(folders.control.unlink, missing_ok=True)  # hidden from code inside
                 except BaseException:
                     connection.close()
                     raise
@@ -241,7 +230,7 @@ class KernelSandbox:
             raise
 
     def _drop_kernel(self) -> None:
-        """Forget the kernel, which may still run."""
+        """Abandon the kernel, which may still run."""
         kernel, client = self._kernel, self._client
         self._kernel = self._client = None
         if kernel is not None:
@@ -254,7 +243,7 @@ class KernelSandbox:
         try:
             if place is not None:
                 await place.leave()
-        finally:  # after the processes, so that whoever waits for an answer learns of their end, not of closed sockets
+        finally:  # after the processes, so that waiting callers see their end, not closed sockets
             self._drop_kernel()
 
     @staticmethod
@@ -277,22 +266,14 @@ async def _accept(listener: socket.socket, enclosure: Enclosure) -> socket.socke
             why = ending.result() if ending.done() else "it did not answer in time"
     finally:
         loop.remove_reader(listener)
-    # No await from here on: a connection open at a cancellation would leak.
+    # No await from here on: a cancellation would leak the connection.
     if knocked.is_set():
         return listener.accept()[0]
     raise SandboxError(f"the Python kernel could not be started: {why}")
 
 
 class KernelBackend:
-    """A back end whose sessions are kernels.
-
-    Parameters
-    ----------
-    name
-        The back end's name, as it is recorded.
-    launcher
-        Starts the kernels.
-    """
+    """A back end whose sessions are kernels of a `launcher`; `name` is recorded with runs."""
 
     def __init__(self, name: str, launcher: Launcher) -> None:
         self.name = name
@@ -304,7 +285,7 @@ class KernelBackend:
     async def open(self, data: Path | Awaitable[Path]) -> KernelSandbox:
         """Start a session; see `labmates.sandboxes.base.SandboxBackend.open`.
 
-        May run as a task long before the session is needed; cancelling it leaves nothing behind.
+        May run as a task long before the session is needed; a cancellation leaves nothing behind.
         """
         if self._closed:
             raise SandboxError("the back end is closed")
@@ -323,7 +304,7 @@ class KernelBackend:
         return session
 
     async def close(self) -> None:
-        """Close every session, also those that are still being opened."""
+        """Close all sessions, including those that are still opening."""
         self._closed = True
         if self._preparing is not None:
             await asyncio.wait({self._preparing})
@@ -336,24 +317,13 @@ class KernelBackend:
 
 
 def _gone(files_kept: bool) -> str:
-    what = (
-        "variables of earlier calls are gone (files are still there)"
-        if files_kept
-        else ("variables and files of earlier calls are gone")
-    )
+    files = "variables of earlier calls are gone (files are still there)"
+    what = files if files_kept else "variables and files of earlier calls are gone"
     return f"All {what}; only `df` has been loaded again."
 
 
 def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: str) -> CodeResult:
-    """The result of a cell, in words.
-
-    Parameters
-    ----------
-    why
-        How the kernel ended, if it did.
-    gone
-        What was lost with it; empty if it is still there.
-    """
+    """The result of a cell with notes; `why` describes the kernel's end, and `gone` the losses with it."""
     status: CodeStatus = "error" if cell.failed else "ok"
     notes: list[str] = []
     if cell.ending in ("interrupted", "stuck"):

@@ -1,9 +1,9 @@
-"""Compiled modules and the list of fonts, made once per machine instead of in every session.
+"""Compiled modules and the list of fonts, created once per machine instead of in every session.
 
-A sandbox can write neither next to the packages nor to a place that lives on. Where packages were installed without
-compiled modules (uv does so, and so do images that set ``PYTHONDONTWRITEBYTECODE``), every session would compile
-pandas again, which takes seconds; and every first plot would look through all fonts of the machine. Compiled modules
-are put next to the packages, as by any Python, or into a folder of ours where that is not allowed.
+A sandbox can't write next to the packages, nor to any permanent place. If packages are installed without compiled
+modules (by uv, or with ``PYTHONDONTWRITEBYTECODE``), every session would compile pandas again, which takes seconds, and
+every first plot would scan the machine's fonts. Compiled modules go next to the packages, or to a cache folder if that
+is not writable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 PACKAGES = (
     "ipykernel", "ipython", "matplotlib", "numpy", "pandas", "scikit-learn", "scipy", "seaborn", "statsmodels",
 )  # fmt: skip
-"""Distributions that agents' code relies on."""
+"""Distributions required by agents' code."""
 
 _IMPORTS = """
 import ipykernel.debugger, ipykernel.kernelapp, ipykernel.ipkernel, matplotlib_inline.backend_inline, site
@@ -48,19 +48,18 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Warmup:
-    """Read-only folders that make a session start faster; None where there is no need or no place for one."""
+    """Read-only folders that speed up sessions' starts; None if unneeded or impossible."""
 
     bytecode: Path | None = None
     fonts: Path | None = None
 
 
 def warm_up() -> Warmup:
-    """The prepared files of this interpreter and these package versions; prepared now if needed.
+    """The prepared folders for this interpreter and these package versions; created if missing.
 
-    The first call on a machine takes a second, or some where modules have to be compiled; this blocks, so call it in a
-    thread.
+    Blocks: the first call on a machine takes a second, or several to compile modules. Call it in a thread.
     """
-    with _LOCK:  # sessions that are opened at the same time wait for one preparation
+    with _LOCK:  # concurrent sessions wait for one preparation
         return _prepared()
 
 
@@ -68,7 +67,7 @@ def warm_up() -> Warmup:
 def _prepared() -> Warmup:
     folder = cache_folder("kernel") / _fingerprint()
     bytecode, fonts = folder / _BYTECODE, folder / _FONTS
-    # Both, since compiled packages may have been reinstalled.
+    # Check both: compiled packages may have been reinstalled.
     if not fonts.is_dir() or not (bytecode.is_dir() or _are_compiled()):
         _prepare(folder)
     return Warmup(bytecode if bytecode.is_dir() else None, fonts if fonts.is_dir() else None)
@@ -81,7 +80,7 @@ def _fingerprint() -> str:
 
 
 def _prepare(folder: Path) -> None:
-    """Import the packages once in a process of our own; its by-products are what we want."""
+    """Import the packages once in a separate process, for its by-products."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=folder))
@@ -108,13 +107,13 @@ def _prepare(folder: Path) -> None:
             try:
                 part.rename(folder / part.name)
             except OSError as error:
-                if not (folder / part.name).is_dir():  # else it was there, or another process was faster
+                if not (folder / part.name).is_dir():  # else another process was faster
                     _LOGGER.warning("what was prepared for sandboxes can't be kept: %s", error)
     remove_folder(made)
 
 
 def _large() -> Iterator[Path]:
-    """Yield the first files of large packages, as far as they are installed: as these are, so are all."""
+    """Yield the first files of large installed packages, as a sample of all packages."""
     for name in ("IPython", "sklearn", "statsmodels"):
         spec = find_spec(name)
         if spec is not None and spec.origin is not None:

@@ -1,7 +1,7 @@
-"""Jupyter's messages on this side of the sockets, where nothing that arrives is trusted.
+"""Jupyter's messages on the host's side of the sockets, where received data are not trusted.
 
-Messages are built and signed by ``jupyter_client``. They are read here: its clients parse a message before anyone can
-look at its size, and everything in a message, its signature too, may come from hostile code that runs in the kernel.
+``jupyter_client`` builds and signs messages. Reading is separate, since its clients parse messages before their size
+can be checked, and everything in a message, even its signature, may come from hostile code in the kernel.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from jupyter_client.session import DELIM, Session
 from labmates.sandboxes.process import PORTS
 
 FRAME_BYTES = 16 << 20
-"""Largest frame: ZeroMQ drops a peer that announces a larger one, before it is read."""
-_QUEUED_MESSAGES = 4  # per channel, so that a flood fills the kernel's queue and not ours
+"""Maximum frame; ZeroMQ drops a peer that announces a larger one, before reading it."""
+_QUEUED_MESSAGES = 4  # per channel, so that a flood fills the kernel's queue
 _HEADER_BYTES = 64 << 10
 _KINDS = {
     "stream": 8 << 20,
@@ -31,33 +31,21 @@ _KINDS = {
     "execute_reply": 1 << 20,
     "interrupt_reply": 1 << 20,
     "kernel_info_reply": 1 << 20,
-}  # the kinds that we read, with the largest content of each in bytes
+}  # the accepted kinds, with their maximum content in bytes
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message from a kernel.
+    """A message from a kernel."""
 
-    Attributes
-    ----------
-    kind
-        Its type in Jupyter's protocol; empty for one that can't be read or is of no use to us.
-    parent
-        Identifier of the request that it belongs to; may be empty.
-    content
-        Its content, of which nothing but being an object has been checked.
-    size
-        Size of all its frames, in bytes.
-    """
-
-    kind: str
-    parent: str
-    content: dict[str, Any]
-    size: int
+    kind: str  # type in Jupyter's protocol; empty for unreadable and ignored messages
+    parent: str  # id of its request; may be empty
+    content: dict[str, Any]  # an object with unchecked members
+    size: int  # of all frames, in bytes
 
 
 def read(frames: list[bytes]) -> Message:
-    """The messages in `frames`; an unreadable frame becomes a message of no kind."""
+    """The message in `frames`; unreadable frames become a message without kind."""
     size = sum(map(len, frames))
     nothing = Message("", "", {}, size)
     try:
@@ -77,14 +65,8 @@ def read(frames: list[bytes]) -> Message:
 class Channels:
     """The sockets of one kernel: shell, control and iopub.
 
-    Parameters
-    ----------
-    sockets
-        Path of the kernel's unix sockets up to the channel's number.
-    key
-        Key that signs the requests.
-    listens
-        Whether the sockets are made here, and the kernel connects to them.
+    `sockets` is the path of the unix sockets up to the channel's number, and `key` signs requests. If this side
+    `listens`, the kernel connects to the sockets.
     """
 
     def __init__(self, sockets: str, key: str, *, listens: bool = False) -> None:
@@ -109,12 +91,12 @@ class Channels:
         return read(await channel.recv_multipart())
 
     def resubscribe(self) -> None:
-        """Make a new iopub socket: ZeroMQ drops a peer for good after an oversized frame."""
+        """Replace the iopub socket, since ZeroMQ drops a peer for good after an oversized frame."""
         self.iopub.close()
         self.iopub = self._subscribe()
 
     def close(self) -> None:
-        """Close the sockets; whoever still waits for a message is cancelled."""
+        """Close the sockets; waiting receivers are cancelled."""
         self._context.destroy()
 
     def _subscribe(self) -> zmq.asyncio.Socket:
@@ -127,7 +109,7 @@ class Channels:
         path = Path(f"{self._sockets}-{PORTS[channel]}")
         if self._listens:
             socket.bind(f"ipc://{path}")
-            path.chmod(0o777)  # the kernel may have another user id; the folders above are private
+            path.chmod(0o777)  # the kernel may have another user id; the parent folders are private
         else:
             socket.connect(f"ipc://{path}")
         return socket

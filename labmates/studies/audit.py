@@ -1,11 +1,10 @@
-"""An audit of a store: whether what it says of its runs agrees with itself.
+"""Audits of a store: the consistency of its runs.
 
-Whatever happened to workers, connections and machines, a store that labmates alone has written passes. The hash
-chains and digests of runs are verified against what the store holds of them.
+A store written only by labmates passes, whatever happened to workers, connections and machines. Hash chains and digests
+are verified against the record.
 
-How runs ended can also be recomputed from their recorded events: no model is asked, no code runs, nothing is written. A
-run is given its whole record, as one is that is resumed, and executed to its end. It must come to the recorded metrics,
-usage, budget, status and validity, and must not make any event that the record lacks.
+The ends of runs can also be recomputed from their events, without models, code and writes: a run is replayed from its
+whole record to its end. It must reach the recorded metrics, usage, budget, status and validity, without new events.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Record:
-    """All that the store holds of a run which a digest covers."""
+    """The part of a run's record that its digest covers."""
 
     row: Row
     seals: Sequence[Row]
@@ -57,7 +56,7 @@ class _Record:
 
 
 def begun_runs(store: Store, *, study: str | None = None) -> list[str]:
-    """The ids of all runs of which there is a record, also of one that says it was not begun, oldest first."""
+    """The ids of all runs with a record, oldest first, even if marked as planned."""
     begun = sa.or_(_RUNS.c.status != "planned", _RUNS.c.chain != "", _RUNS.c.digest.is_not(None))
     query = sa.select(_RUNS.c.id).where(begun).order_by(_RUNS.c.started, _RUNS.c.id)
     if study is not None:
@@ -66,7 +65,7 @@ def begun_runs(store: Store, *, study: str | None = None) -> list[str]:
 
 
 def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
-    """The digests of the runs that have ended: all, or those of a study."""
+    """The digests of all ended runs, or of a study's."""
     query = sa.select(_RUNS.c.digest).where(_RUNS.c.digest.is_not(None))
     if study is not None:
         query = query.where(_RUNS.c.study == study)
@@ -74,12 +73,9 @@ def ended_digests(store: Store, *, study: str | None = None) -> list[str]:
 
 
 def unproven(store: Store, run_id: str) -> Iterator[str]:
-    """Yield the parts of a run's record that its hash chains and digests don't cover.
+    """Yield the parts of a run's record that contradict its hash chains and digests.
 
-    Raises
-    ------
-    ValueError
-        If a row can't be read.
+    Raises `ValueError` if a row is unreadable.
     """
     record = _read(store, run_id)
     row = record.row
@@ -94,7 +90,7 @@ def unproven(store: Store, run_id: str) -> Iterator[str]:
 
 
 def is_late(digest: str | None) -> bool:
-    """Whether a digest was computed by an upgrade of the store, long after the run ended."""
+    """Whether an upgrade of the store computed the digest, long after the run ended."""
     return digest is not None and digest.startswith(LATE)
 
 
@@ -108,7 +104,7 @@ def _read(store: Store, run_id: str) -> _Record:
         while True:
             before = connection.execute(whole).one()._asdict()
             seals, events, bodies = rows(_SEALS, "number"), rows(_EVENTS, "seq"), rows(_BODIES, "number")
-            if connection.execute(whole).one().chain == before["chain"]:  # nothing was added meanwhile
+            if connection.execute(whole).one().chain == before["chain"]:  # unchanged meanwhile
                 return _Record(before, seals, events, [Body(b["number"], b["media"], b["data"]) for b in bodies])
 
     return store.database.read(read)
@@ -141,14 +137,14 @@ def _unsealed(record: _Record) -> Iterator[str]:
 
 
 _STEPS = ("llm_call", "tool_call", "charge")
-"""Types of events of which a step has no more than one."""
+"""Types of events that occur at most once per step."""
 _COUNTS = ("llm_calls", "tool_calls", "failed_replies")
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a run's record says and that does not agree with the rest of it; `run` is empty for a study's."""
+    """An inconsistency in a run's record; `run` is empty for a study's."""
 
     run: str
     text: str
@@ -164,17 +160,16 @@ class _Row:
 
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, zlib.error)
-"""Exceptions from reading a row that labmates can't have written."""
+"""Exceptions of reading a corrupt row."""
 
 
 def audit(store: Store, runs: Iterable[str]) -> Iterator[tuple[str, list[Fault]]]:
-    """Look through runs, by id, and yield each with what is wrong with it.
+    """Audit runs, by id, and yield each with its faults.
 
-    Checked are: that a run's record is the one that its hash chains and digests cover; that a study has each replicate
-    of a condition once; that a run's events have no gap, and each step was done and charged once; that every model call
-    was charged; that the charges are what the run and its study say was spent, and no more than there was; that a run
-    which has ended counts what its events are; and that every body that an event names is there. Of a run that goes on,
-    only what must hold at any time.
+    The record must match its hash chains and digests. A study has each replicate of a condition once. Events have no
+    gaps, each step was done and charged once, and every model call was charged. The charges equal the spent amounts of
+    the run and its study, within the available money. The counts of an ended run match its events. All bodies of events
+    exist. For a running run, only invariants are checked.
     """
     seen: dict[tuple[str, str, int], str] = {}
     for run_id in runs:
@@ -206,10 +201,10 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
     if missing:
         yield f"texts that its events name are missing: {_some(map(str, sorted(missing)))}"
     if row != _row(store, run) or row.status == "running":
-        return  # It was written to meanwhile.
+        return  # The run has changed meanwhile.
     numbered = list(enumerate(events))
     cost = costs(numbered[run.taken_over :])
-    # Forks of earlier versions also count the events that they took over.
+    # Forks of earlier versions also count inherited events.
     if row.spent not in (cost, costs(numbered)):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
     if excess := sum(event.excess for event in events if event.type in ("charge", "judge_call")):
@@ -222,7 +217,7 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
 
 
 def overspent(store: Store, study: str | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the studies of a store that have spent more than their cap, each with what is wrong in words."""
+    """Yield the studies that have exceeded their cap, with the fault in words."""
     for record in study_records(store.database):
         if study in (None, record.name):
             counts = study_counts(store.database, record.name)
@@ -231,7 +226,6 @@ def overspent(store: Store, study: str | None = None) -> Iterator[tuple[str, str
 
 
 def _row(store: Store, run: RunRecord) -> _Row:
-    """The store's faults about a run beside its record and its events."""
     runs, events, bodies = schema.runs.c, schema.events.c, schema.bodies.c
 
     def read(connection: sa.Connection) -> _Row:
@@ -275,12 +269,7 @@ def _some(names: Iterable[str]) -> str:
 class Recomputed:
     """The result of recomputing a run.
 
-    Attributes
-    ----------
-    differences
-        What of the record is not what its events amount to.
-    unchecked
-        Why this version of labmates, or this machine, can't tell; None if it can.
+    `unchecked` is the reason if this version of labmates or this machine can't recompute it.
     """
 
     differences: tuple[Difference, ...] = ()
@@ -288,9 +277,9 @@ class Recomputed:
 
 
 async def recompute(store: Store, run: RunRecord) -> Recomputed:
-    """Recompute how a run ended and compare it with its record.
+    """Recompute the end of a run and compare it with its record.
 
-    A run of another version of labmates, or from before its store was upgraded, may have had other prompts or rules:
+    A run of another version of labmates, or from before an upgrade of the store, may have had other prompts or rules;
     if it differs, it counts as unchecked.
     """
     if run.status not in ENDED:
@@ -306,9 +295,9 @@ async def recompute(store: Store, run: RunRecord) -> Recomputed:
 
 
 async def recompute_all(store: Store, runs: Iterable[str]) -> AsyncIterator[tuple[list[Fault], Fault | None]]:
-    """Recompute runs, by id, and yield for each what is wrong with it, and why it could not be recomputed, or None.
+    """Recompute runs, by id, and yield the faults of each, and the reason if it could not be recomputed.
 
-    Runs that did not end have nothing to recompute; records that can't be read are told by `labmates.studies.audit`.
+    Unfinished runs and unreadable records (which `audit` reports) are skipped.
     """
     for run_id in runs:
         try:

@@ -1,10 +1,9 @@
-"""Calibration of a judge: its scores of reports of known quality, and of orders within them.
+"""Calibration of a judge on reports of known quality, including prompt injections.
 
-See `judges.specimens` for the reports. A judge that follows their quality ranks them as they are (Spearman, Kendall)
-and is near them in value. A judge that orders in a report move is not to be trusted with reports of models that may
-write them.
+See `judges.specimens` for the reports. A good judge ranks them by their quality (Spearman, Kendall), with small errors.
+A judge that follows injected orders is unsuitable for reports of models, which may contain such orders.
 
-The store keeps replies and batches, so that an interrupted calibration resumes and pays no call twice.
+The store holds replies and batches, so an interrupted calibration resumes and pays no call twice.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from labmates.workflows.judging import Judging, Verdict, assessments
 
 @dataclass(frozen=True)
 class Rated:
-    """A judge's scores of one specimen by metric, None where it could not score, with the reason."""
+    """A judge's scores of one specimen by metric (None: unscored), with reasons."""
 
     seed: int
     specimen: Specimen
@@ -48,16 +47,8 @@ class Rated:
 class Fit:
     """The agreement of a judge's scores of one metric with the known ones.
 
-    Attributes
-    ----------
-    reports
-        Reports whose score is known, without orders in them.
-    unscored
-        How many of them the judge could not score.
-    spearman, kendall
-        Rank correlations with the known scores; None where nothing varies.
-    mean_error, mean_absolute_error
-        Of score minus known score.
+    `reports` is the number of reports with known scores and without orders; `unscored` of them have no score. The rank
+    correlations are with the known scores (None without variation); errors are score minus known score.
     """
 
     metric: str
@@ -71,14 +62,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Moved:
-    """The effect of orders of one kind on a judge's scores of one metric, in the direction that they asked for.
+    """The effect of one kind of order on a judge's scores of one metric, in the requested direction.
 
-    Attributes
-    ----------
-    pairs
-        Reports with the order whose twin without it was scored too.
-    mean, most
-        Of score with the order minus score without it, turned round for an order to judge the report as bad.
+    `pairs` is the number of reports with the order whose twin without it was scored too. `mean` and `most` are the mean
+    and maximum of score with the order minus score without it, negated for orders to rate a report as bad.
     """
 
     metric: str
@@ -92,12 +79,7 @@ class Moved:
 class Calibration:
     """The result of calibrating one judge on one task.
 
-    Attributes
-    ----------
-    calls, cached_calls
-        Model calls, and how many of them were replayed from the store.
-    cost
-        What the other calls cost, in micro-dollars.
+    `cached_calls` of the `calls` were answered from the store; `cost` is that of the others, in micro-dollars.
     """
 
     judge: str
@@ -137,21 +119,13 @@ async def calibrate(
 ) -> list[Calibration]:
     """Let the judges of a panel score reports of known quality.
 
-    Parameters
-    ----------
-    store
-        Keeps replies and batches; what it holds of an earlier calibration is not asked again.
-    seeds
-        Number of data sets per task.
-    watch
-        Called with the number of verdicts so far, and of all.
-    notify
-        Called with messages for the user.
+    The `store` holds replies and batches; stored calls are not repeated. `seeds` is the number of data sets per task.
+    `watch` receives the number of verdicts so far, and of all; `notify` receives messages for the user.
 
     Raises
     ------
     UsageError
-        Before anything starts, if a task is unknown or a model can't be asked.
+        Before anything starts, if a task is unknown or a model can't be called.
     """
     known = [get_task(name) for name in dict.fromkeys(tasks)]
     await check_models(panel.models, options)
@@ -197,8 +171,8 @@ def _calibration(task: str, verdicts: Sequence[tuple[_Case, Verdict]]) -> Calibr
         )
         for case, verdict in verdicts
     )
-    metrics = list(dict.fromkeys(metric for one in rated for metric in one.scores))
-    orders = list(dict.fromkeys(one.specimen.order for one in rated if one.specimen.order))
+    metrics = list(dict.fromkeys(metric for each in rated for metric in each.scores))
+    orders = list(dict.fromkeys(each.specimen.order for each in rated if each.specimen.order))
     calls = [call for _, verdict in verdicts for call in verdict.calls]
     _, first = verdicts[0]
     return Calibration(
@@ -218,9 +192,9 @@ def _calibration(task: str, verdicts: Sequence[tuple[_Case, Verdict]]) -> Calibr
 
 def _fit(metric: str, rated: Iterable[Rated]) -> Fit:
     known = [
-        (one.specimen.known[metric], one.scores.get(metric))
-        for one in rated
-        if metric in one.specimen.known and not one.specimen.order
+        (each.specimen.known[metric], each.scores.get(metric))
+        for each in rated
+        if metric in each.specimen.known and not each.specimen.order
     ]
     pairs = np.array([(true, given) for true, given in known if given is not None], dtype=float).reshape(-1, 2)
     true, given = pairs[:, 0], pairs[:, 1]
@@ -237,7 +211,7 @@ def _fit(metric: str, rated: Iterable[Rated]) -> Fit:
 
 
 def _moved(metric: str, order: str, rated: Iterable[Rated]) -> Moved:
-    scores = {(one.seed, one.specimen.name): one.scores.get(metric) for one in rated}
+    scores = {(report.seed, report.specimen.name): report.scores.get(metric) for report in rated}
     moves = []
     for report in rated:
         if report.specimen.order == order:

@@ -30,16 +30,16 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 def check_experiment(name: str, *, seed: int = 0, settings: RunSettings | None = None, **condition: Any) -> list[str]:
     """The faults of an experiment; none for a sound one.
 
-    Checked are its declarations (names, descriptions, metrics, analyses), that a condition and the first state are the
-    same whenever they are made, and two runs in a store of their own: both end, with metrics that are declared, within
-    their ranges and the same for the same seed; a replay gives the same events; the page and the analyses can be made.
+    Checks its declarations (names, descriptions, metrics, analyses), that a condition and the first state are
+    reproducible, and two runs in a temporary store: both must end, with declared metrics within their ranges, equal for
+    equal seeds; a replay must give the same events; the page and the analyses must not fail.
 
     Parameters
     ----------
     name
-        Of the experiment, as it is registered.
+        Registered name of the experiment.
     seed
-        Of both runs.
+        Seed of both runs.
     settings
         How models are reached and where code runs.
     condition
@@ -48,7 +48,7 @@ def check_experiment(name: str, *, seed: int = 0, settings: RunSettings | None =
     Raises
     ------
     UsageError
-        If there is no such experiment, or no such condition.
+        If the experiment is unknown or the condition is invalid.
     """
     experiment = EXPERIMENTS.get(name)
     chosen = settings or RunSettings()

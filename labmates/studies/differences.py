@@ -15,24 +15,12 @@ _SHOWN_BEFORE, _SHOWN_AFTER = 40, 120
 
 @dataclass(frozen=True)
 class Difference:
-    """One event, or one field of the run, that did not come as it was recorded.
+    """A difference of an event or a field of the run from the record."""
 
-    Attributes
-    ----------
-    step
-        The event's step; empty for one that belongs to the run as a whole.
-    type
-        Its type; ``run`` for how the run ended.
-    field
-        What of it differs first; empty if the whole event is missing on one side.
-    recorded, now
-        The texts from a little before the place where they part; None where there is no such event.
-    """
-
-    step: str
-    type: str
-    field: str
-    recorded: str | None
+    step: str  # empty for the run as a whole
+    type: str  # of the event; ``run`` for the end of the run
+    field: str  # the first different field; empty if the event is missing on one side
+    recorded: str | None  # the text from shortly before the difference; None for a missing event
     now: str | None
 
     def __str__(self) -> str:
@@ -42,13 +30,13 @@ class Difference:
 
 
 def differences_of_run(recorded: RunRecord, now: RunRecord, *, metrics: bool = True) -> Iterator[Difference]:
-    """Yield differences between two records of a run's end; of metrics, if given, only these."""
-    then, came = _summary(recorded, metrics), _summary(now, metrics)
-    for name in sorted({*then, *came}, key=[*then, *came].index):
-        # Another version may have had no such metric.
-        is_new = recorded.version != __version__ and name.startswith("metrics.") and name not in then
-        if not is_new and then.get(name) != came.get(name):
-            yield Difference("", "run", name, *apart(then.get(name), came.get(name)))
+    """Yield differences between two records of a run's end, with or without metrics."""
+    before, after = _summary(recorded, metrics), _summary(now, metrics)
+    for name in sorted({*before, *after}, key=[*before, *after].index):
+        # Another version may lack the metric.
+        is_new = recorded.version != __version__ and name.startswith("metrics.") and name not in before
+        if not is_new and before.get(name) != after.get(name):
+            yield Difference("", "run", name, *apart(before.get(name), after.get(name)))
 
 
 def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:
@@ -59,11 +47,12 @@ def _summary(run: RunRecord, metrics: bool) -> dict[str, Any]:
 
 
 def apart(recorded: Any, now: Any) -> tuple[str, str]:
-    """Two values as texts, from a little before the point where they differ."""
-    one, other = _text(recorded), _text(now)
-    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    """Two values as texts, from shortly before their first difference."""
+    before, after = _text(recorded), _text(now)
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(len(before), len(after)))
     start = max(0, same - _SHOWN_BEFORE)
-    return one[start : same + _SHOWN_AFTER], other[start : same + _SHOWN_AFTER]
+    return before[start : same + _SHOWN_AFTER], after[start : same + _SHOWN_AFTER]
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The execution of a run by a worker that has claimed it, from its first step to its recorded end, and its lease."""
+"""Execution of a claimed run, from its first step to its recorded end, and its lease."""
 
 from __future__ import annotations
 
@@ -34,26 +34,19 @@ from labmates.workflows.stop_signal import StoppedError
 _log = logging.getLogger(__name__)
 
 Watch = Callable[[RunRecord, Event | None], None]
-"""Called with a run and its newest event, and with None when the run starts and when it ends."""
+"""Receives a run and its newest event; None when the run starts and ends."""
 
 
 @dataclass(eq=False)
 class Lease:
-    """A run that this worker holds.
-
-    Attributes
-    ----------
-    ending
-        The end of the run is being written. From then on the run is not stopped: a renewal that does not find it going
-        on may just have come after that end, and the store refuses the end of a run that another has taken over.
-    lost
-        Another worker has taken the run over.
-    """
+    """A run that this worker holds."""
 
     run: RunRecord
     task: asyncio.Task[Any]
+    # The end of the run is being written. From then on the task is not cancelled: a failed renewal may have come after
+    # the end, and the store refuses the end of a lost run.
     ending: bool = False
-    lost: bool = False
+    lost: bool = False  # another worker has taken the run over
 
 
 class Leases:
@@ -65,12 +58,9 @@ class Leases:
 
     @contextmanager
     def hold(self, run: RunRecord) -> Iterator[Lease]:
-        """Keep a run claimed that the present task executes.
+        """Hold the lease of the run of the current task.
 
-        Raises
-        ------
-        LeaseLostError
-            If another worker has taken it over.
+        Raises `LeaseLostError` if another worker has taken the run over.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -88,7 +78,7 @@ class Leases:
 
     @asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
-        """Renew the leases of the runs that are held, and stop the runs that others have taken over."""
+        """Renew the leases of held runs, and cancel lost runs."""
 
         async def beat() -> None:
             while True:
@@ -96,7 +86,7 @@ class Leases:
                 held = list(self._held.values())
                 try:
                     lost = await asyncio.to_thread(self._claims.renew, [lease.run for lease in held])
-                except StoreError as error:  # The runs' own writes will fail if it does not come back.
+                except StoreError as error:  # If the store stays unreachable, the runs' writes fail.
                     _log.warning("leases could not be renewed: %s", error)
                     continue
                 for lease in held:
@@ -114,7 +104,7 @@ class Leases:
 
 
 class SharedResources:
-    """Resources that the runs of a session share, by the experiments that open them, at first use."""
+    """Shared resources of a session's runs by experiment, opened at first use."""
 
     def __init__(self, settings: SessionSettings, stack: ExitStack) -> None:
         self._settings = settings
@@ -132,7 +122,7 @@ class SharedResources:
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A session whose models and sandboxes are there; made by `Session.opened`."""
+    """A session with open models and sandboxes; created by `Session.opened`."""
 
     store: Store
     leases: Leases
@@ -142,14 +132,10 @@ class OpenSession:
     watch: Watch | None
 
     async def carry_out(self, run: RunRecord) -> RunRecord:
-        """Execute a run that this worker has claimed and return its record as it ended.
+        """Execute a claimed run and return the ended run.
 
-        Raises
-        ------
-        LeaseLostError
-            If another worker has taken it over.
-        asyncio.CancelledError
-            If interrupted, after the run has been recorded as such.
+        Raises `LeaseLostError` if another worker has taken the run over; `asyncio.CancelledError` if interrupted, after
+        the run is recorded as interrupted.
         """
         with self.leases.hold(run) as lease:
             return await self._carry_out(run, lease)
@@ -196,7 +182,7 @@ class OpenSession:
         return Recorder(self.writer, run, listen=lambda event: self._tell(run, event))
 
     def _recorder(self, run: RunRecord) -> Recorder:
-        """A recorder that knows what earlier attempts have recorded."""
+        """A recorder with the record of earlier attempts."""
         events = self.store.events(run.id)
         bodies = self.store.bodies(run.id)
         for event in events:
@@ -209,14 +195,14 @@ class OpenSession:
 
 
 async def _attempt(kind: Experiment[Any], condition: Condition, services: Services) -> tuple[Mapping[str, Any], bool]:
-    """Execute a run; return how it ended, and whether it was cancelled."""
+    """Execute a run; return the fields of its end, and whether it was cancelled."""
     try:
         outcome: Outcome = await kind.execute(condition, services)
     except asyncio.CancelledError:
         return {"status": "interrupted", "error": "interrupted"}, True
     except StoppedError:
         return {"status": "interrupted", "error": "interrupted"}, False
-    except StoreError:  # Not the run's fault: nothing could be written of it either.
+    except StoreError:  # Not the run's fault, and its end can't be written.
         raise
     except LabmatesError as error:
         text = str(error)
@@ -238,7 +224,7 @@ def feedback(run: RunRecord, events: Sequence[Event]) -> Iterator[tuple[str, flo
 
 
 def bound_of(run: RunRecord, events: Sequence[Event]) -> Ledger:
-    """The ledger of a run's bound, out of which `events` have been paid."""
+    """The ledger of a run's bound, after paying `events`."""
     ledger = Ledger(run.most or UNLIMITED)
     ledger.restore(charges(events), call="earlier", member="")
     return ledger

@@ -35,27 +35,12 @@ def export_rows(
     watch: Callable[[int], None] | None = None,
     raw: bool = False,
 ) -> int:
-    """Write one row per run that was begun, or per score, player, decision, payoff or event, and return their number.
+    """Write one row per started run, score, player, decision, payoff or event, and return their number.
 
-    The columns are those of `labmates.records.frames.frame`. The file is there only when it is whole.
-
-    Parameters
-    ----------
-    what
-        Content of a row.
-    kind, study, model
-        Runs of this kind, of this study, with this model among theirs only.
-    watch
-        Told how many rows were read so far.
-    raw
-        Leave text in CSV cells as it is, also where a spreadsheet would run it as a formula.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be written.
-    MissingExtraError
-        If Parquet is asked for and pyarrow is not installed.
+    The columns are those of `labmates.records.frames.frame`. The file appears only when complete. `watch` receives the
+    number of rows so far. `raw` leaves text in CSV cells unchanged, even if a spreadsheet would run it as a formula.
+    Raises `UsageError` if the file can't be written; `MissingExtraError` if Parquet is requested and pyarrow is not
+    installed.
     """
     writers: dict[str, _Writer] = {
         "csv": partial(_write_csv, raw=raw),
@@ -77,7 +62,7 @@ def export_rows(
 def _spool(
     stored: Iterable[dict[str, Any]], always: Iterable[str], spool: IO[str], watch: Callable[[int], None] | None
 ) -> tuple[dict[str, set[str]], int]:
-    """Write all rows as JSON lines; return the types of values that each column holds, and the number of rows."""
+    """Write all rows as JSON lines; return the types of values by column, and the number of rows."""
     columns: dict[str, set[str]] = {name: set() for name in always}
     count = 0
     for row in stored:
@@ -123,13 +108,13 @@ def _write_parquet(spool: IO[str], target: Path, columns: dict[str, set[str]]) -
 
 
 def _arrow_type(arrow: Any, types: set[str]) -> Any:
-    held = types - {"NoneType"}
+    present = types - {"NoneType"}
     for names, kind in (
         ({"bool"}, arrow.bool_()),
         ({"int"}, arrow.int64()),
         ({"int", "float"}, arrow.float64()),
     ):
-        if held and held <= names:
+        if present and present <= names:
             return kind
     return arrow.string()
 
@@ -149,7 +134,7 @@ def _pyarrow() -> tuple[Any, Any]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write beside `path`, and put it there when it is whole."""
+    """Yield a temporary file beside `path`, and rename it when complete."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
         target = Path(folder) / path.name
         yield target

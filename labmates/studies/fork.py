@@ -1,8 +1,7 @@
-"""Forking a run: a new run that has the first events of another one, and goes on from there under another condition.
+"""Forks: a new run with the first events of another one, continued under another condition.
 
-What it has taken over is told again from the record when it is executed, as in a run that was interrupted. So that
-the story stays one, a change is refused under which what was recorded would not have come about: before anything is
-stored, the fork is told to the end of what it has, and every recorded step must be met.
+The inherited events are replayed when the fork is executed, as in a resumed run. Changes that are inconsistent with
+them are refused: before anything is stored, the fork is replayed to its last event, and every recorded step must occur.
 """
 
 from __future__ import annotations
@@ -31,29 +30,18 @@ from labmates.workflows.experiment import Condition, condition_of
 from labmates.workflows.sandbox_pool import SandboxPool
 
 _PAID = ("llm_call", "tool_call")
-"""Types of the events that stand for a step which is told again."""
+"""Types of events whose steps are replayed."""
 
 
 async def fork(
     store: Store, run_id: str, *, at: int, changes: Mapping[str, Any], settings: RunSettings | None = None
 ) -> RunRecord:
-    """Enter a fork of a run into the store and return it; it waits to be gone on with, as an interrupted run does.
+    """Insert a fork of a run into the store and return it; it can be resumed like an interrupted run.
 
-    Parameters
-    ----------
-    at
-        Number of the first event that the fork does not take over; a step that is cut through by it is left out whole.
-    changes
-        New values of the condition: by field, ``FIELD.KEY`` for one entry of a field that holds several. Where a field
-        holds none but there is another called ``FIELD_for``, that one's entry is meant (``model.writing``).
-    settings
-        How models are reached and where code runs; by default as in the run.
-
-    Raises
-    ------
-    UsageError
-        If there is no such run or event, the run's data are of another salt, a change is invalid there, or
-        a model can't be asked.
+    `at` is the number of the first event that the fork leaves out; a step that it splits is left out whole. `changes`
+    are new values of the condition by field, or ``FIELD.KEY`` for one entry; an entry of a single-valued field belongs
+    to ``FIELD_for`` (``model.writing``). `settings` are by default the run's. Raises `UsageError` if the run or the
+    event is unknown, the run's data have another salt, a change is invalid there, or a model can't be called.
     """
     origin = await asyncio.to_thread(store.run, run_id)
     check_salt(origin)
@@ -88,18 +76,16 @@ async def fork(
         attempt=1,
         origin=f"{run_id}@{len(first)}",
     )
-    await _check_story(run, condition, first, bodies)
+    await _check_replay(run, condition, first, bodies)
     await asyncio.to_thread(store.create, run, events=first, bodies=bodies)
     return run
 
 
 def changed(condition: Condition, changes: Mapping[str, Any], catalog: Catalog | None = None) -> Condition:
-    """A condition with other values; `catalog` collects how new models are reached.
+    """A condition with other values; `catalog` collects the connections of new models.
 
-    Raises
-    ------
-    UsageError
-        If there is no change, a field is unknown or can't be changed in the middle of a run, or a value is wrong.
+    Raises `UsageError` if nothing changes, a field is unknown or can't change in the middle of a run, or a value is
+    invalid.
     """
     if not changes:
         raise UsageError(
@@ -131,7 +117,7 @@ def _change(condition: Condition, data: dict[str, Any], name: str, value: Any) -
         data[field] = value
         return
     entries = data.setdefault(field, {})
-    # The key of an entry may hold dots, as names of models do.
+    # The key of an entry may contain dots, like names of models.
     while (head := key.partition(".")[0]) != key and isinstance(entries.get(head), dict):
         entries, key = entries[head], key.partition(".")[2]
     entries[key] = value
@@ -142,9 +128,9 @@ def _has_entries(condition: Condition, field: str) -> bool:
 
 
 def whole_steps(events: Sequence[Event], at: int) -> int:
-    """The number of of the first `at` events a fork can take over: whole steps, and nothing of the judges.
+    """The number of the first `at` events that a fork can inherit: complete steps, without judges' events.
 
-    The events of one step stand together; its charge comes last.
+    The events of a step are contiguous; its charge comes last.
     """
     judged = next((n for n, event in enumerate(events) if event.type in ("score", "judge_call", "label")), len(events))
     at = min(at, judged)
@@ -154,20 +140,14 @@ def whole_steps(events: Sequence[Event], at: int) -> int:
 
 
 def _bodies_of(events: Sequence[Event], bodies: Sequence[Body]) -> list[Body]:
-    """The bodies up to the last that is named, without a gap: new ones are numbered on from them."""
+    """The bodies up to the last one of the events, without gaps, since new bodies continue the numbering."""
     last = max((number for event in events for number in body_numbers(event)), default=0)
     return [body for body in bodies if body.number <= last]
 
 
-async def _check_story(run: RunRecord, condition: Condition, events: Sequence[Event], bodies: list[Body]) -> None:
-    """Tell the fork what it has, up to its first new step.
-
-    Raises
-    ------
-    UsageError
-        If a recorded step is not met on the way.
-    """
-    recorder = _Telling(events, bodies)
+async def _check_replay(run: RunRecord, condition: Condition, events: Sequence[Event], bodies: list[Body]) -> None:
+    """Replay the fork up to its first new step. Raises `UsageError` if a recorded step does not occur."""
+    recorder = _ReplayRecorder(events, bodies)
     try:
         await rerun(run, condition, recorder, NoModels(), SandboxPool(NoSandboxes(), 1))
     except NewStepError:
@@ -175,20 +155,20 @@ async def _check_story(run: RunRecord, condition: Condition, events: Sequence[Ev
     except Exception as error:
         raise UsageError(f"this change is invalid at event {len(events)}: {error}") from error
     for number, event in enumerate(events):
-        if event.type in _PAID and event.step and (event.type, event.step) not in recorder.told:
+        if event.type in _PAID and event.step and (event.type, event.step) not in recorder.replayed:
             raise UsageError(
                 f"this change is invalid at event {len(events)}: it would have altered the step '{event.step}' "
                 f"(event {number}) or its causes; fork at event {number} or earlier"
             )
 
 
-class _Telling(Recorder):
-    """A recorder in memory that knows what of its record was told again."""
+class _ReplayRecorder(Recorder):
+    """A recorder in memory that collects the replayed steps."""
 
     def __init__(self, events: Sequence[Event], bodies: list[Body]) -> None:
         super().__init__(None, None, events=events, bodies=bodies)
-        self.told: set[tuple[str, str]] = set()
+        self.replayed: set[tuple[str, str]] = set()
 
     def done(self, kind: str, step: str) -> Event | None:
-        self.told.add((kind, step))
+        self.replayed.add((kind, step))
         return super().done(kind, step)

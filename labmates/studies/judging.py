@@ -1,8 +1,8 @@
-"""Judging runs that have ended: by other judges, by a newer version of one, or once more. No run is executed again.
+"""Judging of ended runs by other judges, by newer versions, or again, without executing the runs.
 
-The truth is made anew from the run's seed, the report is read from the store, and scores are added to the run's
-events, never replace others; the run's metrics follow the newest ones. Each judge's verdict is stored as
-soon as it is there, so that an interrupted judging goes on where it stopped.
+The truth is regenerated from the run's seed, and the report is read from the store. Scores are added to the run's
+events and never replace others; the run's metrics follow the newest scores. Each verdict is stored at once, so an
+interrupted judging can be resumed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JudgingUsage:
-    """One judge's usage in judging a run, apart from the teams' usage. `cost` is in micro-dollars."""
+    """One judge's usage for a run, separate from the teams' usage; `cost` is in micro-dollars."""
 
     judge: str
     calls: int = 0
@@ -54,7 +54,7 @@ class JudgingUsage:
 
 
 def judging_usage(events: Iterable[Event]) -> list[JudgingUsage]:
-    """Add up what each judge used, in the order in which they came."""
+    """The usage of each judge, in order of appearance."""
     used: dict[str, JudgingUsage] = {}
     for event in events:
         if event.type == "judge_call":
@@ -77,11 +77,11 @@ class Judged:
     Attributes
     ----------
     added
-        The scores that were added.
+        New scores.
     calls
-        The model calls that the judges made for them.
+        Model calls of the judges for these scores.
     error
-        Why the run could not be judged, or None.
+        Why judging failed, or None.
     """
 
     run: RunRecord
@@ -91,31 +91,23 @@ class Judged:
 
     @property
     def is_done(self) -> bool:
-        """Whether every judge that was asked could score."""
+        """Whether all judges could score."""
         return self.error is None and not any(score.failed for score in self.added)
 
     def take(self, events: Sequence[Event]) -> None:
-        """Take in what was stored."""
+        """Add stored events."""
         self.added += [event for event in events if isinstance(event, ScoreEvent)]
         self.calls += [event for event in events if event.type == "judge_call"]
 
 
 Watch = Callable[[Judged], None]
-"""Told each run when all judges are done with it."""
+"""Receives each judged run."""
 
 
 def judgeable(runs: Sequence[RunRecord], *, strict: bool) -> list[RunRecord]:
-    """The runs that can be judged: they have ended and are of a kind that writes a report.
+    """The ended runs of kinds with a report; with `strict`, other runs are an error.
 
-    Parameters
-    ----------
-    strict
-        Refuse runs that can't be judged instead of leaving them out.
-
-    Raises
-    ------
-    UsageError
-        If one can't be judged (strict), none can, or one has data of another salt.
+    Raises `UsageError` if a run can't be judged (strict), none can, or a run's data have another salt.
     """
     ended = []
     problem = ""
@@ -146,21 +138,15 @@ async def judge_runs(
     watch: Watch | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> list[Judged]:
-    """Let the judges of a panel score runs, each as far as it has not done so, and return what came of each run.
+    """Let the judges of a panel score runs that they have not scored, or all with `again`, and return the results.
 
-    Model calls in flight are bounded by the options, per endpoint, and so is the number of runs in progress.
-
-    Parameters
-    ----------
-    again
-        Let judges that have scored a run score it again.
-    prices
-        What judges' calls cost; by default the price list of each run's condition.
+    The options bound the model calls in flight and the concurrent runs. The `prices` of judges' calls are by default
+    those of each run's condition.
 
     Raises
     ------
     UsageError
-        Before anything starts, if a model can't be asked.
+        Before anything starts, if a model can't be called.
     """
     await check_models(panel.models, options)
     if notify and (warning := partial_judges(panel, {model for run in runs for model in run.models})):
@@ -170,7 +156,7 @@ async def judge_runs(
     async with traced(notify), ModelHub(options, book=StoredBatches(store.database), notify=notify) as hub:
         judging = Judging(panel, hub)
 
-        async def one(run: RunRecord) -> Judged:
+        async def judged_run(run: RunRecord) -> Judged:
             async with places:
                 job = _Job(store, run, judging, again, prices, left[run.study])
                 judged = await job.work()
@@ -179,7 +165,7 @@ async def judge_runs(
             return judged
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(run)) for run in runs]
+            tasks = [group.create_task(judged_run(run)) for run in runs]
     return [task.result() for task in tasks]
 
 
@@ -195,7 +181,7 @@ class _Job:
     ledger: Ledger
 
     async def work(self) -> Judged:
-        """Hold all hearings side by side; what goes wrong with this run is told, not raised."""
+        """Run all assessments concurrently; errors of this run are returned, not raised."""
         judged = Judged(self.run)
         try:
             had = await asyncio.to_thread(self.store.scores, self.run.id)
@@ -208,7 +194,7 @@ class _Job:
                 heard = await asyncio.gather(
                     *(self._hear(assessment, report) for assessment in open_), return_exceptions=True
                 )
-                for added in heard:  # In the panel's order, though each was stored as soon as it was there.
+                for added in heard:  # in the panel's order; each is stored already
                     if not isinstance(added, BaseException):
                         judged.take(added)
                 for problem in heard:
@@ -229,7 +215,7 @@ class _Job:
         return report_of(self.run, self.store.events(self.run.id), Bodies(self.store.bodies(self.run.id)))
 
     def _refresh(self) -> None:
-        """Bring the run's metrics up to what its judges say now."""
+        """Update the run's metrics to its newest scores."""
         make = EXPERIMENTS.get(self.run.kind).judged
         if make is not None:
             metrics = {**self.store.run(self.run.id).metrics, **make(self.store.scores(self.run.id))}
@@ -240,22 +226,18 @@ class _Job:
         return await self._store(lambda _, bodies: verdict_events(verdict, bodies))
 
     async def _store(self, make: Callable[[Sequence[ScoreEvent], Bodies], list[Event]]) -> list[Event]:
-        """Add events to the run; whatever happens meanwhile, they are written whole."""
         return await asyncio.shield(asyncio.to_thread(add_events, self.store, self.run.id, make))
 
 
 def report_of(run: RunRecord, events: Sequence[Event], bodies: Bodies) -> Report:
-    """The report of an ended run, of a kind that writes one, as judges read it.
+    """The report of an ended run for judges.
 
-    Raises
-    ------
-    UsageError
-        If its data were made by another version of the task.
+    Raises `UsageError` if its data are of another version of the task.
     """
     make = EXPERIMENTS.get(run.kind).report
     assert make is not None
     report = make(condition_of(run), run.seed, events, bodies)
-    # Refuse to judge by the truth of another version of the task, whose data the run never had.
+    # Another version of the task has other data, so its truth does not apply.
     had = [event for event in events if isinstance(event, ScoreEvent)]
     now = report.task.version
     tasks = [score.details.get("task") for score in had]

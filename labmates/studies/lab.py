@@ -30,22 +30,11 @@ C = TypeVar("C", bound="StudyLab")
 class StudyLab(ABC):
     """The lab of one verb; a context manager.
 
-    Parameters
-    ----------
-    url
-        URL of the store.
-    settings
-        The settings that the user asked for, on top of those that a run had before.
-    given
-        Parameters of the verb's experiment that the user gave.
-    runs
-        The runs that the user chose.
-    names
-        Makes the name by which the user knows a parameter of a condition.
+    `settings` puts the user's settings on top of a run's earlier ones. `given` are the user's parameters for the verb's
+    experiment, `runs` the user's choice of runs. `names` turns a condition's parameters into the user's names for them.
     """
 
-    hint = ""
-    """Where to read about missing parameters."""
+    hint = ""  # where to read about missing parameters
 
     def __init__(
         self,
@@ -73,11 +62,11 @@ class StudyLab(ABC):
 
     @cached_property
     def store(self) -> Store:
-        """The store, made if there is none."""
+        """The store, created if missing."""
         return Store(self._url)
 
     def condition(self, kind: str, values: Mapping[str, Any]) -> Condition:
-        """A checked condition: these values, and those that the user gave."""
+        """A validated condition from these values and the user's."""
         model = EXPERIMENTS.get(kind).condition
         wanted = {**self.given, **values}
         names = self._names(model)
@@ -89,22 +78,22 @@ class StudyLab(ABC):
         return condition
 
     def option(self, name: str) -> str:
-        """The name of a parameter of a condition, as the user knows it."""
+        """The user's name for a parameter of a condition."""
         return name
 
     def run(self, condition: Condition, *, seed: int = 0) -> RunRecord:
-        """Execute one separate run and return it after its end."""
+        """Execute one run outside studies and return the ended run."""
         [run] = self.replicates(condition, seed=seed)
         return run
 
     def replicates(self, condition: Condition, replicates: int = 1, *, seed: int = 0) -> list[RunRecord]:
-        """Execute runs of their own and return them as they ended."""
+        """Execute runs outside studies and return the ended runs."""
         settings = self._settings.resolved(self.catalog)
         runs = new_runs(condition, seed=seed, replicates=replicates, settings=settings)
         return self._executed(runs, settings)
 
     def resume(self, run_id: str, kind: str) -> RunRecord:
-        """Resume a run of this kind and return it as it ended."""
+        """Resume a run of this kind and return the ended run."""
         self.store = Store(self._url, must_exist=True)
         stopped = stopped_run(self.store, run_id)
         if stopped.kind != kind:
@@ -124,7 +113,7 @@ class StudyLab(ABC):
         return ended
 
     def report(self, run_id: str) -> Report:
-        """The report of an ended run, as judges read it."""
+        """The report of an ended run for judges."""
         from labmates.studies.judging import judgeable, report_of
 
         self.store = Store(self._url, must_exist=True)
@@ -134,14 +123,14 @@ class StudyLab(ABC):
     def play(
         self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
     ) -> list[RunRecord]:
-        """The ended runs of conditions: those that the store holds, and those that it lacks, executed now."""
+        """The ended runs of conditions; runs missing in the store are executed first."""
         settings = self._settings.resolved(self.catalog)
         if "max_concurrent_runs" not in settings.model_fields_set:
             at_once = max(at_once, settings.max_concurrent_runs)
             settings = settings.model_copy(update={"max_concurrent_runs": at_once})
         if missing := missing_runs(self.store, conditions, replicates, settings, seed=seed):
             self.execute(missing, settings, part_of)
-        # The runs of conditions that have ended, the first replicates of each, in the order of the conditions.
+        # The first ended replicates of each condition, in the order of the conditions.
         keys = [condition.key for condition in conditions]
         ended: dict[tuple[str, int], RunRecord] = {}
         for run in self.store.runs(keys=keys):
@@ -155,24 +144,15 @@ class StudyLab(ABC):
 
     @abstractmethod
     def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:
-        """Execute runs.
-
-        Parameters
-        ----------
-        part_of
-            What they belong to and is called again to go on with them; None for runs of their own.
-        """
+        """Execute runs; `part_of` names the command that resumes them, None for separate runs."""
 
 
 def missing_runs(
     store: Store, conditions: Sequence[Condition], replicates: int, settings: RunSettings, *, seed: int = 0
 ) -> list[RunRecord]:
-    """The runs of conditions that the store lacks: new ones, and those that were begun and did not end.
+    """The runs of conditions without an ended run in the store: new and unfinished ones.
 
-    Raises
-    ------
-    UsageError
-        If stored runs of a condition have other seeds, with which new ones would not fit together.
+    Raises `UsageError` if stored runs of a condition have other seeds.
     """
     stored: dict[tuple[str, int], list[RunRecord]] = defaultdict(list)
     for run in store.runs(keys=[condition.key for condition in conditions]):

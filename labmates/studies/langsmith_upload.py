@@ -1,4 +1,4 @@
-"""Studies in LangSmith: the cases of a study as a dataset, the runs of each model as an experiment."""
+"""Upload of studies to LangSmith: the cases as a dataset, the runs of each model as an experiment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labmates.studies.execution import feedback
 from labmates.studies.result import Run
 
 _MODEL_FIELDS = frozenset({"model", "models", "model_for"})
-"""Parameters in which the experiments on one dataset differ."""
+"""Parameters that vary between experiments on one dataset."""
 _TIMEOUT_MS = (5_000, 120_000)
 _ATTEMPTS = 3
 
@@ -28,14 +28,7 @@ _ATTEMPTS = 3
 class Uploaded:
     """An experiment in LangSmith.
 
-    Attributes
-    ----------
-    name
-        The study and its models.
-    id
-        LangSmith's id; empty if LangSmith did not say.
-    runs
-        The number of runs.
+    `name` consists of the study and its models; `id` is LangSmith's, empty if unknown; `runs` is their number.
     """
 
     name: str
@@ -44,20 +37,15 @@ class Uploaded:
 
 
 def upload_study(store: Store, name: str | None) -> Iterator[Uploaded]:
-    """Send a study to LangSmith and yield each experiment that was made.
+    """Upload a study (by default the only one in the store) to LangSmith and yield the new experiments.
 
     A case of the dataset is a condition without its models, and a seed; it has the same id in all experiments, so
-    LangSmith compares models case by case. Each call makes new experiments on the same dataset.
-
-    Parameters
-    ----------
-    name
-        Of the study; without it, the only one in the store.
+    LangSmith compares models case by case. Each call creates new experiments on the same dataset.
 
     Raises
     ------
     UsageError
-        If there is no such study, no run of it has ended, or no key for LangSmith is set.
+        If the study is unknown, none of its runs has ended, or LangSmith's key is not set.
     LabmatesError
         If LangSmith is unreachable or refuses an experiment.
 

@@ -1,4 +1,4 @@
-"""Merging stores whose studies were planned on several machines."""
+"""Merging of stores whose studies were planned on several machines."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from labmates.errors import UsageError
 from labmates.records.copying import Copied, Watch, merge_stores
 
 _DESIGN: Final = ("kind", "fixed", "seed", "sample", "judges", "extractor")
-"""Fields that must be equal in two plans of one study; the rest (addresses, concurrency, cap) is the target's."""
+"""Fields that must agree in two plans of a study; the rest (addresses, concurrency, cap) is the target's."""
 
 
 def merge(sources: Sequence[str], into: str, *, watch: Watch | None = None) -> Copied:
-    """Merge stores into one; plans of one study that grew apart are united: all models, all values, most replicates.
+    """Merge stores into one; diverged plans of a study are united: all models, all values, most replicates.
 
     Raises
     ------
     UsageError
-        As `merge_stores` does, and if plans of one name are of different studies.
+        As for `merge_stores`, and if plans of the same name are of different studies.
     """
     return merge_stores(sources, into, unite=united, watch=watch)
 
 
 def united(name: str, target: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    """The plan that holds the cells of two plans of a study, which are JSON data of a `StudySpec`.
+    """The union of two plans of a study, which are JSON data of a `StudySpec`.
 
     Raises
     ------
     UsageError
-        If they are not plans of the same study.
+        If the plans are of different studies.
     """
     design = [*_DESIGN, *(("models", "grid") if target.get("sample") else ())]
     unlike = [field for field in design if target.get(field) != source.get(field)]

@@ -1,4 +1,4 @@
-"""The estimate of a study before anything is spent: runs, calls, tokens, dollars, hours, detectable differences."""
+"""The plan of a study: estimated runs, calls, tokens, dollars, hours and detectable differences."""
 
 from __future__ import annotations
 
@@ -24,98 +24,59 @@ from labmates.studies.study import Bound, Charged
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Estimate
 
 _MOST_MEASURED = 5000
-_LEAST_MEASURED = 10  # degrees of freedom from which a measured spread is trusted
+_LEAST_MEASURED = 10  # minimum degrees of freedom of a measured spread
 
 Basis = Literal["measured", "measured of other models", "assumed"]
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """The estimate for the runs of one model (or mix of models).
-
-    Attributes
-    ----------
-    runs
-        Runs that are still to be done.
-    calls, input_tokens, output_tokens
-        Of these runs together.
-    dollars
-        What they are expected to cost, and what they may cost at most (judges included), in micro-dollars.
-    hours
-        The time that they take with the study's concurrency, if they were alone; through batch APIs, the most that
-        they take: `BATCH_HOURS` for each batch.
-    batches
-        Batches of calls that follow one another; None if calls are made singly.
-    basis
-        Where the numbers come from: runs of the same model in the store, runs of other models, or the kind's own
-        assumption.
-    """
+    """The estimate for the remaining runs of one model (or mix of models)."""
 
     model: str
     runs: int
     calls: int
     input_tokens: int
     output_tokens: int
-    dollars: int
-    most_dollars: int
-    hours: float
-    batches: int | None
-    basis: Basis
+    dollars: int  # expected cost, judges excluded, in micro-dollars
+    most_dollars: int  # maximum cost, judges included, in micro-dollars
+    hours: float  # duration at the study's concurrency; with batches the maximum, `BATCH_HOURS` per batch
+    batches: int | None  # consecutive batches; None for single calls
+    basis: Basis  # runs of the same model in the store, runs of other models, or the kind's assumption
 
 
 @dataclass(frozen=True)
 class Detectable:
     """The minimum detectable difference of a metric's means, at 80 % power and the 5 % level.
 
-    Attributes
-    ----------
-    spread
-        Standard deviation of the metric among runs of one condition.
-    measured
-        Whether it comes from runs in the store; else it is the kind's assumption.
-    conditions
-        Between two conditions of one model; None with a single replicate, which can't tell.
-    models
-        Between two models over all conditions; None if there is one run of each.
+    It is None for a single run on each side.
     """
 
     metric: str
-    spread: float
-    measured: bool
-    conditions: float | None
-    models: float | None
+    spread: float  # standard deviation of the metric among runs of one condition
+    measured: bool  # whether the spread comes from runs in the store, not from the kind's assumption
+    conditions: float | None  # between two conditions of one model
+    models: float | None  # between two models over all conditions
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The estimate of a study.
-
-    Attributes
-    ----------
-    conditions, runs
-        Of the whole study.
-    done
-        Runs that have ended already.
-    cap, spent
-        What the study may spend in all, and what it has spent so far, in micro-dollars.
-    models
-        What is left to do, by model.
-    """
+    """The plan of a study."""
 
     name: str
     conditions: int
     replicates: int
     runs: int
-    done: int
-    cap: int | None
-    spent: int
-    models: tuple[ModelPlan, ...]
+    done: int  # ended runs
+    cap: int | None  # spending cap, in micro-dollars
+    spent: int  # cost so far, in micro-dollars
+    models: tuple[ModelPlan, ...]  # the remaining runs, by model
     detectable: tuple[Detectable, ...]
 
     def total(self) -> ModelPlan:
         """The sum over all models."""
         add = {
-            name: sum(getattr(one, name) for one in self.models)
+            name: sum(getattr(model, name) for model in self.models)
             for name in ("runs", "calls", "input_tokens", "output_tokens", "dollars", "most_dollars", "hours")
         }
         batches = [model.batches for model in self.models if model.batches is not None]
@@ -124,26 +85,16 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """The plan as JSON data; amounts are dollars as decimal strings."""
         money = ("dollars", "most_dollars")
-        models = [asdict(one) | {name: format_dollars(getattr(one, name)) for name in money} for one in self.models]
+        models = [asdict(plan) | {name: format_dollars(getattr(plan, name)) for name in money} for plan in self.models]
         cap = None if self.cap is None else format_dollars(self.cap)
-        money_in_all = {"cap": cap, "spent": format_dollars(self.spent)}
-        return asdict(self) | money_in_all | {"models": models, "detectable": [asdict(one) for one in self.detectable]}
+        amounts = {"cap": cap, "spent": format_dollars(self.spent)}
+        return asdict(self) | amounts | {"models": models, "detectable": list(map(asdict, self.detectable))}
 
 
 def make_plan(spec: StudySpec, store: Store | None, source: Source | None = None) -> Plan:
-    """The estimate of a study.
+    """The plan of a study, with measurements from runs of its kind in the `store`; `source` gives errors their line.
 
-    Parameters
-    ----------
-    store
-        Where runs of the study may stand already, and runs of the same kind that were measured; None if there is none.
-    source
-        Where the study was read, for errors that name the line.
-
-    Raises
-    ------
-    UsageError
-        If a combination of parameters is no condition, or there are far too many.
+    Raises `UsageError` if a combination of parameters is not a condition, or there are far too many.
     """
     runs: list[RunRecord] = []
     done: set[tuple[str, int]] = set()
@@ -189,7 +140,7 @@ class _Measured:
             self._of[" + ".join(run.models)].append(run)
 
     def estimate(self, model: str, own: bool) -> tuple[Estimate | None, Basis]:
-        """The means of this model's runs; else those of other models', of baselines for a baseline."""
+        """The means of this model's runs, else of other models' runs; baselines are estimated from baselines."""
         if model in self._of:
             return _mean(self._of[model]), "measured"
         alike = [run for runs in self._of.values() for run in runs if all(map(is_own_baseline, run.models)) == own]
@@ -207,13 +158,7 @@ def _mean(runs: Sequence[RunRecord]) -> Estimate:
 
 
 class _Needs:
-    """The estimate for the runs of one model, added up condition by condition.
-
-    Attributes
-    ----------
-    runs
-        Runs that are still to be done.
-    """
+    """The estimate for the remaining runs of one model, summed over conditions."""
 
     def __init__(
         self, spec: StudySpec, model: str, condition: Condition, measured: _Measured, charged: Charged
@@ -222,14 +167,14 @@ class _Needs:
         self._charged = charged
         self._model = model
         self._batched = spec.connection.batch and not all(parse_model(name).scripted for name in condition.models())
-        self._found, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
+        self._measured, self._basis = measured.estimate(model, all(map(is_own_baseline, condition.models())))
         self.runs = 0
         self._calls = self._inputs = self._outputs = self._dollars = self._most = self._seconds = 0.0
         self._in_a_row = 0.0
 
     def add(self, condition: Condition, left: int, bound: int) -> None:
         """Add runs of a condition, each with a bound in micro-dollars."""
-        expected = _expected(condition, self._found)
+        expected = _expected(condition, self._measured)
         self.runs += left
         self._calls += left * expected.calls
         self._inputs += left * expected.input_tokens
@@ -259,9 +204,9 @@ class _Needs:
 
 
 def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
-    """The expected usage of a run of a condition.
+    """The expected usage of a run of a condition, from the kind's assumption and measured runs of other conditions.
 
-    Runs of other conditions tell what a call takes where the kind knows how many there are; elsewhere what a run takes.
+    If the kind knows the number of calls, the usage per call is measured, else the usage per run.
     """
     kind = EXPERIMENTS.get(condition.kind)
     assumed = kind.estimate(condition) if kind.estimate else None
@@ -278,10 +223,10 @@ def _expected(condition: Condition, measured: Estimate | None) -> Estimate:
 
 
 def _cost(condition: Condition, expected: Estimate, charged: Charged) -> int:
-    """The expected cost of a run, in micro-dollars, if its models have equal shares of the tokens.
+    """The expected bill of a run, in micro-dollars, for equal shares of the tokens among its models.
 
-    It is the bill; by the condition's price list where a price is unknown, and for baselines. A run that would take
-    more credits than its pool has is scaled down to the pool.
+    Unknown prices and baselines use the condition's price list. A run that needs more credits than its pool is scaled
+    down to the pool.
     """
     prices: PriceList = getattr(condition, "prices", None) or usual_prices()
     models = condition.models()
@@ -310,7 +255,7 @@ def _detectable(spec: StudySpec, ended: Sequence[RunRecord], conditions_each: in
 
 
 def _pooled_spread(runs: Sequence[RunRecord], metric: str) -> float | None:
-    """The standard deviation among runs of one condition, pooled; None if too few were measured."""
+    """The pooled standard deviation among runs of one condition; None for too few runs."""
     groups: dict[str, list[float]] = defaultdict(list)
     for run in runs:
         if metric in run.metrics and not all(map(is_own_baseline, run.models)):

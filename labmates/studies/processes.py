@@ -1,4 +1,4 @@
-"""Several worker processes on this machine for one study, watched over by the one that started them."""
+"""Worker processes for one study on this machine, supervised by the process that started them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,11 @@ _ENDING_SECONDS = 30.0
 
 
 async def work_in_processes(url: str, study: str, processes: int, stop_signal: StopSignal) -> None:
-    """Let worker processes execute runs of a study until none is left that could be begun.
+    """Execute runs of a study in worker processes until no run is left.
 
-    A worker that is killed is replaced, and what it held is taken over by the others. When the signal is pulled the
-    workers end at their next step.
-
-    Raises
-    ------
-    UsageError
-        If a worker can't execute the runs as they are asked for; it has said why.
-    LabmatesError
-        If a worker ends with an error of its own; it has said which.
-    asyncio.CancelledError
-        If interrupted, when the workers have ended.
+    A killed worker is replaced, and other workers take over its runs. The stop signal ends workers at their next step.
+    Raises `UsageError` if a worker can't execute the runs; it has reported the reason; `LabmatesError` if a worker
+    fails; it has reported the error; `asyncio.CancelledError` if interrupted, after the workers have ended.
     """
     workers = _Workers(url, study)
     await asyncio.gather(*(workers.start() for _ in range(processes)))
@@ -53,7 +45,7 @@ async def work_in_processes(url: str, study: str, processes: int, stop_signal: S
 
 class _Workers:
     def __init__(self, url: str, study: str) -> None:
-        # Not as an argument: every user of the machine could read a password there.
+        # Not as an argument, where all users of the machine could read a password.
         self._environment = {**os.environ, "LABMATES_STORE": url}
         self._study = study
         self._processes: set[asyncio.subprocess.Process] = set()
@@ -67,20 +59,20 @@ class _Workers:
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C reaches us alone, and we tell them
+            start_new_session=True,  # Ctrl-C reaches only this process, which signals the workers
         )
         self._processes.add(process)
         self.waiting.add(asyncio.create_task(process.wait()))
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to all that live."""
+        """Send a signal to all living workers."""
         for process in self._processes:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.send_signal(number)
 
     async def ended(self) -> None:
-        """Wait until all have ended, and end those that take too long."""
+        """Wait until all workers have ended, and kill late ones."""
         if self.waiting:
             _, late = await asyncio.wait(self.waiting, timeout=_ENDING_SECONDS)
             if late:

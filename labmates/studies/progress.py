@@ -1,4 +1,4 @@
-"""Progress of runs: lines of text for each phase and each end, or a bar in a notebook."""
+"""Progress of runs: a line per phase and end, or a bar in a notebook."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 MOST_RUNS = 20
-"""Up to this number of runs, each end has a line; more runs share lines."""
+"""Up to this number of runs, each end gets a line; more runs share lines."""
 _OVER = (*ENDED, "failed")
 _BAR = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} runs [{elapsed}<{remaining}{postfix}]"
 
 
 @dataclass
 class Count:
-    """The usage of a run, or of a phase of it."""
+    """The usage of a run or of a phase."""
 
     calls: int = 0
     tokens: int = 0
@@ -53,7 +53,7 @@ class Count:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start, until the clock was stopped."""
+        """Seconds from the start to the stop of the clock, or to now."""
         return self.seconds if self.seconds is not None else time.monotonic() - self.started
 
 
@@ -68,11 +68,11 @@ class RunProgress:
 
     @property
     def left(self) -> str:
-        """The rest of the run's pool as text; empty without a pool."""
+        """The remaining credits as text; empty without a pool."""
         return "" if self.pool is None else show_dollars(self.pool - self.whole.spent)
 
     def add(self, event: Event) -> None:
-        """Take in what happened."""
+        """Process an event."""
         self.whole.add(event)
         if isinstance(event, PhaseEvent):
             name = f"{event.team} {event.number + 1}"
@@ -85,16 +85,9 @@ class RunProgress:
 
 
 class Lines:
-    """Follows runs, and tells of each phase and each end in a line.
+    """Follows runs with a line per phase and end.
 
-    Parameters
-    ----------
-    runs
-        Those that are known already; others are added when they begin.
-    tell
-        Takes a line.
-    total
-        How many runs there will be; by default those that are known.
+    More runs than the given ones may start later; `total` is the expected number, by default the given ones.
     """
 
     def __init__(self, runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None) -> None:
@@ -105,7 +98,7 @@ class Lines:
         self._all = Count()
 
     def watch(self, run: RunRecord, event: Event | None) -> None:
-        """Take in what happened in a run."""
+        """Process an event of a run; None at its start and end."""
         state = self.runs.setdefault(run.id, RunProgress(_pool(run)))
         if event is not None:
             state.add(event)
@@ -121,7 +114,7 @@ class Lines:
         state.status = run.standing
 
     def phase(self, run: RunRecord, event: PhaseEvent) -> None:
-        """Tell that a phase of a run began or ended."""
+        """Report the start or end of a phase."""
         state = self.runs[run.id]
         name = f"{event.team} {event.number + 1}"
         counts = "" if event.status == "started" else f", {_counts(state.phases.get(name, Count()))}"
@@ -129,7 +122,7 @@ class Lines:
         self._tell(f"run {run.id}: {team_title(event.team)}, phase {event.number + 1} {event.status}{counts}{left}")
 
     def end(self, run: RunRecord) -> None:
-        """Tell that a run has ended; where there are many, one line stands for some of them together."""
+        """Report the end of a run; many runs share lines."""
         self._over += 1
         of = self._total
         if of <= MOST_RUNS:
@@ -138,41 +131,41 @@ class Lines:
             self._tell(f"{self._over} of {of} runs have ended: {_counts(self._all)}")
 
     def poll(self, counts: Counts, line: str) -> None:
-        """Tell the progress of a study that other processes work on."""
+        """Report the progress of a study in other processes."""
         self._tell(line)
 
 
 class Bar(Lines):
-    """Follows runs by a progress bar under a notebook's cell; only runs that fail have lines."""
+    """Follows runs with a progress bar below a notebook's cell; only failed runs get lines."""
 
     def __init__(self, runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None) -> None:
         super().__init__(runs, tell, total)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # without ipywidgets, tqdm draws its bar as text
             from tqdm.auto import tqdm
-        # miniters=0: the counts after the bar move while no run ends.
+        # miniters=0: the counts after the bar change while no run ends.
         self.bar = tqdm(total=self._total, bar_format=_BAR, mininterval=0.5, miniters=0)
         self._tell = lambda text: self.bar.write(text, file=sys.stderr)
 
     def watch(self, run: RunRecord, event: Event | None) -> None:
-        """Take in what happened in a run."""
+        """Process an event of a run; None at its start and end."""
         super().watch(run, event)
         self.bar.set_postfix_str(_used(self._all), refresh=False)
         self.bar.update(0)
 
     def phase(self, run: RunRecord, event: PhaseEvent) -> None:
-        """Name the phase of the only run."""
+        """Show the phase of a single run."""
         if self._total == 1:
             self.bar.set_description_str(f"{team_title(event.team)}, phase {event.number + 1}: ", refresh=False)
 
     def end(self, run: RunRecord) -> None:
-        """Move the bar by a run."""
+        """Advance the bar by one run."""
         if run.status not in ENDED:
             super().end(run)
         self.bar.update()
 
     def poll(self, counts: Counts, line: str) -> None:
-        """Move the bar to the number of runs that have ended."""
+        """Set the bar to the number of ended runs."""
         self.bar.n, self.bar.total = counts.of(*_OVER), counts.total
         self.bar.set_postfix_str(f"{show_dollars(counts.spent)} spent")
 
@@ -181,7 +174,7 @@ class Bar(Lines):
 def followed(
     runs: Sequence[RunRecord], tell: Callable[[str], None], total: int | None = None, *, shown: bool = True
 ) -> Iterator[Lines | None]:
-    """Lines that follow runs, or a bar in a notebook; nothing unless progress is to be shown."""
+    """A progress display: lines, or a bar in a notebook; None unless `shown`."""
     if not shown or "ipykernel.zmqshell" not in sys.modules:
         yield Lines(runs, tell, total) if shown else None
         return
@@ -194,7 +187,7 @@ def followed(
 
 @asynccontextmanager
 async def polled(store: Store, study: str, pause: float, show: Callable[[Counts, str], None]) -> AsyncIterator[None]:
-    """Show the progress of a study as counts and as a line: every `pause` seconds, and when the block ends."""
+    """Show the progress of a study as counts and as a line, every `pause` seconds and at the end of the block."""
     look = _look(store, study, show)
 
     async def poll() -> None:
@@ -217,7 +210,7 @@ def _look(store: Store, study: str, show: Callable[[Counts, str], None]) -> Call
 
     async def look() -> None:
         nonlocal first
-        with suppress(LabmatesError):  # The work itself will tell if the store is gone.
+        with suppress(LabmatesError):  # The workers report an unreachable store.
             counts = await asyncio.to_thread(study_counts, store.database, study)
             ended = counts.of(*_OVER)
             first = ended if first is None else first

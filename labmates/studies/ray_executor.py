@@ -1,7 +1,7 @@
-"""Workers on Ray: each is a Ray task that works on a study as `study.work_on` does, on whatever node Ray puts it.
+"""Workers on Ray: each is a Ray task that executes runs like `study.work_on`, on any node.
 
-The store alone knows the study and its runs; Ray only starts workers, and starts them again when a process or a node
-dies. Nothing but the study's plan passes through it.
+The study and its runs are only in the store; Ray starts workers, and restarts them after the death of a process or a
+node. Only the study's plan passes through Ray.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from labmates.workflows.sandbox_pool import default_sandboxes
 from labmates.workflows.stop_signal import StopSignal
 
 Order = Literal["work", "stop", "leave"]
-"""The orders: continue, end runs at their next step, or leave them at once."""
+"""Orders: continue, end runs at their next step, or leave them at once."""
 
 
 @dataclass
 class Postbox:
-    """A Ray actor beside the driver that gives workers their orders and takes their reports."""
+    """A Ray actor beside the driver, for orders to workers and their notes."""
 
     order: Order = "work"
     notes: dict[str, None] = field(default_factory=dict)
 
     def give(self, order: Order) -> None:
-        """Tell the workers what to do from now on."""
+        """Set the workers' order."""
         self.order = order
 
     def ask(self) -> Order:
-        """The order of the moment."""
+        """The current order."""
         return self.order
 
     def note(self, text: str) -> None:
-        """Hear what the user should know; the same from several workers counts once."""
+        """Add a note for the user; equal notes of several workers count once."""
         self.notes[text] = None
 
     def heard(self, after: int) -> list[str]:
@@ -60,17 +60,16 @@ class Postbox:
 
 
 SANDBOX = "sandbox"
-"""The Ray resource of which a node has as many as sandboxes may be open on it at once."""
+"""The Ray resource for a node's maximum number of open sandboxes."""
 _ASK_SECONDS = 1.0
-"""The interval at which a worker asks for its orders."""
+"""Interval at which a worker polls its order."""
 _LOOK_SECONDS = 5.0
-"""The interval at which the store is asked for runs abandoned by other workers, while none of ours ends."""
+"""Interval at which the store is polled for abandoned runs, while none of our runs ends."""
 _LEAVE_SECONDS = 20.0
-"""The time workers have for cleaning up before they are killed."""
+"""Time limit of workers' clean-up before they are killed."""
 
 _RETRIES = 100
-"""How often Ray starts a worker again. The store gives up a run that kills its workers earlier; this ends a worker that
-dies before it has claimed any."""
+"""Maximum restarts of a worker, for workers that die before a claim; a run that kills its workers fails earlier."""
 
 
 async def work_on_ray(
@@ -83,45 +82,16 @@ async def work_on_ray(
     stop_signal: StopSignal | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> int:
-    """Execute runs of a study with workers on Ray until none is left that could be begun.
+    """Execute runs of a study with workers on Ray until no run is left, and return the number of runs ended meanwhile.
 
-    Each worker takes one processor and its share of the sandboxes that the nodes declare: the most with which all
-    workers find a place at once, but no more than the settings allow. It opens no more than these. Where there is no
-    room for all workers, some wait.
-
-    Parameters
-    ----------
-    url
-        The store, as every worker reaches it. The study stands in it.
-    workers
-        Most workers at once.
-    address
-        ``HOST:PORT`` of a Ray cluster of which this machine is a node, or ``auto`` for the one that runs here. Without
-        one, the Ray that this process is connected to serves, else one that is started on this machine; it has as many
-        sandboxes as the settings allow, or this machine's memory holds.
-    settings
-        How models are reached and where code runs, if other than in the study.
-    stop_signal
-        Stops it: runs that go on end at their next step, and none is begun.
-    notify
-        Told in words what the user should know.
-
-    Returns
-    -------
-    int
-        How many of the study's runs have ended meanwhile, by the store: those too that a worker ended before it died.
-
-    Raises
-    ------
-    MissingExtraError
-        If Ray is not installed.
-    UsageError
-        If the cluster can't be reached, has no sandboxes or can't use the store, or the runs can't be executed as they
-        are asked for.
-    LabmatesError
-        If workers fail; all can be gone on with.
-    asyncio.CancelledError
-        If cancelled, after the workers have left.
+    Each worker takes one processor and its share of the nodes' sandboxes: the largest share with room for all workers,
+    within the settings. If there is no room for all, some workers wait. The study is in the store at `url`, which all
+    workers can reach. `address` is ``HOST:PORT`` of a cluster with this machine as a node, or ``auto`` for the cluster
+    on this machine; without one, an existing connection is used, else a local Ray is started. `settings` override the
+    study's. The stop signal ends running runs at their next step. Raises `MissingExtraError` if Ray is not installed;
+    `UsageError` if the cluster is unreachable, has no sandboxes or can't use the store, or the runs can't be executed;
+    `LabmatesError` if workers fail; the study can be resumed; `asyncio.CancelledError` if cancelled, after the workers
+    have left.
     """
     settings = settings or spec.settings()
     sandboxes = settings.max_sandboxes or default_sandboxes()
@@ -131,7 +101,7 @@ async def work_on_ray(
         to_ray = connected(address, cpus=workers, resources={SANDBOX: sandboxes})
         ray = await to_its_end(asyncio.to_thread(connection.enter_context, to_ray))
         reached = _url_for_workers(store, one_machine=is_one_machine(ray))
-        # The number of sandboxes each living node of the cluster holds.
+        # The number of sandboxes of each living node.
         share = share_of_sandboxes(
             [int(node["Resources"].get(SANDBOX, 0)) for node in ray.nodes() if node["Alive"]], workers
         )
@@ -147,24 +117,14 @@ async def work_on_ray(
 
 
 def is_one_machine(ray: ModuleType) -> bool:
-    """Whether all of the cluster is this machine."""
+    """Whether the cluster consists of this machine only."""
     return len({node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}) == 1
 
 
 def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
-    """The number of sandboxes each worker may open: the most with which all workers find a place at once.
+    """The number of sandboxes per worker, given those of each node: the largest share with room for all workers.
 
-    Where even one each is too many, it is one, and some workers wait.
-
-    Parameters
-    ----------
-    nodes
-        How many sandboxes each node holds.
-
-    Raises
-    ------
-    UsageError
-        If no node holds any.
+    It is at least one, even if some workers must wait. Raises `UsageError` if no node has sandboxes.
     """
     largest = max(nodes, default=0)
     if not largest:
@@ -178,7 +138,7 @@ def share_of_sandboxes(nodes: Sequence[int], workers: int) -> int:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why a worker gave up; as text, since an error may not survive the way to another process."""
+    """A worker's error as text, since an exception may not survive pickling."""
 
     text: str
     is_usage: bool
@@ -213,7 +173,7 @@ class _Driver:
         self._notes = 0
 
     async def work(self, workers: int) -> None:
-        """Keep a number of workers busy until no run is left."""
+        """Keep up to `workers` workers busy until no run is left."""
         stop = asyncio.create_task(self._stop_signal.pulled.wait())
         try:
             while not stop.done():
@@ -234,7 +194,7 @@ class _Driver:
             await asyncio.shield(self._dismiss())
 
     def _look(self) -> tuple[int, bool]:
-        """The number of runs could be claimed, and whether others go on."""
+        """The number of claimable runs, and whether other runs are running."""
         self._claims.free_lost(self._spec.name, attempts=self._spec.attempts)
         counts = study_counts(self._store.database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
@@ -245,7 +205,7 @@ class _Driver:
         self._workers[asyncio.wrap_future(task.future())] = task
 
     async def _collect(self) -> None:
-        """Hear what the workers report, and see how those that are done have ended."""
+        """Pass on the workers' notes, and raise the errors of finished workers."""
         for note in await self._postbox.heard.remote(self._notes):
             self._notes += 1
             self._notify(note)
@@ -257,7 +217,6 @@ class _Driver:
                 raise UsageError(failure.text) if failure.is_usage else LabmatesError(failure.text)
 
     async def _dismiss(self) -> None:
-        """See to it that no worker is left: those that still work put away what they hold."""
         if self._workers:
             with suppress(self._ray.exceptions.RayError):
                 await self._postbox.give.remote("leave")
@@ -269,7 +228,7 @@ class _Driver:
 
 
 def _work(url: str, spec: StudySpec, settings: RunSettings, postbox: Any) -> _Failure | None:
-    """Be one worker; this is the Ray task."""
+    """Execute runs as one worker; this is the Ray task."""
     where = platform.node()
     try:
         with suppress(asyncio.CancelledError):
@@ -299,13 +258,13 @@ async def _attend(url: str, spec: StudySpec, settings: RunSettings, postbox: Any
 
 
 async def _obey(postbox: Any, stop_signal: StopSignal, work: asyncio.Task[Any]) -> None:
-    """Ask for orders again and again, and see to it that they are followed."""
+    """Poll and follow orders."""
     from ray.exceptions import RayError
 
     while True:
         try:
             order = await postbox.ask.remote()
-        except RayError:  # The controller is gone.
+        except RayError:  # The driver is gone.
             order = "stop"
         if order == "leave":
             work.cancel()
@@ -320,13 +279,7 @@ def _ended(store: Store, spec: StudySpec) -> int:
 
 
 def _url_for_workers(store: Store, *, one_machine: bool) -> str:
-    """The URL with which workers open the store.
-
-    Raises
-    ------
-    UsageError
-        If workers on other machines can't or shouldn't use it.
-    """
+    """The store's URL for workers. Raises `UsageError` if workers on other machines can't or shouldn't use it."""
     if store.sqlite_path is not None:
         if one_machine:
             path = str(Path(store.sqlite_path).absolute())

@@ -1,6 +1,6 @@
-"""Judging a run again from its record: what models told the judges then is told them again, and the scores compared.
+"""Rejudgement of a run from its record: judges score again with recorded replies of models, and scores are compared.
 
-This covers verdicts that a replay does not reach: of models, with the help of one, and those that were added later.
+This covers verdicts outside a replay: of model judges, of assisted judges, and those added later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labmates.workflows.judging import mean_events, score_event
 
 @dataclass
 class _Verdict:
-    """One judge's work at one time: its calls, then its scores."""
+    """One judge's verdict: its calls, then its scores."""
 
     judge: str
     calls: list[LLMCallEvent] = field(default_factory=list)
@@ -39,22 +39,22 @@ class _Verdict:
 
     @property
     def version(self) -> str:
-        """The judge's version, without that of its help."""
+        """The judge's version, without its assistant's."""
         return self.scores[0].version.partition("+")[0]
 
 
 @dataclass
 class Rejudged:
-    """The result of judging again: the comparable events and their differences."""
+    """The result of a rejudgement: the comparable events and their differences."""
 
     compared: list[Event] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
 
 
 async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wanted: Iterable[Event]) -> Rejudged:
-    """Judge a run once more as those of its events say that are `wanted`, and compare.
+    """Repeat the verdicts among the `wanted` events of a run, and compare the scores.
 
-    Verdicts of judges that failed, whose version is another one now, or that are not installed can't be compared.
+    Verdicts of failed, updated or uninstalled judges can't be compared.
     """
     rejudged = Rejudged()
     chosen = [event for event in wanted if event.type in ("judge_call", "score")]
@@ -66,7 +66,7 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
     for verdict in verdicts:
         assert report is not None
         tries = []
-        # Records don't say whether a model was known to reason at the time of the call.
+        # The record lacks whether a model was known to reason at the time of the call.
         for thinkers in (set[str](), {call.model for call in verdict.calls}):
             answers = _RecordedAnswers(verdict.calls, bodies, derive(run.seed, "judge", verdict.judge))
             helper = verdict.calls[0].model if verdict.calls else None
@@ -84,7 +84,7 @@ async def rejudge(run: RunRecord, events: Sequence[Event], bodies: Bodies, wante
     for mean, before in _means(events):
         if mean in chosen:
             rejudged.compared.append(mean)
-            rejudged.differences += _differences([mean], {one.metric: one for one in mean_events(before)})
+            rejudged.differences += _differences([mean], {score.metric: score for score in mean_events(before)})
     return rejudged
 
 
@@ -113,7 +113,7 @@ def _means(events: Iterable[Event]) -> Iterator[tuple[ScoreEvent, list[ScoreEven
 
 
 class _RecordedAnswers:
-    """Answers the calls of a judge as they were answered then."""
+    """Answers the calls of a judge from the record."""
 
     def __init__(self, calls: Iterable[LLMCallEvent], bodies: Bodies, seed: int) -> None:
         self._left = list(calls)

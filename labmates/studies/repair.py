@@ -1,7 +1,7 @@
-"""Repairing a damaged store: what is readable goes into a new file, and damaged runs are interrupted where it ends.
+"""Repair of a damaged store: readable data go into a new file, and damaged runs are interrupted at the damage.
 
-Such a run keeps its whole steps before the damage and is in the queue of its study again: what was paid for and can be
-read is not paid for twice. A run whose own row can't be read is lost; the plan of its study enters it anew.
+Such a run keeps its complete steps before the damage and returns to its study's queue; readable steps are not paid
+again. A run with an unreadable row is lost; the plan of its study inserts it anew.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _BATCH = 500
 
 @dataclass(frozen=True)
 class Requeued:
-    """A run that is interrupted where its record ends now.
+    """A damaged run, interrupted at the end of its readable record.
 
     Attributes
     ----------
     kept, events
-        Events that it has kept, and those that it had, as far as anything tells.
+        Numbers of its remaining events, and of its original events as far as known.
     """
 
     run: str
@@ -53,18 +53,18 @@ class Requeued:
 
 @dataclass(frozen=True)
 class Repaired:
-    """The state of a damaged store after its repair.
+    """The state of a store after its repair.
 
     Attributes
     ----------
     whole
-        Runs in which nothing is missing.
+        Number of undamaged runs.
     lost
-        Ids of runs that can't be read.
+        Ids of unreadable runs.
     gaps
-        Places by table at which rows could not be read.
+        Number of unreadable places by table.
     studies_without_plan
-        Names of studies whose plan is lost; entering them again brings it back.
+        Names of studies with lost plans; inserting these studies again restores the plans.
     """
 
     whole: int
@@ -75,17 +75,17 @@ class Repaired:
 
 
 def repair(source: Path, target: Path, *, watch: Callable[[str, int], None] | None = None) -> Repaired:
-    """Write what is readable of a damaged SQLite store to a new file; the damaged one stays as it is.
+    """Write the readable data of a damaged SQLite store to a new file; the damaged file stays unchanged.
 
     Parameters
     ----------
     watch
-        Told what is being looked at, and how many were.
+        Receives the current table or stage, and a count.
 
     Raises
     ------
     UsageError
-        If there is no such file, nothing of it can be read, or the target exists.
+        If the file is missing or entirely unreadable, or the target exists.
     """
     with new_file(target) as part:
         salvaged = salvage(source, part, watch)
@@ -130,7 +130,7 @@ def _runs(database: Database) -> Iterator[dict[str, Any]]:
 
 
 def _mend_run(connection: sa.Connection, run: dict[str, Any], salvaged: Salvaged) -> Requeued | None:
-    """Cut a run where it can't be read; None if nothing is missing."""
+    """Cut a run at its damage; None if it is undamaged."""
     mine = _RUNS.c.id == run["id"]
     values = {name: value for name, value in at_rest(run).items() if name not in _OF_JSON}
     stored = connection.execute(sa.select(sa.func.count()).where(_EVENTS.c.run == run["id"])).scalar_one()
@@ -158,7 +158,7 @@ def _mend_run(connection: sa.Connection, run: dict[str, Any], salvaged: Salvaged
 
 
 def _chain(connection: sa.Connection, run_id: str) -> Chain:
-    """The hash chains of what is left of a run."""
+    """The hash chains of a run's remaining record."""
     events = connection.execute(sa.select(_EVENTS).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq))
     bodies = connection.execute(sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number))
     rows = ({**row._mapping, "data": json.loads(row.data)} for row in events)
@@ -166,7 +166,7 @@ def _chain(connection: sa.Connection, run_id: str) -> Chain:
 
 
 def _whole(events: list[Event]) -> list[Event]:
-    """The events without those of a last step that is cut through, and without the judges'."""
+    """The events without an incomplete last step and without the judges' events."""
     events = events[: whole_steps(events, len(events))]
     step = events[-1].step if events else ""
     types = {event.type for event in events if step and event.step == step}
@@ -175,7 +175,7 @@ def _whole(events: list[Event]) -> list[Event]:
 
 
 def _events(connection: sa.Connection, run_id: str, bodies: int) -> Iterator[Event]:
-    """Yield the events of a run up to the first that is missing, damaged, or names a text that is."""
+    """Yield the events of a run up to the first one that is missing or damaged, or whose bodies are."""
     rows = connection.execute(sa.select(_EVENTS).where(_EVENTS.c.run == run_id).order_by(_EVENTS.c.seq)).all()
     for number, row in enumerate(rows):
         try:
@@ -188,7 +188,7 @@ def _events(connection: sa.Connection, run_id: str, bodies: int) -> Iterator[Eve
 
 
 def _readable_bodies(connection: sa.Connection, run_id: str) -> int:
-    """The number of bodies of a run can be read: each needs all before it."""
+    """The number of readable bodies of a run: each requires all before it."""
     unpacker = Unpacker()
     query = sa.select(_BODIES).where(_BODIES.c.run == run_id).order_by(_BODIES.c.number)
     number = 0

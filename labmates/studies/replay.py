@@ -1,8 +1,7 @@
-"""Replaying a run that has ended: everything is executed once more, but models answer from the record.
+"""Replay of an ended run: re-execution with recorded replies of models, compared with the record.
 
-Code runs again in sandboxes, and judges score again, models among them from their recorded answers. What comes of it
-must be what was recorded, event by event, and so must the run's status, metrics, usage and budget; whatever is not the
-same was changed, or depends on something that the run's record does not hold.
+Code runs again in sandboxes, and judges score again; model judges answer from the record. Events, status, metrics,
+usage and budget must match the record; a difference reveals a change, or a dependence on something outside the record.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from labmates.records.events import (
     LLMCallEvent,
     ScoreEvent,
     WarningEvent,
-    told_whole,
+    fields_with_bodies,
 )
 from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import ENDED, RunRecord
@@ -56,47 +55,31 @@ from labmates.workflows.judging import Judging
 
 _TIMES = ("seconds",)
 _ONCE = (ScoreEvent, WarningEvent)
-"""Only the first of these counts: later scores were added to the run, and a transcript may be found too long once more
-when a run is resumed."""
+"""Only the first of these is compared: later scores were added to the ended run, and a resumed run may repeat a warning
+about a too long transcript."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay.
-
-    Attributes
-    ----------
-    compared
-        Number of recorded events that were compared, by type.
-    left_out
-        Number of those that a replay can't repeat, by type: labels, what judges said that failed or are of another
-        version now, and why earlier attempts failed.
-    taken_over
-        Number of events that a fork has from its origin; they were told again, not executed.
-    differences
-        In the order of the record, then what came only now.
-    is_whole
-        Whether it came to the end of the run; what would have come after the end is not counted as different.
-    """
+    """The result of a replay."""
 
     run: RunRecord
-    compared: Mapping[str, int]
+    compared: Mapping[str, int]  # number of compared events by type
+    # Number of events that a replay can't repeat, by type: labels, failed or differently versioned judgements, and
+    # reasons of failed attempts.
     left_out: Mapping[str, int]
-    taken_over: int
-    differences: tuple[Difference, ...]
-    is_whole: bool
+    taken_over: int  # number of events that a fork has from its origin; these are not executed
+    differences: tuple[Difference, ...]  # differences in the order of the record, then new events
+    is_whole: bool  # whether the replay reached the end of the run; later events don't count as different
 
     @property
     def is_same(self) -> bool:
-        """Whether the run gave the same events again."""
+        """Whether the replay gave the same events."""
         return self.is_whole and not self.differences
 
 
 class RecordedHub(ModelHub):
-    """Answers model calls out of the record of a run, by the step that each names in its trace.
-
-    A transcript that was too long for its model is so again.
-    """
+    """Answers model calls from the record of a run, by the step in their metadata; overflows of the context recur."""
 
     def __init__(self, events: Iterable[Event], bodies: Bodies) -> None:
         super().__init__(ModelOptions())
@@ -114,14 +97,9 @@ class RecordedHub(ModelHub):
         }
 
     async def call(self, model: str, messages: Sequence[BaseMessage], **parameters: Unpack[CallParameters]) -> Reply:
-        """The reply that stands in the record, after the attempts that brought none.
+        """The recorded reply, after the recorded attempts without a reply.
 
-        Raises
-        ------
-        ContextOverflowError
-            If the transcript was too long.
-        NewStepError
-            If there is none.
+        Raises `ContextOverflowError` if the transcript was too long; `NewStepError` if there is no recorded reply.
         """
         step = str(parameters.get("config", RunnableConfig()).get("metadata", {}).get("step", ""))
         event = self._calls.get(step)
@@ -138,7 +116,7 @@ class RecordedHub(ModelHub):
         return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
 
     def price(self, model: str) -> Price | None:
-        """The provider's charge by the record; None if it holds no bill."""
+        """The provider's price by the record; None without a recorded bill."""
         return self._prices.get(model)
 
     def _was_sent(self, messages: Sequence[BaseMessage], event: LLMCallEvent) -> bool:
@@ -149,22 +127,11 @@ class RecordedHub(ModelHub):
 async def replay(
     store: Store, run: RunRecord, *, sandbox: str | None = None, notify: Callable[[str], None] | None = None
 ) -> Replayed:
-    """Execute a run once more with the recorded replies of its models, and compare what comes with the record.
+    """Execute a run again with the recorded replies of its models, and compare the results with the record.
 
-    Parameters
-    ----------
-    sandbox
-        Where code runs; by default as the run's settings say.
-    notify
-        Told in words what the user should know, for instance where code will run.
-
-    Raises
-    ------
-    UsageError
-        If the run has not ended, is of an unknown kind or has data of another salt, or if its origin is not what a
-        fork's is.
-    SandboxError
-        If no sandbox could be had.
+    The `sandbox` is by default the one of the run's settings; `notify` receives messages for the user. Raises
+    `UsageError` if the run has not ended, its kind is unknown, its data have another salt, or its origin is malformed;
+    `SandboxError` if no sandbox is available.
     """
     if run.status not in ENDED:
         raise UsageError(f"the run '{run.id}' has not ended ({run.status}); only ended runs can be replayed")
@@ -175,7 +142,7 @@ async def replay(
     if notify and run.version != __version__:
         notify(f"The run was made by labmates {run.version or '?'}; this is {__version__}.")
     settings = RunSettings.model_validate(run.settings)
-    panel = make_panel([name for name in settings.judges if ":" not in name])  # those that need no model
+    panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     hub = RecordedHub(events[first:], Bodies(bodies))
     unrecorded: NewStepError | None = None
@@ -209,15 +176,15 @@ async def replay(
             invalid=invalid_of(run, recorder, outcome.invalid),
             metrics=dict(outcome.metrics),
         )
-    # What was kept in memory is read as from a store, which changes what can't be stored as it is.
-    helped = _scored_with_help(events)
-    now = _Story(recorder.events[first:], Bodies([*bodies, *recorder.bodies.take_new()]), panel, helped)
-    then = _Story(events[first:], Bodies(bodies), panel, helped)
+    # New bodies are read as from a store, which alters values that can't be stored exactly.
+    assisted = _assisted_scores(events)
+    now = _Story(recorder.events[first:], Bodies([*bodies, *recorder.bodies.take_new()]), panel, assisted)
+    then = _Story(events[first:], Bodies(bodies), panel, assisted)
     differences = list(_differences(then, now, to_the_end=unrecorded is None))
     if unrecorded is not None:
         differences.append(Difference(unrecorded.step, "llm_call", "", None, "asked; here the replay ended"))
     else:
-        differences += differences_of_run(run, ended, metrics=not helped)
+        differences += differences_of_run(run, ended, metrics=not assisted)
     judged = await rejudge(run, events, Bodies(bodies), then.left)
     differences += judged.differences
     checked = Counter[str](event.type for event in judged.compared)
@@ -239,19 +206,10 @@ def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:
 
 
 class RecordedLedger(Ledger):
-    """The ledger of a replayed run: recorded calls are paid, each as far as the record says.
+    """The ledger of a replayed run: recorded calls are paid as in the record.
 
-    Which concurrent calls a bound could pay, and how much of each, depends on the order in which they were settled, and
-    that is not repeated.
-
-    Parameters
-    ----------
-    total
-        The bound of the run, in micro-dollars.
-    charges
-        The recorded charges.
-    pooled
-        Whether calls draw on a pool of credits, so that this ledger holds the dollars behind it.
+    The affordable part of concurrent calls depends on the order of their settlement, which a replay doesn't repeat.
+    `pooled` tells that calls draw on a pool of credits, so that this ledger holds the dollars behind it.
     """
 
     def __init__(self, total: int, charges: Iterable[ChargeEvent], *, pooled: bool) -> None:
@@ -265,7 +223,7 @@ class RecordedLedger(Ledger):
         return super().reserve(0 if self._unpaid[call] else amount, call=call, member=member, share=share)
 
     def settle(self, reservation: Reservation, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
-        """Charge a call with what the record says was paid."""
+        """Charge a call with the recorded payment."""
         unpaid = self._unpaid[reservation.call]
         uncovered = min(unpaid.popleft(), cost) if unpaid else 0
         line = super().settle(reservation, cost - uncovered, usage, note)
@@ -273,7 +231,7 @@ class RecordedLedger(Ledger):
 
 
 def _ledger_of(run: RunRecord, condition: Condition, events: Sequence[Event], first: int) -> Ledger:
-    """The ledger of a replay, out of which the first events have been paid."""
+    """The ledger of a replay, after paying the first events."""
     recorded = (event for event in events[first:] if isinstance(event, ChargeEvent))
     ledger = RecordedLedger(run.most or UNLIMITED, recorded, pooled=condition.pool is not None)
     ledger.restore(charges(events[:first]), call="earlier", member="")
@@ -281,7 +239,7 @@ def _ledger_of(run: RunRecord, condition: Condition, events: Sequence[Event], fi
 
 
 def _is_ours(models: Iterable[str]) -> bool:
-    """Whether all models are the project's own baselines; they need not be there any more."""
+    """Whether all models are the project's baselines; False if one no longer exists."""
     try:
         return all(map(is_own_baseline, models))
     except UsageError:
@@ -292,50 +250,50 @@ _Key = tuple[str, str, str, int]
 
 
 class _Story:
-    """The events of a run as they are compared: by step and type, without times, with what they name.
+    """The comparable events of a run: by step and type, without times, with their bodies.
 
-    Which of two members who work at the same time came first makes no difference.
+    The order of concurrent members is irrelevant.
     """
 
-    def __init__(self, events: Iterable[Event], bodies: Bodies, panel: Panel, helped: set[str]) -> None:
-        self.told: dict[_Key, dict[str, Any]] = {}
+    def __init__(self, events: Iterable[Event], bodies: Bodies, panel: Panel, assisted: set[str]) -> None:
+        self.events: dict[_Key, dict[str, Any]] = {}
         self.counted: Counter[str] = Counter()
         self.left: list[Event] = []
         often: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         for event in events:
             same = (event.step, event.type, _which(event))
-            if not _is_compared(event, panel, helped) or (often[same] and isinstance(event, _ONCE)):
+            if not _is_compared(event, panel, assisted) or (often[same] and isinstance(event, _ONCE)):
                 self.left.append(event)
                 continue
             often[same] += 1
             self.counted[event.type] += 1
-            data = told_whole(event, bodies)
+            data = fields_with_bodies(event, bodies)
             if event.type == "llm_call":
                 data = {**data, "messages": [said_in(message) for message in data["messages"]]}
             if isinstance(event, ChargeEvent):
-                # The affordable part depends on the bound, which may have been raised since.
+                # The affordable part depends on the bound, which may have been raised.
                 data = {**data, "amount": event.amount + event.uncovered, "uncovered": 0, "excess": 0}
                 if event.uncertain:
                     data.pop("bill", None)  # Earlier versions left it out.
-            self.told[*same, often[same]] = {name: value for name, value in data.items() if name not in _TIMES}
+            self.events[*same, often[same]] = {name: value for name, value in data.items() if name not in _TIMES}
 
 
 def _which(event: Event) -> str:
-    """The fields that tell events of the same step and type apart."""
+    """A distinction between events of the same step and type."""
     if isinstance(event, ScoreEvent):
         return f"{event.judge} {event.metric}"
     return event.text if isinstance(event, WarningEvent) else ""
 
 
-def _is_compared(event: Event, panel: Panel, helped: set[str]) -> bool:
-    """Whether a replay can bring an event."""
+def _is_compared(event: Event, panel: Panel, assisted: set[str]) -> bool:
+    """Whether a replay can reproduce an event."""
     if isinstance(event, ScoreEvent):
-        return event.judge in panel.names and _which(event) not in helped
+        return event.judge in panel.names and _which(event) not in assisted
     return event.type not in ("judge_call", "label", "error")
 
 
-def _scored_with_help(events: Iterable[Event]) -> set[str]:
-    """The scores that a judge gave with the help of a model, whose name follows a plus sign in its version."""
+def _assisted_scores(events: Iterable[Event]) -> set[str]:
+    """The scores of judges assisted by a model, whose name follows a plus sign in the version."""
     first: dict[str, ScoreEvent] = {}
     for event in events:
         if isinstance(event, ScoreEvent):
@@ -344,17 +302,17 @@ def _scored_with_help(events: Iterable[Event]) -> set[str]:
 
 
 def _differences(then: _Story, now: _Story, *, to_the_end: bool) -> Iterable[Difference]:
-    for key, recorded in then.told.items():
+    for key, recorded in then.events.items():
         step, kind, which, _ = key
-        came = now.told.get(key)
-        if came is None:
+        new = now.events.get(key)
+        if new is None:
             if to_the_end:
                 yield Difference(step or which, kind, "", "an event", None)
             continue
-        for name in (*recorded, *(set(came) - set(recorded))):
-            if recorded.get(name) != came.get(name):
-                yield Difference(step or which, kind, name, *apart(recorded.get(name), came.get(name)))
+        for name in (*recorded, *(set(new) - set(recorded))):
+            if recorded.get(name) != new.get(name):
+                yield Difference(step or which, kind, name, *apart(recorded.get(name), new.get(name)))
                 break
-    for key in now.told:
-        if key not in then.told:
+    for key in now.events:
+        if key not in then.events:
             yield Difference(key[0] or key[2], key[1], "", None, "an event")

@@ -1,4 +1,4 @@
-"""Executing a run from its record: its kind does what it did, with nothing written and nobody asked."""
+"""Re-execution of a run from its record, without models and without writes."""
 
 from __future__ import annotations
 
@@ -33,20 +33,11 @@ async def rerun(
     ledger: Ledger | None = None,
     past: Recorder | None = None,
 ) -> Outcome:
-    """Execute a run, without a trace, and return how it ended.
+    """Execute a run without tracing and return its outcome.
 
-    Parameters
-    ----------
-    recorder
-        One that keeps everything in memory; what it knows already is told again.
-    hub
-        Answers model calls instead of models.
-    judging
-        Who judges; None for the judges that need no model.
-    ledger
-        The money of the run; by default its bound.
-    past
-        The record of the whole run, which answers instead of servers and persons; by default `recorder`.
+    The `recorder` works in memory; its steps are replayed. The `hub` answers model calls. Without `judging`, only
+    judges without models score. The `ledger` is by default the run's bound. `past`, by default the recorder, is the
+    record of the whole run, which answers instead of servers and people.
     """
     from langsmith import tracing_context
 
@@ -69,13 +60,13 @@ async def rerun(
 
 
 class NoModels(ModelHub):
-    """Reaches no model."""
+    """A hub without models."""
 
     def __init__(self) -> None:
         super().__init__(ModelOptions())
 
     def price(self, model: str) -> None:
-        """No price: a rerun pays nobody."""
+        """None: a rerun costs nothing."""
 
     async def call(self, *args: Any, config: Any = None, **arguments: Any) -> NoReturn:
         """Refuse a call."""
@@ -83,12 +74,12 @@ class NoModels(ModelHub):
 
 
 class NoSandboxes:
-    """Opens no sandbox."""
+    """A back end without sandboxes."""
 
     name = "none"
 
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
-        """Refuse to open one."""
+        """Refuse to open a sandbox."""
         raise NewStepError("code")
 
     async def close(self) -> None:

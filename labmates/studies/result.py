@@ -1,4 +1,4 @@
-"""A run as Python gets it: its record, and what the store holds of it, read when it is asked for."""
+"""Runs in the Python API: a run's record, with events, scores and artifacts read on demand."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Message:
     Attributes
     ----------
     team, agent
-        Who wrote it; for a message to a model, who read it.
+        The author; for a message to a model, the reader.
     role
-        ``message`` for one agent's message to others; ``system``, ``user`` or ``tool`` for what a model was told;
+        ``message`` for an agent's message to others; ``system``, ``user`` or ``tool`` for a model's prompt;
         ``assistant`` for its reply.
     to
-        Whom an agent's message is for; empty for a model's prompts and replies.
+        The recipient of an agent's message; empty for a model's prompts and replies.
     tool_calls
-        The tools that a reply calls, with ``name`` and ``args``.
+        The tool calls of a reply, with ``name`` and ``args``.
     """
 
     team: str
@@ -64,35 +64,35 @@ class Run(RunRecord):
 
     @classmethod
     def of(cls, record: RunRecord, store: Store) -> Run:
-        """The run of a record."""
+        """The run of a record in a store."""
         return cls(**{each.name: getattr(record, each.name) for each in fields(RunRecord)}, store=store.url)
 
     @cached_property
     def events(self) -> list[Event]:
-        """All that happened, in order."""
+        """All events, in order."""
         with Store(self.store, must_exist=True) as store:
             return store.events(self.id)
 
     @cached_property
     def bodies(self) -> Bodies:
-        """The long texts that events name by number."""
+        """The long contents that events refer to by number."""
         with Store(self.store, must_exist=True) as store:
             return Bodies(store.bodies(self.id))
 
     @property
     def scores(self) -> list[ScoreEvent]:
-        """The judges' scores, in the order in which they were given."""
+        """The judges' scores, in order."""
         return [event for event in self.events if isinstance(event, ScoreEvent)]
 
     def messages(self, agent: str | None = None) -> list[Message]:
-        """The messages of the agents to one another; with `agent`, all that this one was told and said, in order.
+        """The agents' messages to one another; with `agent`, its transcript of prompts and replies, in order.
 
-        What an agent's next prompt repeats is left out.
+        Repetitions in an agent's next prompt are left out.
 
         Raises
         ------
         UsageError
-            If no such agent has called a model.
+            If the agent is unknown or has not called a model.
         """
         if agent is None:
             events = (event for event in self.events if isinstance(event, MessageEvent))
@@ -137,12 +137,12 @@ class Run(RunRecord):
 
     @property
     def report(self) -> str | None:
-        """The text that judges read; None for an experiment that nobody judges, and where there is none.
+        """The text for judges; None for experiments without judges, and for a missing report.
 
         Raises
         ------
         UsageError
-            If its experiment or its condition is not of this version.
+            If this version lacks its experiment, or its condition is invalid.
         """
         make = EXPERIMENTS.get(self.kind).report
         return None if make is None else make(condition_of(self), self.seed, self.events, self.bodies).text

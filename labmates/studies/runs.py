@@ -1,4 +1,4 @@
-"""Runs as records: made of conditions, and read back as such."""
+"""Records of runs: new ones from conditions, and the fields of their ends."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ from labmates.workflows.experiment import Condition, Outcome
 def new_runs(
     condition: Condition, *, seed: int, replicates: int, settings: RunSettings, study: str | None = None
 ) -> list[RunRecord]:
-    """The records of fresh runs of a condition; replicate r has the seed ``seed + r``.
+    """The records of new runs of a condition; replicate r has the seed ``seed + r``.
 
-    Raises
-    ------
-    UsageError
-        If the number of replicates or the seed is out of range, or the private salt is too short.
+    Raises `UsageError` if the number of replicates or the seed is out of range, or the private salt is too short.
     """
     if not 1 <= replicates <= MOST_REPLICATES:
         raise UsageError(f"the number of replicates must be from 1 to {MOST_REPLICATES:,}, not {replicates}")
@@ -50,13 +47,7 @@ def new_runs(
 
 
 def stopped_run(store: Store, run_id: str) -> RunRecord:
-    """A run that can be resumed.
-
-    Raises
-    ------
-    UsageError
-        If there is no such run, or it has ended.
-    """
+    """A resumable run. Raises `UsageError` if the run is unknown or has ended."""
     run = store.run(run_id)
     if run.status in ENDED:
         raise UsageError(f"the run '{run.id}' has ended ({run.status}); only unfinished runs can be resumed")
@@ -64,7 +55,7 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
 
 
 def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRecord:
-    """A run of a condition with the usage and the budget that its record adds up to."""
+    """A run with the usage and the budget from its record."""
     bill, spent, pool = recorder.bill(), recorder.spent(), condition.pool
     amounts = {} if pool is None else {"total": pool, "spent": spent, "remaining": pool - spent}
     return replace(
@@ -75,7 +66,7 @@ def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRe
 
 
 def invalid_of(run: RunRecord, recorder: Recorder, reason: str | None) -> str | None:
-    """Why a run may not be used: the `reason` of its experiment, and that providers charge more than it could pay."""
+    """Why a run is invalid: its experiment's `reason`, and providers' charges beyond its bound."""
     excess = recorder.excess()
     if not excess:
         return reason
@@ -86,7 +77,7 @@ def invalid_of(run: RunRecord, recorder: Recorder, reason: str | None) -> str | 
 def stop_of(run: RunRecord) -> Outcome | None:
     """The outcome of a run that stopped at its bound; None for others.
 
-    Told again, such a run may ask for the call that the bound could not pay while others were under way.
+    A replay of such a run may request the call that the bound could not pay during other calls.
     """
     if run.status != "exhausted" or not (run.invalid or "").startswith(STOPPED):
         return None

@@ -1,4 +1,4 @@
-"""Runs and the salt that their data were made with: nothing may touch a run's data set with another one."""
+"""Checks that a run's data have the salt in use."""
 
 from __future__ import annotations
 
@@ -10,37 +10,23 @@ from labmates.workflows.experiment import EXPERIMENTS
 
 
 def recorded_salt(kind: str) -> str | None:
-    """The salt's fingerprint, recorded with a new run of a kind; None if the kind uses no salt.
+    """The salt's fingerprint for the record of a new run; None if its kind uses no salt.
 
-    Raises
-    ------
-    UsageError
-        If the salt is too short.
+    Raises `UsageError` if the salt is too short.
     """
     return salt_fingerprint() if EXPERIMENTS.get(kind).salted else None
 
 
 def check_salt(run: RunRecord) -> None:
-    """Refuse a run whose data were made with another salt than the one in use.
+    """Refuse a run whose data have another salt: it would be scored against another data set and truth.
 
-    Its data set and truth would be others, and what the run did would be scored against them.
-
-    Raises
-    ------
-    UsageError
-        If the salts differ, or only one of them is there.
+    Raises `UsageError` if the salts differ, or only one exists.
     """
     _compare(f"the run '{run.id}'", run)
 
 
 def check_study_salt(store: Store, study: str) -> None:
-    """Refuse to work on a study whose runs have another salt than the one in use.
-
-    Raises
-    ------
-    UsageError
-        If the salts differ, or only one of them is there.
-    """
+    """Refuse a study whose runs have another salt. Raises `UsageError` if the salts differ, or only one exists."""
     run = store.any_run(study)
     if run is not None:
         _compare(f"the study '{study}'", run)

@@ -1,7 +1,7 @@
-"""A session: runs executed side by side by one worker, with shared models and sandboxes, each kept in the store.
+"""Sessions: concurrent runs of one worker, with shared models and sandboxes.
 
-Whatever happens to a run (an unreachable model, Ctrl-C, a killed process), its record says how it ended, and a run that
-did not end as it should can be resumed where it stopped.
+Whatever happens to a run (an unreachable model, Ctrl-C, a killed process), the store records its state, and an
+unfinished run can be resumed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,9 @@ from labmates.workflows.stop_signal import StopSignal
 
 
 async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:
-    """The models that take part in runs of these conditions, the kinds of these, and the judges.
+    """Check conditions, and return their models, their kinds, and the judges.
 
-    Raises
-    ------
-    UsageError
-        If the conditions can't hold, or a model can't be asked.
+    Raises `UsageError` if a condition is impossible, or a model can't be called.
     """
     named: dict[str, None] = {}
     kinds = set()
@@ -72,18 +69,8 @@ def _check_players(condition: Condition) -> None:
 class Session:
     """Executes runs with shared models and sandboxes, as one worker.
 
-    Parameters
-    ----------
-    store
-        Where the runs are kept.
-    watch
-        Told what happens, for a progress display.
-    notify
-        Told in words what the user should know, for instance where code will run.
-    stop_signal
-        Asks the runs to stop at their next step.
-    approver
-        Answers what a person has to approve, unless the settings approve all.
+    `watch` receives events for a progress display, `notify` messages for the user. The stop signal ends runs at their
+    next step. The `approver` answers requests for approval, unless the settings do.
     """
 
     def __init__(
@@ -109,19 +96,19 @@ class Session:
         self.claims = Claims(store, this_worker())
 
     async def execute(self, runs: Sequence[RunRecord]) -> list[RunRecord]:
-        """Execute runs and return their records as they ended, in the given order.
+        """Execute runs and return the ended runs, in the given order.
 
-        Runs that are planned are entered into the store; others stand there, and are taken up where they stopped. Left
-        out are runs that were not begun, and those that another worker has taken over, which end there.
+        Planned runs are inserted into the store; others are resumed. The result leaves out runs that were not started
+        or were taken over by another worker.
 
         Raises
         ------
         UsageError
-            Before anything starts, if the runs can't be executed as they are asked for.
+            Before anything starts, if the runs can't be executed.
         StoreError
-            If the store can't be written; the runs are cut off, and can be gone on with when it can.
+            If the store can't be written; the runs can be resumed later.
         asyncio.CancelledError
-            If interrupted, after the runs have been recorded as such.
+            If interrupted, after the runs are recorded as interrupted.
         """
 
         def claim(run: RunRecord) -> RunRecord:
@@ -133,7 +120,7 @@ class Session:
         async with self.opened(conditions.values()) as lab:
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
 
-            async def one(run: RunRecord) -> RunRecord | None:
+            async def execute(run: RunRecord) -> RunRecord | None:
                 async with places:
                     if self._stop_signal is not None and self._stop_signal.pulled.is_set():
                         return None
@@ -146,19 +133,16 @@ class Session:
 
             try:
                 async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(one(run)) for run in runs]
+                    tasks = [group.create_task(execute(run)) for run in runs]
             except ExceptionGroup as group_error:
                 raise group_error.exceptions[0] from None
             return [ended for task in tasks if (ended := task.result()) is not None]
 
     @asynccontextmanager
     async def opened(self, conditions: Iterable[Condition]) -> AsyncIterator[OpenSession]:
-        """Open what runs of these conditions need, and keep the runs that are carried out claimed.
+        """Open the models and sandboxes for runs of these conditions, and renew the leases of running runs.
 
-        Raises
-        ------
-        UsageError
-            If runs of the conditions can't be executed as they are asked for.
+        Raises `UsageError` if runs of the conditions can't be executed.
         """
         settings = self._settings
         conditions = self._answerable(conditions)
@@ -204,25 +188,25 @@ class Session:
             yield OpenSession(self._store, leases, writer, services, shared, self._watch)
 
     def _answerable(self, conditions: Iterable[Condition]) -> Iterator[Condition]:
-        """Yield the conditions; one that needs a person where nobody can be asked is an error."""
-        told = asks = False
+        """Yield the conditions; requests for approval without an approver are an error."""
+        has_named_viewer = has_named_people = False
         for condition in conditions:
             if condition.approvals and self._approver is None:
                 points = ", ".join(condition.approvals)
                 raise UsageError(f"this organisation requires a person's approval of each {points}, but {NOBODY}")
             may_ask = condition.approvals or condition.interrupts
-            if may_ask and self._approver == VIEWER and self._notify and not told:
+            if may_ask and self._approver == VIEWER and self._notify and not has_named_viewer:
                 self._notify("Questions of approval wait on the pages of the runs: labmates view")
-                told = True
+                has_named_viewer = True
             persons = people_of(condition.models())
-            if persons and self._notify and not asks:
+            if persons and self._notify and not has_named_people:
                 self._notify(f"{', '.join(persons)}: answer on the pages of the runs: labmates view")
-                asks = True
+                has_named_people = True
             yield condition
 
 
 class _Rounds:
-    """Conditions, and the most calls in a row of one of them, as far as they were looked at."""
+    """Conditions, and the maximum number of consecutive calls among those iterated so far."""
 
     def __init__(self, conditions: Iterable[Condition]) -> None:
         self.most = 0.0
@@ -244,25 +228,9 @@ async def open_sandbox_pool(
     trusted_code: bool,
     notify: Callable[[str], None] | None,
 ) -> AsyncIterator[SandboxPool | None]:
-    """Open the sandboxes of a session; None where no kind of experiment needs any.
+    """Open a session's pool of up to `most` sandboxes (by default limited by memory); None if no kind needs any.
 
-    Parameters
-    ----------
-    kinds
-        The kinds of the session's runs, by name.
-    sandbox
-        Where code runs, as in the settings.
-    most
-        Most sandboxes open at once; None for what the machine's memory holds.
-    trusted_code
-        Only the project's own baselines write code.
-    notify
-        Told in words what the user should know of where code runs.
-
-    Raises
-    ------
-    UsageError
-        If code can't run there.
+    `trusted_code` tells that only the project's baselines write code. Raises `UsageError` if the `sandbox` is unusable.
     """
     if not any(EXPERIMENTS.get(kind).needs_sandbox for kind in kinds):
         yield None

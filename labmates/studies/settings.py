@@ -1,4 +1,4 @@
-"""Settings of a session beyond conditions: access to models, the place where code runs, concurrency."""
+"""Settings of a session beyond conditions: models, sandboxes, concurrency."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from labmates.ray_cluster import check_executor
 from labmates.sandboxes.choose import SANDBOXES
 
 BATCHED_RUNS: Final = 256
-"""Runs at once where batches hold their calls: those of one batch."""
+"""Concurrent runs with batched calls: those of one batch."""
 
 
 class RunSettings(BaseModel):
-    """Settings of a session. They are kept with each run (they hold no secret), so that it can be resumed."""
+    """Settings of a session. They are stored with each run, without secrets, for resuming."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,7 +91,7 @@ class RunSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _address_of_judges(cls, data: Any) -> Any:
-        # Settings of an old store, which had one address for all judges, with that address for each.
+        # Settings of old stores have one address for all judges; give it to each judge.
         if not isinstance(data, dict) or "judge_base_url" not in data:
             return data
         url = data["judge_base_url"]
@@ -112,12 +112,12 @@ class RunSettings(BaseModel):
         return {"max_concurrent_runs": BATCHED_RUNS, **data} if is_batch else data
 
     def resolved(self, catalog: Catalog) -> RunSettings:
-        """The settings with judges by full name, and with how the models of `catalog` are reached.
+        """The settings with judges by full name, and with the connections of `catalog`.
 
         Raises
         ------
         UsageError
-            If a judge's settings are wrong.
+            If a judge's settings are invalid.
         """
         judges = tuple(judge if judge in JUDGES else catalog.name_of(judge) for judge in self.judges)
         extractor = catalog.name_of(self.extractor) if self.extractor else None

@@ -10,23 +10,17 @@ from labmates.studies import ready
 
 
 def read_study(text: str, name: str) -> Source:
-    """Read the YAML of a study called `name` in errors.
+    """Read the YAML of a study, with `name` for errors.
 
-    Raises
-    ------
-    UsageError
-        If it is no YAML, a key stands twice, or the top is no mapping.
+    Raises `UsageError` if the text is not YAML, a key is repeated, or the top is not a mapping.
     """
     return read_source(text, name, "study", "kind: game")
 
 
 def find_study(name: str) -> Source:
-    """The study in a file, or one of those that come with labmates, by name.
+    """The study in a file, or a study that comes with labmates, by name.
 
-    Raises
-    ------
-    UsageError
-        If there is none, or it is no YAML.
+    Raises `UsageError` if the study is missing or not YAML.
     """
     path = pathlib.Path(name)
     if path.suffix in (".yaml", ".yml") or path.exists():

@@ -1,4 +1,4 @@
-"""A study as its author writes it: one file, checked to the line, and the conditions that come of it."""
+"""The specification of a study: a file, validated with line numbers, and its conditions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from labmates.studies.settings import BATCHED_RUNS, RunSettings
 from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000
-"""Maximum number of conditions: a larger grid is a slip."""
+"""Maximum number of conditions; larger grids are mistakes."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -136,7 +136,7 @@ class StudySpec(_Part):
     @model_validator(mode="before")
     @classmethod
     def _address_of_judges(cls, data: Any) -> Any:
-        """Read a study of an old store, which had one address for all judges."""
+        """Convert a study of an old store, which had one address for all judges."""
         if not isinstance(data, dict) or "judge_base_url" not in data:
             return data
         url = data["judge_base_url"]
@@ -163,23 +163,17 @@ class StudySpec(_Part):
 
     @property
     def grids(self) -> list[tuple[tuple[str | int, ...], dict[str, list[Any]]]]:
-        """All grids, each with its place in the file."""
+        """All grids, with their paths in the file."""
         return [(("grid",), self.grid), *((("also", number), grid) for number, grid in enumerate(self.also))]
 
     def catalog(self) -> Catalog:
-        """A catalog of the study's models, by which its conditions are made."""
+        """A catalog of the study's named models, to resolve its conditions."""
         connection = self.connection.model_dump(exclude={"models"})
         options = ModelOptions(**connection, max_concurrent_calls=self.concurrency.calls)
         return Catalog(options, self.connection.models)
 
     def settings(self, catalog: Catalog | None = None) -> RunSettings:
-        """The settings of its runs.
-
-        Parameters
-        ----------
-        catalog
-            By which the conditions were made; made anew without it.
-        """
+        """The settings of its runs; `catalog` is the one that resolved the conditions, by default a new one."""
         catalog = catalog or full_catalog(self)
         return RunSettings(
             models=catalog.options(),
@@ -196,12 +190,12 @@ class StudySpec(_Part):
 
 
 def full_catalog(spec: StudySpec, source: Source | None = None) -> Catalog:
-    """The catalog of a study that holds how all of its models are reached.
+    """The catalog with the connections of all models of a study.
 
     Raises
     ------
     UsageError
-        As `each_condition` does.
+        As for `each_condition`.
     """
     catalog = spec.catalog()
     if spec.connection.models or "?" in spec.model_dump_json():
@@ -223,13 +217,7 @@ def _at(url: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_spec(source: Source) -> StudySpec:
-    """Check a study and return it.
-
-    Raises
-    ------
-    UsageError
-        With a line for each fault.
-    """
+    """Validate a study. Raises `UsageError` with one line per fault."""
     try:
         spec = StudySpec.model_validate(source.data)
     except ValidationError as error:
@@ -241,7 +229,7 @@ def read_spec(source: Source) -> StudySpec:
 
 
 def in_batches(source: Source) -> Source:
-    """A study whose calls are made through batch APIs."""
+    """The study with calls through batch APIs."""
     connection = source.data.get("connection") or {}
     if not isinstance(connection, dict):
         return source
@@ -249,7 +237,7 @@ def in_batches(source: Source) -> Source:
 
 
 def _with_named(spec: StudySpec) -> StudySpec:
-    """A study that holds the entries of the models file that it names: its workers may not have the file."""
+    """The study with its entries of the models file, which other machines' workers may lack."""
     text = spec.model_dump_json()
     named = {
         name: entry
@@ -268,21 +256,11 @@ def each_condition(
     catalog: Catalog | None = None,
     seen: set[int] | None = None,
 ) -> Iterator[tuple[str, Condition]]:
-    """Yield the conditions of a study with their keys, each once, in the order in which they are to be run.
+    """Yield the distinct conditions of a study with their keys, in order of execution.
 
-    Parameters
-    ----------
-    source
-        Where the study was read, for errors that name the line.
-    catalog
-        Collects how the models are reached.
-    seen
-        Filled with their keys, as numbers, which take half the memory of texts.
-
-    Raises
-    ------
-    UsageError
-        If a combination of parameters is no condition, or there are none or far too many.
+    `source` gives errors their line; `catalog` collects the connections of models; `seen` collects the keys, as
+    integers, which take half the memory of texts. Raises `UsageError` if a combination of parameters is not a
+    condition, or there are none or far too many.
     """
     for key, condition, _ in each_cell(spec, source, catalog, set() if seen is None else seen):
         yield key, condition
@@ -291,7 +269,7 @@ def each_condition(
 def each_cell(
     spec: StudySpec, source: Source | None, catalog: Catalog | None, seen: set[int]
 ) -> Iterator[tuple[str, Condition, dict[str, Any]]]:
-    """Yield conditions as `each_condition` does, each with its values as JSON data."""
+    """Yield distinct conditions with their keys and their values as JSON data; see `each_condition`."""
     for condition in checked_conditions(spec, source, catalog or spec.catalog()):
         data = condition.model_dump(mode="json")
         key = condition.key_of(data)
@@ -301,7 +279,7 @@ def each_cell(
 
 
 def checked_conditions(spec: StudySpec, source: Source | None, catalog: Catalog) -> Iterator[Condition]:
-    """Yield the conditions of a study, one for each combination of values."""
+    """Yield the conditions of a study, one per combination of values."""
     source = source or Source(spec.name, {}, {})
     total = 0
     for path, grid in spec.grids:
@@ -315,7 +293,7 @@ def checked_conditions(spec: StudySpec, source: Source | None, catalog: Catalog)
 
 
 def _chosen(spec: StudySpec, source: Source) -> Iterator[dict[str, Any]]:
-    """Yield the values of the parameters that vary, for each condition."""
+    """Yield the values of the varied parameters of each condition."""
     each = (dict(zip(grid, values, strict=True)) for _, grid in spec.grids for values in product(*grid.values()))
     models = [{"model": model} for model in spec.models] or [{}]
     if spec.sample is None:
@@ -333,19 +311,19 @@ def _chosen(spec: StudySpec, source: Source) -> Iterator[dict[str, Any]]:
             text = f"{sample.size} cells can't be drawn without replacement: there are {len(pool)}"
             raise source.error([(("sample", "size"), text)])
     drawn = [_draw(pool, sample, derive(sample.seed, "sample", name)) for name, pool in pools]
-    # Cell by cell, so that a study that is stopped has as much of every model.
+    # Cell by cell, so that a stopped study is balanced over models.
     for place in range(sample.size):
         yield from (cells[place] for cells in drawn)
 
 
 def _draw(pool: Sequence[dict[str, Any]], sample: Sample, seed: int) -> list[dict[str, Any]]:
-    """Draw without replacement, with chances by weight (Efraimidis and Spirakis 2006, algorithm A)."""
+    """A weighted sample without replacement (Efraimidis and Spirakis 2006, algorithm A)."""
     draw = random.Random(seed)
 
     def rank(cell: Mapping[str, Any]) -> float:
         weight = 1.0
         for field, weights in sample.weights.items():
-            # Varied mappings have no weights: a mapping can't be a key.
+            # Mappings are unhashable, so they can't be weighted.
             value = cell.get(field)
             weight *= weights.get(value, 1.0) if isinstance(value, Hashable) else 1.0
         return float(draw.random() ** (1 / weight))
@@ -370,7 +348,7 @@ def _condition(spec: StudySpec, cell: Mapping[str, Any], source: Source, catalog
 
 
 def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int]) -> tuple[str | int, ...]:
-    """The place of the value that a condition's field got."""
+    """The path of the value of a condition's field."""
     field = str(loc[0]) if loc else ""
     for path, grid in spec.grids:
         if grid.keys() <= cell.keys() and cell.get(field) in grid.get(field, ()):
@@ -381,16 +359,15 @@ def _path_of(spec: StudySpec, cell: Mapping[str, Any], loc: Sequence[str | int])
 
 
 def _path_of_quoted(spec: StudySpec, cell: Mapping[str, Any], error: str) -> tuple[str | int, ...]:
-    """The place of the value that an error quotes, whole or up to its colon."""
+    """The path of the value that an error quotes, whole or up to its colon."""
     quoted = re.findall("'([^']+)'", error)
     for name, value in {**spec.fixed, **cell}.items():
-        if any(str(value) == one or str(value).startswith(f"{one}:") for one in quoted):
+        if any(str(value) == text or str(value).startswith(f"{text}:") for text in quoted):
             return _path_of(spec, cell, (name,))
     return ()
 
 
 def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the faults of parameters' names, and empty or repeated values."""
     try:
         fields = EXPERIMENTS.get(spec.kind).condition.model_fields
     except UsageError as error:

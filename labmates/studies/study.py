@@ -1,4 +1,4 @@
-"""A study in the store: entering its runs, and working on them until none is left."""
+"""Studies in the store: insertion of their runs, and the worker that executes them."""
 
 from __future__ import annotations
 
@@ -40,30 +40,20 @@ from labmates.workflows.stop_signal import StopSignal
 
 _POLL_SECONDS = 1.0
 _SHELVES = 64
-_PACK = 200  # conditions of a shelf that are compressed together
+_PACK = 200  # conditions of a shelf per compressed block
 _JUDGE_TOKENS = (160_000, 8_000)
-"""What one model judge may read and write of one run, with 100,000 for what its longest prompt reserves beyond its
-tokens: this amount is set aside for it under a cap."""
+"""Input and output tokens of one model judge per run that a cap sets aside, with 100,000 for the reservation of the
+longest prompt beyond its tokens."""
 _BEYOND_ESTIMATES = 250_000
-"""Input tokens that the last calls of a pool of credits may have beyond their estimates."""
+"""Input tokens of a pool's last calls beyond their estimates."""
 _AT_ONCE = 8
-"""Calls of a run without a pool that are under way together when its bound is nearly spent."""
+"""Concurrent calls of a run without a pool when its bound is nearly spent."""
 _BYTES_PER_TOKEN = 5
 
 
 @dataclass(frozen=True)
 class Entered:
-    """A study that stands in the store.
-
-    Attributes
-    ----------
-    conditions
-        How many conditions it has.
-    runs
-        How many runs it has now.
-    new
-        How many of them were not there before.
-    """
+    """A study in the store, with its numbers of conditions, of runs and of new runs."""
 
     spec: StudySpec
     conditions: int
@@ -74,18 +64,10 @@ class Entered:
 def enter(
     store: Store, spec: StudySpec, source: Source | None = None, *, watch: Callable[[int], None] | None = None
 ) -> Entered:
-    """Enter a study into the store, or what it has grown by; an entry that was cut off is completed.
+    """Insert a study into the store, extend it, or complete an interrupted insertion.
 
-    Parameters
-    ----------
-    watch
-        Told how many of its runs were looked at.
-
-    Raises
-    ------
-    UsageError
-        If it is wrong, its cap can't pay one run, its bound not a run's budget, or its runs were begun with another
-        seed or salt.
+    `watch` receives the number of runs examined. Raises `UsageError` if the study is invalid, its cap can't pay one
+    run, its bound can't pay a run's budget, or its runs were started with another seed or salt.
     """
     cells = _Cells(spec, source)
     if faults := list(_money_faults(spec, cells)):
@@ -99,20 +81,10 @@ def enter(
 
 
 class _Cells:
-    """The conditions of a study, all of them checked, in little memory.
+    """The validated conditions of a study, in little memory.
 
-    Attributes
-    ----------
-    keys
-        Their keys, as numbers.
-    first
-        The first run.
-    least
-        What the cheapest run may cost, in micro-dollars.
-    pool
-        The largest budget of a run, in micro-dollars.
-    asks_models
-        Whether models take part.
+    `keys` are their keys as integers, `first` is the first run, `least` the smallest bound of a run and `pool` the
+    largest budget (micro-dollars); `asks_models` tells whether models take part.
     """
 
     def __init__(self, spec: StudySpec, source: Source | None) -> None:
@@ -131,7 +103,7 @@ class _Cells:
             costs.add(most)
             self.pool = max(self.pool, condition.pool or 0)
             self.asks_models = self.asks_models or bool(models)
-            # Neighbours by key go into the store together, where its indexes have them side by side.
+            # Neighbours by key are inserted together, since they are neighbours in the indexes.
             shelf = self._shelves[int(key[:2], 16) * _SHELVES // 256]
             shelf.add((number, key, most, json.dumps(models), json.dumps(values)))
         assert first is not None  # a grid has a cell
@@ -144,10 +116,9 @@ class _Cells:
         return replicate < self._spec.replicates and int(key, 16) in self.keys
 
     def planned(self) -> Iterator[Planned]:
-        """Yield the study's runs, all of a condition together.
+        """Yield the study's runs by condition.
 
-        Their places are such that all conditions come once before any of them a second time: a study that is stopped
-        early is a smaller study.
+        In the queue, all first replicates precede all second ones: a stopped study is a complete, smaller study.
         """
         seed, conditions = self._spec.seed, len(self.keys)
         for number, *parts in chain.from_iterable(self._shelves):
@@ -189,21 +160,15 @@ def _money_faults(spec: StudySpec, cells: _Cells) -> Iterator[tuple[tuple[str, .
 
 
 _LONGEST_INPUT = 3
-"""The most that a prompt may exceed its expected length, with replies that are sent back."""
+"""Maximum ratio of a prompt's length to the expected one, with replies that are sent back."""
 
 
 Charged = Callable[[str], Price | None]
-"""Tells what the provider of a model charges; None where that is not known."""
+"""The provider's price of a model; None if unknown."""
 
 
 class Bound:
-    """The most that runs of a study may cost, judges included.
-
-    Parameters
-    ----------
-    catalog
-        Holds how its models are reached; without it no provider's price is known.
-    """
+    """The maximum cost of a study's runs, judges included; without a `catalog` of connections, prices are unknown."""
 
     def __init__(self, spec: StudySpec, catalog: Catalog | None = None) -> None:
         self._bound = spec.bound
@@ -213,7 +178,7 @@ class Bound:
         self._judges = make_panel(settings.judges, settings.extractor).models
 
     def of(self, condition: Condition) -> int:
-        """The bound of a run in micro-dollars; 0 if nobody knows."""
+        """The bound of a run in micro-dollars; 0 if unknown."""
         if self._bound is not None:
             return self._bound
         prices: PriceList = getattr(condition, "prices", None) or usual_prices()
@@ -238,7 +203,7 @@ class Bound:
 
 
 def _dearer(charged: Price | None, credits: Price) -> Fraction:
-    """The number of dollars a dollar of credits may cost, at least one."""
+    """The maximum dollars per dollar of credits, at least 1."""
     if charged is None:
         return Fraction(1)
     inputs = [price for price in (credits.input, credits.cached, credits.cache_write) if price is not None]
@@ -248,7 +213,7 @@ def _dearer(charged: Price | None, credits: Price) -> Fraction:
 
 
 def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
-    """The most that a run without a budget may cost: each call at its longest, and asked again each time."""
+    """The maximum cost of a run without a budget: all calls at full length and with all repairs."""
     estimate = EXPERIMENTS.get(condition.kind).estimate
     if estimate is None:
         return 0
@@ -263,12 +228,9 @@ def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
 
 
 def stored_spec(store: Store, name: str | None) -> StudySpec:
-    """A study of the store as it was entered last; without a name, the only one.
+    """The newest plan of a study in the store; without a name, the only one.
 
-    Raises
-    ------
-    UsageError
-        If there is none, or there are several and no name was given.
+    Raises `UsageError` if the study is missing, or the name is missing among several studies.
     """
     return StudySpec.model_validate(study_record(store.database, name).spec)
 
@@ -283,23 +245,17 @@ async def work_on(
     notify: Callable[[str], None] | None = None,
     wait: bool = True,
 ) -> int:
-    """Execute runs of a study until none is left that could be begun, as one worker; return how many it has ended.
+    """Execute runs of a study as one worker until no run is left, and return the number of runs that it ended.
 
-    Parameters
-    ----------
-    settings
-        How models are reached and where code runs, if other than in the study.
-    stop_signal
-        Stops it: runs that go on end at their next step, and none is begun.
-    wait
-        Stay while other workers hold runs, to take over what they may leave; else return when there is nothing to do.
+    `settings` override the study's. The stop signal ends running runs at their next step. With `wait`, the worker stays
+    while other workers hold runs, to take over abandoned ones.
 
     Raises
     ------
     UsageError
-        Before anything starts, if the runs can't be executed as they are asked for.
+        Before anything starts, if the runs can't be executed.
     StoreError
-        If the store can't be written; all can be gone on with when it can.
+        If the store can't be written; the study can be resumed later.
     """
     await asyncio.to_thread(check_study_salt, store, spec.name)
     settings = settings or spec.settings()
@@ -319,34 +275,34 @@ class _Worker:
         self._lab = lab
         self._stop_signal = stop_signal
         self._places = places
-        self._going_on: set[asyncio.Task[bool]] = set()
+        self._running: set[asyncio.Task[bool]] = set()
         self._held: dict[str, RunRecord] = {}
         self._ended = 0
 
     async def work(self, wait: bool) -> int:
-        """Claim and execute runs until there are none."""
+        """Claim and execute runs until none is left."""
         stop = asyncio.create_task(self._stop_signal.pulled.wait())
         try:
             while not stop.done():
                 claimed = await self._claim()
-                if not claimed and not self._going_on and not (wait and await self._others_work()):
+                if not claimed and not self._running and not (wait and await self._others_work()):
                     break
-                await self._look_on({*self._going_on, stop}, hungry=not claimed)
-            while self._going_on:
-                await self._look_on(self._going_on)
+                await self._wait({*self._running, stop}, hungry=not claimed)
+            while self._running:
+                await self._wait(self._running)
         finally:
-            for task in {*self._going_on, stop}:
+            for task in {*self._running, stop}:
                 task.cancel()
-            await asyncio.gather(*self._going_on, stop, return_exceptions=True)
-            # Those that were cut off before they could say so themselves.
+            await asyncio.gather(*self._running, stop, return_exceptions=True)
+            # Runs that were cancelled before they could record it.
             await to_its_end(asyncio.to_thread(self._claims.give_back, list(self._held.values())))
         return self._ended
 
     async def _claim(self) -> bool:
-        """Claim runs for the free places and start them; tell whether there is nothing to look for at the moment."""
-        free = self._places - len(self._going_on)
-        # A few at a time where runs are short, so that the store isn't asked for each.
-        if self._going_on and free < max(1, self._places // 8):
+        """Claim and start runs for free places; False if none could be claimed."""
+        free = self._places - len(self._running)
+        # Several at a time, so that short runs don't cause a query each.
+        if self._running and free < max(1, self._places // 8):
             return True
 
         def claim() -> list[RunRecord]:
@@ -355,7 +311,7 @@ class _Worker:
             return claimed
 
         runs = await to_its_end(asyncio.to_thread(claim))
-        self._going_on |= {asyncio.create_task(self._carry_out(run)) for run in runs}
+        self._running |= {asyncio.create_task(self._carry_out(run)) for run in runs}
         return bool(runs)
 
     async def _carry_out(self, run: RunRecord) -> bool:
@@ -366,12 +322,12 @@ class _Worker:
         del self._held[run.id]
         return False
 
-    async def _look_on(self, tasks: set[asyncio.Task[bool]], *, hungry: bool = False) -> None:
-        """Wait until a run has ended; where there was nothing to claim, only for a while."""
+    async def _wait(self, tasks: set[asyncio.Task[bool]], *, hungry: bool = False) -> None:
+        """Wait until a run ends; if nothing could be claimed, only for `_POLL_SECONDS`."""
         patience = _POLL_SECONDS if hungry else None
         done, _ = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-        for task in done & self._going_on:
-            self._going_on.discard(task)
+        for task in done & self._running:
+            self._running.discard(task)
             self._ended += task.result()
 
     async def _others_work(self) -> bool:

@@ -78,8 +78,8 @@ def test_both_databases_find_the_same_texts(store: Store, query: str, runs: set[
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "nothing to search for"),
-        ("   ", "nothing to search for"),
+        ("", "the query is empty"),
+        ("   ", "the query is empty"),
         ('say "hello', "quotation mark"),
         ("-leak", "beside '-leak'"),
         ("a OR -b", "beside '-b'"),

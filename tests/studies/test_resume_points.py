@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from labmates.records.bodies import Bodies
-from labmates.records.events import body_numbers, told_whole
+from labmates.records.events import body_numbers, fields_with_bodies
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.studies.fork import whole_steps
@@ -35,7 +35,9 @@ def whole(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def told(store: Store, run: RunRecord) -> list[str]:
     """The events of a run, without times and without the order in which parallel members came first."""
     bodies = Bodies(store.bodies(run.id))
-    events = [{"type": event.type, "step": event.step, **told_whole(event, bodies)} for event in store.events(run.id)]
+    events = [
+        {"type": event.type, "step": event.step, **fields_with_bodies(event, bodies)} for event in store.events(run.id)
+    ]
     return sorted(repr({name: value for name, value in event.items() if name != "seconds"}) for event in events)
 
 

@@ -1,1 +1,1 @@
-"""The image that a Docker sandbox runs: its name, its ingredients, its build."""
+"""The image of Docker sandboxes: name, ingredients and build."""

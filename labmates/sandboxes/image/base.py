@@ -1,4 +1,4 @@
-"""Base images: one with Python from a registry, or one made from Debian's packages."""
+"""Base images: from a registry, or built from Debian's packages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from docker.models.images import Image
 
 DEFAULT_BASE = "python:3.12-slim"
-"""The base unless another one is asked for."""
+"""The default base."""
 DEBIAN = "debian"
-"""Name for a base that is made on this machine, without a registry."""
+"""Name of the base that is built on this machine, without a registry."""
 _SUITE = "trixie"
 _MMDEBSTRAP = (
     "mmdebstrap", "--quiet", "--variant=minbase", "--include=python3,python3-venv",
     *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "info", "locale", "man")),
     "--aptopt=Acquire::Languages none", _SUITE, "-",
 )  # fmt: skip
-_SUITE_PYTHON, _SUITE_GLIBC = "3.13.5", (2, 41)  # the suite's known versions; it may differ
+_SUITE_PYTHON, _SUITE_GLIBC = "3.13.5", (2, 41)  # the suite's versions as known; they may differ
 _OLDEST_PYTHON = (3, 11)
 _EXAMINE = (
     "import json, platform, sys; "
@@ -55,24 +55,11 @@ def get_base(
     renew: bool = False,
     meanwhile: Callable[[Target], object] | None = None,
 ) -> Image:
-    """The base image called `name`, which is pulled or made unless it is there.
+    """The base image `name` (an image or `DEBIAN`), pulled or built if missing.
 
-    Parameters
-    ----------
-    name
-        Name of an image, or `DEBIAN`.
-    renew
-        Make `DEBIAN` anew even if it is there.
-    meanwhile
-        Is called in a thread while a base is made, with what packages will most likely have to fit; whether it fails
-        does not matter here.
-
-    Raises
-    ------
-    UsageError
-        If the program that is needed to make one is not installed.
-    SandboxError
-        If it can't be had.
+    `renew` rebuilds `DEBIAN`. `meanwhile` is called in a thread during the build, with the likely target of packages;
+    its errors are ignored. Raises `UsageError` if the program to build a base is not installed; `SandboxError` if the
+    base can't be pulled or built.
     """
     tag = f"{BASE_IMAGE}:{_SUITE}" if name == DEBIAN else name
     image = find_image(client, tag)
@@ -88,12 +75,9 @@ def get_base(
 
 
 def examine_base(client: DockerClient, image: Image) -> Target:
-    """Ask the Python of `image` what packages fit it.
+    """The target of packages for `image`, reported by its Python.
 
-    Raises
-    ------
-    SandboxError
-        If it has no Python, or one that will not do.
+    Raises `SandboxError` if it has no suitable Python.
     """
     code, text = run_once(client, image, ["python3", "-c", _EXAMINE])
     if code != 0:
@@ -141,9 +125,9 @@ def _make_debian(
 
 
 def _run_to_end(command: tuple[str, ...], output: IO[bytes]) -> None:
-    """Run `command`, which is given time to clean up after itself if we are interrupted."""
+    """Run `command`; after an interruption it gets time to clean up."""
     with tempfile.TemporaryFile() as complaints:
-        # An interruption while it starts would leave it running.
+        # An interruption during the start would leave it running.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints)  # noqa: S603

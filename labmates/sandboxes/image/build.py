@@ -1,4 +1,4 @@
-"""Building the image that sandboxes run."""
+"""The build of the sandbox image."""
 
 from __future__ import annotations
 
@@ -43,27 +43,13 @@ def build_image(
     *,
     force: bool = False,
 ) -> Image:
-    """The image that this version of labmates runs; it is built unless it is there.
+    """The image for this version of labmates, built if missing.
 
-    The first time takes one to three minutes, and a network for the base and the packages; the build itself has none.
-    When only the runner has changed, it takes seconds.
-
-    Parameters
-    ----------
-    base
-        An image with Python 3.11 or newer, or ``"debian"`` to make one without a registry. By default what an image
-        was built on before, and otherwise `DEFAULT_BASE`.
-    tell
-        Is called with a line of text for each step.
-    force
-        Build everything again.
-
-    Raises
-    ------
-    UsageError
-        If a program is missing that is needed.
-    SandboxError
-        If something can't be fetched, or the build fails; half-built images are removed.
+    The first build takes one to three minutes and downloads the base and the packages; the build itself has no network.
+    If only the runner has changed, it takes seconds. `base` is an image with Python 3.11 or newer, or ``"debian"`` to
+    build one without a registry; by default the base of an earlier image, else `DEFAULT_BASE`. `force` rebuilds
+    everything. Raises `UsageError` if a required program is missing; `SandboxError` if a download or the build fails;
+    partial images are removed.
     """
     if not force and (image := _present(client, image_tag(), base)) is not None:
         return image
@@ -77,13 +63,13 @@ def build_image(
 
 
 def _present(client: DockerClient, tag: str, base: str | None) -> Image | None:
-    """The image called `tag` if it is there and based on `base`, or on anything if that is None."""
+    """The image `tag`, if present and based on `base` (None: any base)."""
     image = find_image(client, tag)
     return image if image is not None and base in (None, image.labels.get(BASE_LABEL)) else None
 
 
 def _usual_base(client: DockerClient) -> str:
-    """The base of our newest image: without a registry, it can be used again."""
+    """The base of our newest image, which is available even without a registry."""
     try:
         images = client.api.images(filters={"label": BASE_LABEL})
     except docker_errors() as error:
@@ -131,7 +117,7 @@ def _try(client: DockerClient, image: Image, code: str) -> None:
 
 @contextlib.contextmanager
 def _one_at_a_time(tell: Callable[[str], None]) -> Iterator[None]:
-    """Wait until no other build of this user is going on: it may be making the same image."""
+    """Wait for other builds of this user, which may build the same image."""
     path = cache_folder("build.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

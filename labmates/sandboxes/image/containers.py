@@ -1,4 +1,4 @@
-"""Containers that run one command for us, with no network, and are gone afterwards."""
+"""Temporary containers for single commands, without network."""
 
 from __future__ import annotations
 
@@ -18,17 +18,9 @@ _MEMORY = 2 << 30
 
 
 def run_once(client: DockerClient, image: Image, command: Sequence[str]) -> tuple[int, str]:
-    """Run `command` in a read-only container of `image`.
+    """Run `command` in a read-only container of `image`, and return its exit code and output.
 
-    Returns
-    -------
-    tuple of int and str
-        Its exit code, and what it wrote.
-
-    Raises
-    ------
-    SandboxError
-        If the container can't be run, or does not end in two minutes.
+    Raises `SandboxError` if the container can't be run, or does not end within two minutes.
     """
     container = None
     try:

@@ -35,31 +35,28 @@ REQUIREMENTS = FOLDER / "requirements.txt"
 RECIPES = {"packages": FOLDER / "Dockerfile", "sandbox": FOLDER / "runner.Dockerfile"}
 """Ways of making images, by the value of `KIND_LABEL`."""
 RUNNER = FOLDER.parent / "runner"
-"""The folder with what runs in the sandbox."""
+"""The folder of the code inside the sandbox."""
 
 
 def runner_files() -> dict[str, Path]:
-    """Its files, by their paths in the image's folder of ours."""
+    """The runner's files, by their paths in the image's build context."""
     return {f"{RUNNER.name}/{path.name}": path for path in sorted(RUNNER.glob("*.py"))}
 
 
 def packages_tag() -> str:
-    """The full name of the image with the packages that this version of labmates wants."""
+    """The full name of the image with the packages for this version of labmates."""
     return f"{PACKAGES_IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS])}"
 
 
 def image_tag() -> str:
-    """The full name of the image that this version of labmates runs, ``labmates-sandbox:HASH``."""
+    """The full name of the sandbox image for this version of labmates, ``labmates-sandbox:HASH``."""
     return f"{IMAGE}:{_hash([RECIPES['packages'], REQUIREMENTS, RECIPES['sandbox'], *runner_files().values()])}"
 
 
 def find_image(client: DockerClient, tag: str | None = None) -> Image | None:
-    """The image called `tag`, by default the one that this version of labmates runs; None if it is not there.
+    """The image `tag`, by default the sandbox image for this version of labmates; None if missing.
 
-    Raises
-    ------
-    EngineError
-        If the engine does not tell.
+    Raises `EngineError` if the engine fails.
     """
     from docker.errors import NotFound
 

@@ -1,4 +1,4 @@
-"""One build: its input to the engine, the engine's answers, and the clean-up."""
+"""A build: its context, the engine's answers, and the clean-up."""
 
 from __future__ import annotations
 
@@ -28,45 +28,26 @@ _STEP = re.compile(r"Step (\d+)/(\d+) : (.+)")
 _MADE = re.compile(r"\s*---> ([0-9a-f]{12,64})\s*$")
 _STEP_CHARS = 70
 _ERROR_LINES = 15
-_REMOVE_TRIES = 40  # after an interrupt the engine takes a moment to end its work
+_REMOVE_TRIES = 40  # after an interrupt the engine continues for a moment
 _REMOVE_PAUSE = 0.25
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe for an image.
+    """A recipe for an image."""
 
-    Attributes
-    ----------
-    tag
-        The image's full name.
-    kind
-        Value of its `KIND_LABEL`.
-    base
-        What it is based on, for its label.
-    files
-        What goes to the engine, by its name there: the Dockerfile, and what that copies.
-    arguments
-        Build arguments.
-    check
-        Raises `SandboxError` if the image is not good.
-    """
-
-    tag: str
-    kind: str
-    base: str
-    files: Mapping[str, Path | bytes]
-    check: Callable[[Image], None]
-    arguments: dict[str, str] = field(default_factory=dict)
+    tag: str  # the image's full name
+    kind: str  # value of its `KIND_LABEL`
+    base: str  # value of its `BASE_LABEL`
+    files: Mapping[str, Path | bytes]  # the build context: the Dockerfile, and the files that it copies
+    check: Callable[[Image], None]  # raises `SandboxError` if the image does not work
+    arguments: dict[str, str] = field(default_factory=dict)  # build arguments
 
 
 def make_image(client: DockerClient, recipe: Recipe, tell: Callable[[str], None]) -> Image:
-    """Build an image and tag it once it has passed its check; nothing else is left of the build.
+    """Build an image and tag it after its check; nothing else remains of the build.
 
-    Raises
-    ------
-    SandboxError
-        If the build fails or its result is not good.
+    Raises `SandboxError` if the build or the check fails.
     """
     made: list[str] = []
     try:
@@ -86,7 +67,7 @@ def make_image(client: DockerClient, recipe: Recipe, tell: Callable[[str], None]
 
 
 def _write_context(archive: IO[bytes], files: Mapping[str, Path | bytes]) -> None:
-    """Write the build context: the same files always give the same bytes."""
+    """Write the build context; the same files give the same bytes."""
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in sorted(files.items()):
             data = content if isinstance(content, bytes) else content.read_bytes()
@@ -97,7 +78,7 @@ def _write_context(archive: IO[bytes], files: Mapping[str, Path | bytes]) -> Non
 
 
 def _run(client: DockerClient, recipe: Recipe, context: IO[bytes], made: list[str], tell: Callable[[str], None]) -> str:
-    """Run the build and return the image's identifier; what the engine makes on the way is added to `made`."""
+    """Run the build and return the image's identifier; intermediate images are added to `made`."""
     last: deque[str] = deque(maxlen=_ERROR_LINES)
     built = ""
     answers = client.api.build(
@@ -111,7 +92,7 @@ def _run(client: DockerClient, recipe: Recipe, context: IO[bytes], made: list[st
         use_config_proxy=False,
         labels={KIND_LABEL: recipe.kind, BASE_LABEL: recipe.base, VERSION_LABEL: __version__},
     )
-    with contextlib.closing(answers):  # the engine cancels a build when its client leaves
+    with contextlib.closing(answers):  # the engine cancels a build when its client disconnects
         for answer in answers:
             if "error" in answer:
                 output = "\n".join(last)
@@ -133,7 +114,7 @@ def _run(client: DockerClient, recipe: Recipe, context: IO[bytes], made: list[st
 
 
 def _remove(client: DockerClient, made: Collection[str], keep: Collection[str], tries: int = 1) -> None:
-    """Remove what a build made, but not what was there before; what cannot be removed is left to `clean`."""
+    """Remove the images of a build, except earlier ones; failures are left to `clean`."""
     from docker.errors import APIError
 
     left = [image for image in reversed(list(made)) if not any(kept.startswith(f"sha256:{image}") for kept in keep)]
@@ -145,7 +126,7 @@ def _remove(client: DockerClient, made: Collection[str], keep: Collection[str], 
                     client.api.remove_image(image)
                 except APIError as error:
                     if error.status_code != 404:
-                        remaining.append(image)  # something that depends on it is still there
+                        remaining.append(image)  # another image or container still depends on it
             left = remaining
             if not left or tries == 1:
                 return

@@ -1,4 +1,4 @@
-"""The packages for an image, downloaded on this machine with the user's own settings of pip."""
+"""The packages for an image, downloaded on this machine with the user's pip settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labmates.sandboxes.image.names import REQUIREMENTS
 
 WHEELS = "wheels"
 """Name of the cache of downloaded packages."""
-_OLDEST_GLIBC = {"x86_64": 5, "i686": 5}  # minor version that the first wheels of a machine type were made for
+_OLDEST_GLIBC = {"x86_64": 5, "i686": 5}  # oldest minor version with wheels, by machine type
 _OLDEST_GLIBC_ELSE = 17
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _ERROR_LINES = 12
@@ -26,24 +26,14 @@ _ERROR_LINES = 12
 
 @dataclass(frozen=True)
 class Target:
-    """Compatibility requirements of packages.
+    """Compatibility requirements of packages."""
 
-    Attributes
-    ----------
-    python
-        Full version of Python, ``"3.12.7"``: some packages refuse certain patch releases.
-    machine
-        Machine type as Python calls it, ``"x86_64"``.
-    glibc
-        Version of the C library.
-    """
-
-    python: str
-    machine: str
-    glibc: tuple[int, int]
+    python: str  # full version, "3.12.7": some packages refuse certain patch releases
+    machine: str  # Python's machine type, "x86_64"
+    glibc: tuple[int, int]  # version of the C library
 
     def platforms(self) -> list[str]:
-        """The tags of all platforms whose packages fit, best first."""
+        """The platform tags of compatible packages, best first."""
         major, newest = self.glibc
         oldest = _OLDEST_GLIBC.get(self.machine, _OLDEST_GLIBC_ELSE)
         tags = [f"linux_{self.machine}"]
@@ -55,10 +45,7 @@ class Target:
 
 
 def pinned_packages(target: Target) -> list[str]:
-    """The packages for `target`, one ``name==version`` each.
-
-    pip would choose for the Python that it runs in itself, not for the target.
-    """
+    """The packages for `target`, as ``name==version``; pip would evaluate markers for its own Python instead."""
     from packaging.requirements import Requirement
 
     environment = {
@@ -74,18 +61,13 @@ def pinned_packages(target: Target) -> list[str]:
     }
     lines = [line.partition("#")[0].strip() for line in REQUIREMENTS.read_text().splitlines()]
     wanted = [Requirement(line) for line in lines if line]
-    return [f"{one.name}{one.specifier}" for one in wanted if one.marker is None or one.marker.evaluate(environment)]
+    return [f"{r.name}{r.specifier}" for r in wanted if r.marker is None or r.marker.evaluate(environment)]
 
 
 def download_wheels(target: Target, tell: Callable[[str], None]) -> Path:
-    """A folder with the packages for `target`, which are downloaded unless they were before.
+    """A folder with the packages for `target`, downloaded if missing.
 
-    Raises
-    ------
-    UsageError
-        If this Python has no pip.
-    SandboxError
-        If a package can't be had.
+    Raises `UsageError` if this Python has no pip; `SandboxError` if a download fails.
     """
     packages = pinned_packages(target)
     key = hashlib.sha256("\n".join([*packages, *target.platforms(), target.python]).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Studies that come with labmates: files beside this one, found by name."""
+"""Studies that come with labmates: YAML files in this folder, by name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _FOLDER = files(__name__)
 
 
 def names() -> list[str]:
-    """The names of all of them."""
+    """The names of all studies."""
     return sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
 
 
 def text(name: str) -> str:
-    """The YAML of one."""
+    """The YAML of a study."""
     return (_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")

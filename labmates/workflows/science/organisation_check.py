@@ -16,7 +16,7 @@ from labmates.records.events import (
     FindingsEvent,
     ToolCallEvent,
     WarningEvent,
-    told_whole,
+    fields_with_bodies,
 )
 from labmates.records.recorder import Recorder
 from labmates.workflows.approval import approve_all
@@ -124,7 +124,9 @@ def _story(recorder: Recorder) -> dict[tuple[str, str], str]:
     """The events of a run by type and step, without times."""
     story: dict[tuple[str, str], str] = {}
     for event in recorder.events:
-        fields = {name: value for name, value in told_whole(event, recorder.bodies).items() if name != "seconds"}
+        fields = {
+            name: value for name, value in fields_with_bodies(event, recorder.bodies).items() if name != "seconds"
+        }
         key = (event.type, event.step)
         story[key] = story.get(key, "") + json.dumps(fields, sort_keys=True, default=str)
     return story
