@@ -27,10 +27,7 @@ _TRY = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logg
 
 
 def import_ray() -> ModuleType:
-    """The module ``ray``.
-
-    Raises `MissingExtraError` if it is not installed.
-    """
+    """The module ``ray``. Raises `MissingExtraError` if it is not installed."""
     try:
         return import_module("ray")
     except ImportError as error:
@@ -38,10 +35,7 @@ def import_ray() -> ModuleType:
 
 
 def check_executor(executor: str, ray_address: str | None) -> None:
-    """Check that an address comes with the Ray executor.
-
-    Raises `UsageError` if not.
-    """
+    """Check that an address comes with the Ray executor. Raises `UsageError` if not."""
     if ray_address is not None and executor != "ray":
         raise UsageError("--ray-address goes with --executor ray")
 

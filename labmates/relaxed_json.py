@@ -134,10 +134,7 @@ class Reader:
         self.work = MOST_WORK
 
     def read(self, at: int) -> Parsed:
-        """The value that begins at `at`.
-
-        Raises `RelaxedJSONError` if there is none.
-        """
+        """The value that begins at `at`. Raises `RelaxedJSONError` if there is none."""
         self.at, self.mends = at, []
         self._skip()
         begin = self.at
@@ -257,7 +254,6 @@ class Reader:
         return word
 
     def _skip(self) -> None:
-        """Step over blanks and comments."""
         while True:
             self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
             if self.text.startswith(("#", "//"), self.at):

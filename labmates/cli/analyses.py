@@ -1,4 +1,4 @@
-"""``labmates analyze``: the analyses, each with the options of its parameters."""
+"""``labmates analyze``: the analyses, with options for their parameters."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from labmates.workflows.verb import VERBS
 
 
 class Analyses(SuggestingGroup):
-    """A group of analyses: all whose names begin with a prefix, and the verbs of experiments beside them."""
+    """A group of the analyses with a common prefix, and of experiments' verbs."""
 
     def __init__(self, prefix: str = "", **attributes: Any) -> None:
         super().__init__(**attributes)
         self._prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the analyses, of the verbs, and of the groups among them."""
+        """The names of analyses, verbs and subgroups."""
         verbs = self._below("analyze/" + self._prefix, VERBS.names())
         return sorted({name.split("/")[0] for name in (*verbs, *self._below(self._prefix, ANALYSES.names()))})
 
@@ -39,7 +39,7 @@ class Analyses(SuggestingGroup):
         return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of an analysis, or the group of those with a common prefix."""
+        """The command of an analysis or verb, or a subgroup."""
         name = self._prefix + cmd_name
         if name in ANALYSES:
             return _command(cmd_name, ANALYSES.get(name))
@@ -90,12 +90,9 @@ def _export_option(export: Export) -> click.Option:
 
 
 def _exports(analysis: Analysis[Any], values: Mapping[str, Any]) -> dict[str, Path]:
-    """The files that were asked for, by the names of their exports.
+    """The requested files by export.
 
-    Raises
-    ------
-    UsageError
-        If a file has another ending, or its folder can't be made.
+    Raises `UsageError` if a file has the wrong extension, or its folder can't be created.
     """
     asked = {export: values[export.name] for export in analysis.exports if values[export.name] is not None}
     for export, path in asked.items():

@@ -1,4 +1,4 @@
-"""Questions of a run that the user answers in the terminal."""
+"""Requests for approval, answered in the terminal."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ if TYPE_CHECKING:
 
 
 def can_ask(runs: Sequence[RunRecord]) -> bool:
-    """Whether the user can be asked: one run, at a terminal."""
+    """Whether the user can be asked: for one run, at a terminal."""
     return len(runs) == 1 and sys.stdin is not None and sys.stdin.isatty()
 
 
 async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> Answer:
     """Show a question until it is answered.
 
-    Raises
-    ------
-    LabmatesError
-        If standard input ends before the answer.
+    Raises `LabmatesError` if standard input ends before the answer.
     """
     from labmates.workflows.approval import read_reply
 
@@ -38,7 +35,7 @@ async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> 
 
 
 async def _line() -> str:
-    """The next line of standard input; waiting for it can be cancelled."""
+    """The next line of standard input; the wait can be cancelled."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), readable.set)
     try:

@@ -1,4 +1,4 @@
-"""``labmates judge calibrate``: how far a judge can be trusted."""
+"""``labmates judge calibrate``: the reliability of a judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labmates.studies.calibration import Calibration
 
 TRUSTED_ORDER = 0.8
-"""Below this Spearman correlation with the known scores, a judge is said not to follow them."""
+"""Minimum Spearman correlation of a judge's scores with the known ones."""
 
 
 @click.command(epilog="Example: labmates judge calibrate --judge scripted:referee --task ecology --seeds 3")
@@ -100,8 +100,9 @@ calibrate.params += options_of(ModelOptions)
 
 
 def _scored(calibration: Calibration) -> bool:
-    """Whether the judge scored any report that is not empty."""
-    return any(value is not None for one in calibration.rated if one.specimen.text for value in one.scores.values())
+    """Whether the judge scored any non-empty report."""
+    reports = (rated for rated in calibration.rated if rated.specimen.text)
+    return any(value is not None for report in reports for value in report.scores.values())
 
 
 def _watch(done: int, all_: int) -> None:
@@ -134,7 +135,7 @@ def _print(calibration: Calibration) -> None:
 def _print_screening() -> None:
     from labmates.judges.specimens import measure_screening
 
-    rows = [[one.name, str(one.sentences), str(one.flagged), str(one.removed)] for one in measure_screening()]
+    rows = [[set_.name, str(set_.sentences), str(set_.flagged), str(set_.removed)] for set_ in measure_screening()]
     out().print("\nScreening of reports for orders to the judge", style="bold")
     print_grid(["sentences", "number", "flagged", "removed"], rows, [False, True, True, True])
 
@@ -162,17 +163,17 @@ def _json(calibration: Calibration) -> dict[str, Any]:
     from labmates.judges.specimens import measure_screening
 
     data = {name: value for name, value in asdict(calibration).items() if name != "rated"}
-    data["screening"] = [asdict(one) for one in measure_screening()]
+    data["screening"] = list(map(asdict, measure_screening()))
     reports = [
         {
-            "seed": one.seed,
-            "report": one.specimen.name,
-            "order": one.specimen.order or None,
-            "known": one.specimen.known,
-            "scores": one.scores,
-            "reasons": one.reasons,
+            "seed": rated.seed,
+            "report": rated.specimen.name,
+            "order": rated.specimen.order or None,
+            "known": rated.specimen.known,
+            "scores": rated.scores,
+            "reasons": rated.reasons,
         }
-        for one in calibration.rated
+        for rated in calibration.rated
     ]
     return {**data, "cost": format_dollars(calibration.cost), "reports": reports}
 

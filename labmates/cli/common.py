@@ -1,4 +1,4 @@
-"""The options that many commands have, and the user's defaults: ``labmates.toml`` in the working directory."""
+"""Common options, and the user's defaults in ``labmates.toml`` of the working directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from labmates.workflows.analysis import Choice
 
 _LONGEST_SUMMARY = 300
-"""Characters; click alone cuts summaries to what fits a line."""
+"""Maximum characters; by default, click cuts summaries to one line."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -31,14 +31,14 @@ class SuggestingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name, with the rest of them."""
+        """The named command, with the remaining arguments."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command '{name}'.{did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, each with its first sentence uncut."""
+        """Write the list of commands with uncut first sentences."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         rows = [(name, command.get_short_help_str(limit=_LONGEST_SUMMARY)) for name, command in commands if command]
         with formatter.section("Commands"):
@@ -46,18 +46,12 @@ class SuggestingGroup(click.Group):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help has its options in sections.
-
-    Attributes
-    ----------
-    sections
-        Options by the title of their section. "Options" has all others, at its place or else at the end.
-    """
+    """A command with help in sections: options by title; "Options" has all others, at its place or at the end."""
 
     sections: MappingProxyType[str, Sequence[click.Parameter]] = MappingProxyType({})
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections in order, and then the other options."""
+        """Write the sections in order, then the other options."""
         sectioned = [parameter for parameters in self.sections.values() for parameter in parameters]
         others = [parameter for parameter in self.get_params(ctx) if parameter not in sectioned]
         for title, parameters in (self.sections | {"Options": others}).items():
@@ -75,7 +69,6 @@ def store_option(function: F) -> F:
     def choose(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:
         if value is not None or "LABMATES_STORE" in os.environ:
             return value
-
         return default_store()
 
     return click.option(
@@ -88,7 +81,7 @@ def store_option(function: F) -> F:
 
 
 def json_option(which: str = "") -> Callable[[F], F]:
-    """A decorator that adds ``--json``, as `as_json`; `which` says what each object is, as in "per run"."""
+    """A decorator that adds ``--json``, as `as_json`; `which` describes the objects, as in "per run"."""
     objects = f"one JSON object {which}".strip()
     return click.option("--json", "as_json", is_flag=True, help=f"Print {objects} and nothing else.")
 
@@ -112,12 +105,9 @@ def verbose_option(function: F) -> F:
 
 
 def refuse_repeated_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Refuse an option with one value that `args` give twice, to `command` or to the verb below it that they name.
+    """Refuse repeated single-valued options of `command` or of the subcommand in `args`.
 
-    Raises
-    ------
-    click.UsageError
-        If there is one. Arguments that `command` can't parse pass: its own parsing says what is wrong with them.
+    Raises `click.UsageError` if an option is repeated. Unparsable arguments pass: the command's parsing reports them.
     """
     try:
         _, rest, given = command.make_parser(ctx).parse_args(args=list(args))
@@ -142,7 +132,7 @@ _CHOICES: Final[Mapping[Choice, Callable[[Any], Any]]] = {
 
 
 def choosing(choices: Iterable[Choice]) -> Callable[[F], F]:
-    """A decorator that adds arguments and options by which runs are chosen, in this order."""
+    """A decorator that adds arguments and options for the choice of runs, in this order."""
 
     def add(function: F) -> F:
         for choice in reversed(tuple(choices)):
@@ -161,13 +151,7 @@ _TABLES: Final = ("store", "models", "execution", "run")
 
 
 def default_store() -> str | None:
-    """The store that the file names, if it names one.
-
-    Raises
-    ------
-    UsageError
-        If the file can't be read.
-    """
+    """The store in the file, if any. Raises `UsageError` if the file can't be read."""
     store = _content().get("store")
     if not isinstance(store, str | None):
         raise UsageError(f"{FILE}: store must be a URL in quotes")
@@ -175,12 +159,9 @@ def default_store() -> str | None:
 
 
 def set_defaults(options: Iterable[click.Parameter], table: str, model: type[BaseModel]) -> None:
-    """Use the values of one table, such as ``run.science``, as defaults of options.
+    """Use the values of one table of the file, such as ``run.science``, as defaults of options.
 
-    Raises
-    ------
-    UsageError
-        If the file can't be read, or the table has a key that is no field of the model.
+    Raises `UsageError` if the file can't be read, or the table has an unknown key.
     """
     values = _table(table)
     for name in values:
@@ -206,14 +187,13 @@ def _table(path: str) -> Mapping[str, Any]:
 
 
 def _content() -> dict[str, Any]:
-    """The file as it is; without one, nothing."""
     try:
         content = tomllib.loads(FILE.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{FILE} can't be read: {error}") from error
-    from labmates.workflows.experiment import EXPERIMENTS  # only now: without a file, help needs no experiment
+    from labmates.workflows.experiment import EXPERIMENTS  # imported late: without a file, help needs no experiments
 
     _check_names("", content, _TABLES)
     _check_names("run.", content["run"] if isinstance(content.get("run"), dict) else {}, EXPERIMENTS.names())

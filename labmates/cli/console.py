@@ -1,4 +1,4 @@
-"""Output of the command line: results to standard output, all else to standard error."""
+"""Output of the command line: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What writing fails with where a disk is full or broken."""
+"""Errors of writes to a full or broken disk."""
 
 _PLAIN: Mapping[str, Any] = {"highlight": False, "emoji": False, "markup": False}
-"""Nothing in a text is an order to the terminal: it may come from a model."""
-_FILE_WIDTH = 160  # what goes to a file need not fit a screen
+"""No markup in texts: they may come from a model."""
+_FILE_WIDTH = 160  # files are not limited to the width of a screen
 
 
 def make_streams_safe() -> None:
-    """Keep output from failing on a closed stream, or on one with fewer characters than UTF-8."""
+    """Keep output from failing on closed streams, and on encodings smaller than UTF-8."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -45,7 +45,7 @@ def out() -> Console:
 
 
 def wide(width: int) -> Console:
-    """A console of standard output that does not care how wide the screen is."""
+    """A console of standard output with a width independent of the screen."""
     from rich.console import Console
 
     return Console(**_PLAIN, soft_wrap=True, width=width)
@@ -71,12 +71,12 @@ def _in_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: _in_json(one) for name, one in value.items()}
-    return [_in_json(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _in_json(member) for name, member in value.items()}
+    return list(map(_in_json, value)) if isinstance(value, list | tuple) else value
 
 
 def notify(text: str) -> None:
-    """Show a line that the user should know, on standard error."""
+    """Show a line to the user, on standard error."""
     err().print(clean(text))
 
 

@@ -1,4 +1,4 @@
-"""Figures: the options that name files, and how they are drawn to these."""
+"""Figures: the options for files, and drawing to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORMATS = ("png", "svg", "pdf", "pgf")
 
 
 def figure_options(function: F) -> F:
-    """Add ``--plot``, ``--plots`` and ``--format``; whether files can be drawn to is checked before anything else."""
+    """Add ``--plot``, ``--plots`` and ``--format``; files are checked before any work."""
 
     def check(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
         if path is not None:
@@ -52,7 +52,7 @@ def figure_options(function: F) -> F:
 
 
 def draw(drawing: Drawing, values: Mapping[str, Any], *, first: bool) -> None:
-    """Draw a figure to the files that the options of `figure_options` ask for, and say so."""
+    """Draw a figure to the files of `figure_options`, and report them."""
     from labmates.stats.figures import save_figure
 
     plot, folder = values.get("plot"), values.get("plots")

@@ -1,4 +1,4 @@
-"""``labmates fork RUN``: a new run from a point within another one."""
+"""``labmates fork RUN``: a branch of a run at one of its events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ fork.params += [*options_of(ModelOptions), *options_of(RunSettings, leave_out=["
 
 
 def _change(text: str) -> tuple[str, Any]:
-    """Read ``FIELD=VALUE``; the value as YAML has it."""
+    """Parse ``FIELD=VALUE`` with a YAML value."""
     import yaml
 
     from labmates.bounded_yaml import compose_yaml

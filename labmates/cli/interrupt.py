@@ -1,4 +1,4 @@
-"""Work that a user can stop: Ctrl-C and a polite kill end it cleanly."""
+"""Interruptible work: Ctrl-C and SIGTERM end it cleanly."""
 
 from __future__ import annotations
 
@@ -18,15 +18,10 @@ STOPPING = "Stopping: calls and code that go on may end first. Press Ctrl-C agai
 def run_until_stopped(
     work: Coroutine[Any, Any, T], stop_signal: StopSignal | None = None, notify: Callable[[str], None] | None = None
 ) -> T | None:
-    """Run `work` and return its result; None if it was stopped, after it has released its resources.
+    """Run `work` and return its result; None if it was stopped, after the release of its resources.
 
-    Parameters
-    ----------
-    stop_signal
-        Pulled at the first Ctrl-C, so that the work ends by itself; a second one stops it at once. Without it the
-        first one does.
-    notify
-        Told that the signal was pulled.
+    The first Ctrl-C pulls the stop signal, so that the work ends by itself, and `notify` reports that; a second Ctrl-C
+    (without a stop signal, the first) stops it at once.
     """
 
     async def watched() -> T:
@@ -36,7 +31,7 @@ def run_until_stopped(
 
         def interrupt() -> None:
             if stop_signal is None or stop_signal.pulled.is_set():
-                loop.remove_signal_handler(signal.SIGINT)  # from now on it ends the process
+                loop.remove_signal_handler(signal.SIGINT)  # from now on, Ctrl-C ends the process
                 task.cancel()
                 return
             stop_signal.pull()

@@ -1,4 +1,4 @@
-"""``labmates judge``: judge runs that have ended, without executing them again."""
+"""``labmates judge``: judge ended runs, without executing them again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Judge(click.Command):
-    """The verb, unless the first argument is ``calibrate``, which is another verb."""
+    """The verb, with ``calibrate`` as a subcommand."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read the arguments, those of ``calibrate`` by that command."""
+        """Parse the arguments; those of ``calibrate`` by that command."""
         if args[:1] == ["calibrate"]:
             name = f"{info_name} calibrate"
             refuse_repeated_options(calibrate, click.Context(calibrate, parent, name), args[1:])
@@ -110,14 +110,14 @@ def judge(
         return 130
     if not as_json:
         tally.print_sum()
-    return 0 if all(one.is_done for one in judged) else 1
+    return 0 if all(result.is_done for result in judged) else 1
 
 
 judge.params += options_of(ModelOptions)
 
 
 class Tally:
-    """The display while runs are judged; a context manager around the work."""
+    """The progress display of judging; a context manager around the work."""
 
     def __init__(self, runs: int, *, as_json: bool) -> None:
         self._runs = runs
@@ -141,7 +141,7 @@ class Tally:
             self._bar.stop()
 
     def watch(self, judged: Judged) -> None:
-        """Note the result of a run."""
+        """Report the result of a run."""
         self._done.append(judged)
         if self._bar is not None:
             self._bar.advance(self._bar.task_ids[0])

@@ -1,4 +1,4 @@
-"""Runs as a user of the command line asks for them and sees them: settings, execution, and what verbs work with."""
+"""Runs on the command line: settings, execution, and the lab of verbs."""
 
 from __future__ import annotations
 
@@ -30,26 +30,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_INVALID = 20
-"""Maximum number of invalid runs that are named, each with the reason."""
+"""Maximum number of invalid runs in the output."""
 
 
 class CommandLab(StudyLab):
-    """The lab of one command.
-
-    Parameters
-    ----------
-    values
-        The options that choose the store, the runs and the settings.
-    given
-        Parameters of the experiment that the user gave.
-    again
-        The command that takes ``--resume RUN``.
-
-    Attributes
-    ----------
-    code
-        The exit code as far as runs decide it.
-    """
+    """The lab of one command; `code` is the exit code from runs, `again` the command that takes ``--resume RUN``."""
 
     def __init__(self, values: dict[str, Any], given: Mapping[str, Any], *, again: str) -> None:
         super().__init__(values.get("store"), partial(settings_of, values), given, chosen_runs(values), flags_of)
@@ -62,7 +47,7 @@ class CommandLab(StudyLab):
     def play(
         self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
     ) -> list[RunRecord]:
-        """The ended runs of conditions; warns where a model reasons against what the roster says."""
+        """The ended runs of conditions; warns if a model's reasoning contradicts the roster."""
         runs = super().play(conditions, replicates, seed=seed, at_once=at_once, part_of=part_of)
         warn_of_thinking(self.store, runs)
         return runs
@@ -93,14 +78,14 @@ class CommandLab(StudyLab):
         super().__exit__(*error)
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run asynchronous work that Ctrl-C stops."""
+        """Run asynchronous work until its end or Ctrl-C."""
         ended = run_until_stopped(work)
         if ended is None:
             raise InterruptedWorkError
         return ended
 
     def execute(self, runs: list[RunRecord], settings: RunSettings, part_of: str | None = None) -> None:
-        """Execute runs with a progress display; runs of their own are summed up."""
+        """Execute runs with a progress display; separate runs get a summary."""
         as_json = self.as_json and part_of is None
         code = execute(self.store, runs, settings, as_json=as_json, command=self._again, part_of=part_of)
         if code == 130:
@@ -119,13 +104,8 @@ def execute(
 ) -> int:
     """Execute runs with a progress display, print their results, and return the exit code.
 
-    Parameters
-    ----------
-    command
-        The command that goes on with a run, to be told the option ``--resume``; by default that of the run's kind.
-    part_of
-        What the runs are a part of, which prints its own summary and resumes them when called again; None for runs
-        that stand for themselves.
+    `command`, with ``--resume``, resumes a run; by default ``labmates run KIND``. `part_of` names a larger work that
+    prints its own summary and resumes the runs when it is repeated; None for separate runs.
     """
     from labmates.cli.approval import can_ask
     from labmates.cli.progress import Progress
@@ -176,7 +156,7 @@ def execute(
 def condition_sections(
     kind: str, *, leave_out: Iterable[str] = (), settings_left_out: Iterable[str] = ()
 ) -> dict[str, list[click.Parameter]]:
-    """Options of a run of an experiment by section: its condition, access to models, execution."""
+    """Options of a run by section: condition, models, execution."""
     condition = EXPERIMENTS.get(kind).condition
     options = options_of(condition, leave_out=leave_out)
     needed = [option for option in options if condition.model_fields[option.name or ""].is_required()]
@@ -191,14 +171,14 @@ def condition_sections(
 
 
 def model_options_with_defaults() -> list[click.Parameter]:
-    """The options of how models are reached, with the user's defaults."""
+    """The connection options, with the user's defaults."""
     options = options_of(ModelOptions)
     set_defaults(options, "models", ModelOptions)
     return options
 
 
 def useless(kind: str) -> list[str]:
-    """The settings that mean nothing to runs of a kind."""
+    """The settings without effect on runs of a kind."""
     experiment = EXPERIMENTS.get(kind)
     code = [] if experiment.needs_sandbox else ["max_sandboxes"] if experiment.shared else ["sandbox", "max_sandboxes"]
     code += [] if experiment.shared else ["processes", "executor", "ray_address"]
@@ -209,7 +189,7 @@ def useless(kind: str) -> list[str]:
 
 
 def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSettings:
-    """The settings that were given, on top of those that a run had before."""
+    """The given settings, on top of a run's earlier ones."""
     try:
         models = {**before.get("models", {}), **given(values, ModelOptions)}
         settings = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
@@ -219,6 +199,5 @@ def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSetting
 
 
 def _setting_flag(path: str) -> str:
-    """The option of a setting; settings of models have separate options."""
     prefix, dot, of_models = path.partition("models.")
     return flags_of(ModelOptions)(of_models) if dot and not prefix else flags_of(RunSettings)(path)

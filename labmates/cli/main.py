@@ -1,6 +1,6 @@
-"""The command ``labmates``: finds the verb, and turns errors into messages and exit codes.
+"""The command ``labmates``: dispatch of verbs, error messages and exit codes.
 
-Exit codes: 0 all went as it should, 1 some run failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 success, 1 some run failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ OWN = {
 
 
 class Verbs(SuggestingGroup):
-    """The verbs; a verb's module is imported only when it is called."""
+    """The verbs; a verb's module is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order of the help text."""
         return [name for name, _ in _listed()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A verb, imported now."""
+        """The command of a verb, imported now."""
         import logging
 
         logging.getLogger("labmates").addHandler(logging.NullHandler())
@@ -59,20 +59,20 @@ class Verbs(SuggestingGroup):
         return verb_command(cmd_name, VERBS.get(cmd_name))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the whole command line once for repeated options, then as usual."""
+        """Refuse repeated options, then parse as usual."""
         refuse_repeated_options(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs without importing any."""
+        """Write the list of verbs, without importing them."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(_listed()))
 
 
 def _listed() -> Iterator[tuple[str, str]]:
     yield from ((name, summary) for name, (_, summary) in OWN.items())
-    brought = look_at_all(VERBS, lambda name: VERBS.get(name).summary, complain)
-    yield from ((name, summary) for name, summary in brought.items() if "/" not in name)
+    plugged = look_at_all(VERBS, lambda name: VERBS.get(name).summary, complain)
+    yield from ((name, summary) for name, summary in plugged.items() if "/" not in name)
 
 
 @click.group(

@@ -1,4 +1,4 @@
-"""``labmates models``: named models, scripted baselines and the models of the paper's roster."""
+"""``labmates models``: named models, scripted baselines and the roster of known models."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _list(as_json: bool) -> int:
     out().print("Scripted baselines (offline, free):", style="bold")
     for name, text in baselines.items():
         out().print(f"  {name:<22} {text}")
-    out().print("  scripted:axelrod/NAME  Plays as a strategy of the library axelrod does (extra axelrod).")
+    out().print("  scripted:axelrod/NAME  Plays a strategy of the library axelrod (extra axelrod).")
     out().print("  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".")
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for known in roster():

@@ -1,4 +1,4 @@
-"""Command-line options made from the models that declare the parameters, so that each is declared once."""
+"""Command-line options derived from the pydantic models that declare the parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def flag(name: str) -> str:
 
 
 def flag_of_one(name: str) -> str:
-    """The option that adds one entry to a list or a table: ``judges`` gives ``--judge``."""
+    """The option for one entry of a list or table: ``judges`` gives ``--judge``."""
     return flag(name).removesuffix("s")
 
 
@@ -36,31 +36,31 @@ def flags_of(model: type[BaseModel]) -> Callable[[str], str]:
         field = model.model_fields.get(name.split(".")[0])
         if field is None:
             return flag(name)
-        shown = [option for option in _more_flags(field) if option.startswith("--")]  # the help begins with these
+        shown = [option for option in _more_flags(field) if option.startswith("--")]  # first in the help
         return shown[0] if shown else flag_of_one(name) if _is_many(field) else flag(name)
 
     return named
 
 
 def options_of(model: type[BaseModel], *, leave_out: Iterable[str] = ()) -> list[click.Parameter]:
-    """One option or argument for each field of a model that users set. The model checks the values, not click.
+    """One option or argument for each settable field of a model, which validates the values instead of click.
 
-    A field whose ``json_schema_extra`` is ``{"argument": True}`` becomes an argument; ``{"folder": True}`` marks the
-    path of a folder that may be new.
+    ``json_schema_extra`` ``{"argument": True}`` makes a field an argument; ``{"folder": True}`` marks the path of a
+    folder that may be new.
     """
     options = [_parameter(name, field) for name, field in settable(model).items() if name not in set(leave_out)]
     return [*options, models_file_option()] if model is ModelOptions else options
 
 
 def with_arguments_first(command: click.Command, options: Sequence[click.Parameter]) -> click.Command:
-    """A command with further options before its own; all arguments come first."""
+    """A command with further options before its own; arguments come first."""
     parameters = [*options, *command.params]
     command.params = sorted(parameters, key=lambda parameter: not isinstance(parameter, click.Argument))
     return command
 
 
 def models_file_option() -> click.Option:
-    """``--models-file``, which holds for worker processes as well."""
+    """``--models-file``, which also applies to worker processes."""
 
     def choose(_ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -77,19 +77,13 @@ def models_file_option() -> click.Option:
 
 
 def settable(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields of a model without those that are only recorded."""
+    """The fields of a model, except recorded ones."""
     recorded = {"recorded": True}
     return {name: field for name, field in model.model_fields.items() if field.json_schema_extra != recorded}
 
 
 def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """The options that the user really gave, as values for `model`.
-
-    Raises
-    ------
-    UsageError
-        If an option that takes NAME=VALUE has no ``=``.
-    """
+    """The given options, as values for `model`. Raises `UsageError` if a NAME=VALUE option lacks ``=``."""
     chosen = {}
     for name, field in model.model_fields.items():
         value = values.get(name)
@@ -100,12 +94,12 @@ def given(values: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
 
 
 def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[str, Any]:
-    """The parameters of a condition that were given; a price list is read.
+    """The given parameters of a condition, with price lists read from files.
 
     Raises
     ------
     UsageError
-        As `given`, or if a price list can't be read.
+        As for `given`, and if a price list can't be read.
     """
     parameters = given(values, condition)
     if isinstance(parameters.get("prices"), str):
@@ -116,13 +110,7 @@ def condition_given(values: dict[str, Any], condition: type[BaseModel]) -> dict[
 
 
 def model_options(values: dict[str, Any]) -> ModelOptions:
-    """The options for reaching models, as the user gave them.
-
-    Raises
-    ------
-    UsageError
-        If an option is wrong.
-    """
+    """The given connection options. Raises `UsageError` if an option is invalid."""
     try:
         return ModelOptions.model_validate(given(values, ModelOptions))
     except ValidationError as error:
@@ -157,7 +145,7 @@ def _parameter(name: str, field: FieldInfo) -> click.Parameter:
 
 
 def _values(kind: Any, metadata: Sequence[object] = ()) -> dict[str, Any]:
-    """The attributes of a click option for its values: the allowed ones, or a file or folder."""
+    """The attributes of a click option for its values: choices, a file or a folder."""
     if get_origin(kind) is Literal:
         return {"type": click.Choice(list(get_args(kind)))}
     if Path in (kind, *get_args(kind)):
@@ -169,7 +157,6 @@ def _values(kind: Any, metadata: Sequence[object] = ()) -> dict[str, Any]:
 
 
 def _more_flags(field: FieldInfo) -> list[str]:
-    """The options that a field has beside that of its name."""
     extra = field.json_schema_extra
     more = extra.get("flags") if isinstance(extra, dict) else None
     return list(map(str, more)) if isinstance(more, list) else []
@@ -223,6 +210,6 @@ def _pairs(name: str, values: Iterable[str]) -> dict[str, str]:
         if not equals or not key or not rest:
             raise UsageError(f"{flag_of_one(name)} takes NAME=VALUE, not '{value}'")
         if key in pairs:
-            raise UsageError(f"{flag_of_one(name)}: {key} is given twice")
+            raise UsageError(f"{flag_of_one(name)}: {key} is repeated")
         pairs[key] = rest
     return pairs

@@ -1,4 +1,4 @@
-"""The display while runs are executed: a live table on a terminal, plain lines elsewhere, JSON for scripts."""
+"""The progress display of runs: a live table on a terminal, plain lines elsewhere, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class Progress(Lines):
             self._live.stop()
 
     def notify(self, text: str) -> None:
-        """Show a line that the user should know."""
+        """Show a line to the user."""
         try:
             err().print(clean(text))
         except OSError as error:
-            # The log's disk may be full, which is no reason to end a run.
+            # A full disk of the log must not end a run.
             if error.errno not in NO_ROOM:
                 raise
 
     async def ask(self, question: Question) -> Answer:
-        """Ask in the terminal, above a table that stands still."""
+        """Ask in the terminal, with the table paused."""
         if self._live is not None:
             self._live.stop()
         try:
@@ -68,7 +68,7 @@ class Progress(Lines):
                 self._live.start()
 
     def phase(self, run: RunRecord, event: PhaseEvent) -> None:
-        """Report the start or end of a phase where no table shows it."""
+        """Report the start or end of a phase, unless the table shows it."""
         if self._live is None:
             super().phase(run, event)
 
@@ -118,7 +118,7 @@ _LIVE_SECONDS, _PLAIN_SECONDS = 1.0, 30.0
 
 @asynccontextmanager
 async def following(store: Store, spec: StudySpec) -> AsyncIterator[Callable[[str], None]]:
-    """Show the progress of a study; gives a function that shows a line that the user should know."""
+    """Show the progress of a study, and yield a function that shows a line to the user."""
     if err().is_terminal:
         with err().status(f"{spec.name} …") as shown:
             async with polled(store, spec.name, _LIVE_SECONDS, lambda _, line: shown.update(line)):

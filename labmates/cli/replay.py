@@ -1,4 +1,4 @@
-"""``labmates replay RUN``: does a recorded run give the same events again?"""
+"""``labmates replay RUN``: whether a recorded run gives the same events again."""
 
 from __future__ import annotations
 

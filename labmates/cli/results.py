@@ -1,4 +1,4 @@
-"""Results of analyses and verbs: the parameters that they come from, how they are printed, and the files they go to."""
+"""Results of analyses and verbs: their parameters, printed form and files."""
 
 from __future__ import annotations
 
@@ -28,13 +28,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def parsed(model: type[M], values: dict[str, Any]) -> M:
-    """The parameters that a command line gives.
-
-    Raises
-    ------
-    UsageError
-        If a value is missing, unknown or out of bounds.
-    """
+    """The parameters from a command line. Raises `UsageError` if a value is missing, unknown or out of bounds."""
     try:
         return model.model_validate(given(values, model))
     except ValidationError as error:
@@ -42,23 +36,15 @@ def parsed(model: type[M], values: dict[str, Any]) -> M:
 
 
 def chosen_runs(values: Mapping[str, Any], **more: Any) -> Runs:
-    """The runs that the options of `labmates.cli.common.choosing` and ``--store`` choose."""
+    """The runs chosen by the options of `labmates.cli.common.choosing` and ``--store``."""
     named = {choice: values[choice] for choice in ("study", "kind", "task") if choice in values}
     return Runs(values.get("store"), values.get("run_ids", ()), **named, **more)
 
 
 def present(results: Iterable[Result], values: Mapping[str, Any]) -> int:
-    """Print results, each when it comes, and write their files.
+    """Print results as they come, write their files, and return the exit code: 1 if a result is unusable.
 
-    Parameters
-    ----------
-    values
-        The options ``--json``, ``--out``, ``--store`` and those of figures, as far as the command has them.
-
-    Returns
-    -------
-    int
-        The exit code: 1 if a result can't be used.
+    `values` are the command's options, among them ``--json``, ``--out``, ``--store`` and those of figures.
     """
     tables: list[Table] = []
     figures = code = 0
@@ -108,7 +94,7 @@ def _print_list(heading: str, sentences: Sequence[str], style: str | None = None
 
 
 def _missing(missing: Sequence[Missing], store: str | None) -> Iterator[str]:
-    """The missing runs, and the commands that make them: one for each stretch of seeds in a row."""
+    """The missing runs, and the commands to make them, one per range of consecutive seeds."""
     for gap in missing:
         yield gap.text
         if gap.condition is None:
@@ -126,15 +112,7 @@ PRICE_FILE = "PRICES.json"
 def command_of(
     condition: Condition, *, seed: int, replicates: int, settings: Mapping[str, Any], store: str | None
 ) -> str:
-    """The command line that runs a condition, with all that differs from the defaults.
-
-    Parameters
-    ----------
-    settings
-        Settings of a run, as its record holds them.
-    store
-        The store that was asked for by name, or None.
-    """
+    """The command line of a condition, with all values that differ from the defaults; `settings` are a run's record."""
     words = ["labmates", "run", condition.kind]
     required = {name for name, field in type(condition).model_fields.items() if field.is_required()}
     values = condition.model_dump(mode="json")
@@ -155,7 +133,7 @@ def command_of(
 
 
 def _reached(word: str, entries: Mapping[str, Access]) -> str:
-    """A word of the command; a model comes with its endpoint."""
+    """A word of the command; a model gets its connection."""
     for name, access in entries.items():
         if word == name or word.endswith(f"={name}"):
             mark = "&" if "?" in name else "?"
@@ -169,7 +147,7 @@ def _unusual(model: BaseModel, usual: BaseModel) -> dict[str, Any]:
 
 
 def options_for(values: Mapping[str, Any]) -> Iterator[str]:
-    """The words of a command line that give these values."""
+    """The options of a command line for these values."""
     for name, value in values.items():
         if name == "prices":
             yield from (flag(name), _prices(value))
@@ -186,7 +164,6 @@ def options_for(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _prices(prices: Mapping[str, Any]) -> str:
-    """A price list as the command line takes it; prices by model have to be in a file."""
     if prices["models"]:
         return PRICE_FILE
     return f"input={prices['default']['input']},output={prices['default']['output']},tool_call={prices['tool_call']}"

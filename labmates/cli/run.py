@@ -16,7 +16,7 @@ from labmates.workflows.experiment import EXPERIMENTS
 
 
 class Kinds(SuggestingGroup):
-    """The kinds of experiments, each with the options of its condition."""
+    """The kinds of experiments, with the options of their conditions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all kinds."""
@@ -58,7 +58,7 @@ def _command(kind: str) -> click.Command:
         return lab.code
 
     def _is_typed(name: str) -> bool:
-        """Whether the user gave the option itself, and not labmates.toml."""
+        """Whether the option comes from the command line, not from labmates.toml."""
         return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
     command = click.command(

@@ -1,4 +1,4 @@
-"""``labmates runs``: the runs of a store as a list, and their deletion."""
+"""``labmates runs``: the list of runs in a store, and their deletion."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
                 print_json(run_json(listed.run, database.scores(listed.run.id)))
             return
     if not page.rows:
-        err().print("No run matches." if any(filters.values()) else "The store has no runs.")
+        err().print("No runs match these filters." if any(filters.values()) else "The store has no runs.")
         return
     headings = ["run", "started", "kind", "models", "seed", "status", "study", "seconds", "bill"]
     print_grid(headings, [_cells(listed) for listed in page.rows], [name in _NUMBERS for name in headings])
@@ -85,7 +85,6 @@ def delete(**values: Any) -> None:
 
 
 def _index(store: Store) -> None:
-    """Bring the index of full-text search up to date."""
     from rich.progress import Progress
 
     from labmates.records.search import index_texts, unindexed
@@ -94,7 +93,7 @@ def _index(store: Store) -> None:
         indexing = progress.add_task("runs indexed", total=None)
         index_texts(store.database, watch=lambda done, total: progress.update(indexing, completed=done, total=total))
     if store.database.is_read_only and (left := unindexed(store.database)):
-        err().print(f"{left} runs are not searched: the store can't be written, so they can't be indexed.")
+        err().print(f"{left} runs are not searched: the store is read-only, so they can't be indexed.")
 
 
 def _cells(listed: ListedRun) -> list[str]:

@@ -1,4 +1,4 @@
-"""``labmates sandbox``: what agents' code runs in."""
+"""``labmates sandbox``: the sandboxes for agents' code."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def doctor(as_json: bool) -> int:
                 _print(out(), f"{'':<25} → {finding.advice}")
     works, (auto, remark) = working(findings), taken_by_auto()
     if as_json:
-        print_json({"works": works, "auto": auto, "remark": remark, "checks": [asdict(one) for one in findings]})
+        print_json({"works": works, "auto": auto, "remark": remark, "checks": list(map(asdict, findings))})
     elif auto is not None:
         _print(out(), f"\n--sandbox auto takes {auto}. {remark}".rstrip())
     else:
@@ -116,13 +116,13 @@ def clean(images: bool, everything: bool, as_json: bool) -> int:
 
 
 def _print(console: Console, text: str) -> None:
-    """Print arbitrary text: words between colons do not become emoji."""
+    """Print arbitrary text, cleaned."""
     console.print(printable(text))
 
 
 @contextlib.contextmanager
 def _steps() -> Iterator[Callable[[str], None]]:
-    """Show steps as they begin: with the time that each takes on a terminal, as plain lines elsewhere."""
+    """Show steps as they begin, with their duration on a terminal, as plain lines elsewhere."""
     if not err().is_terminal:
         started = time.monotonic()
         yield lambda line: _print(err(), f"{time.monotonic() - started:5.0f} s  {line}")

@@ -1,4 +1,4 @@
-"""``labmates show RUN``: the story of a run in the terminal."""
+"""``labmates show RUN``: a run's events in the terminal."""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ def show(
             list_events(database, run, as_json=as_json)
             return 0
         if as_json:
-            used = [{**asdict(one), "cost": format_dollars(one.cost)} for one in judging_usage(database.events(run.id))]
+            judging = judging_usage(database.events(run.id))
+            used = [{**asdict(usage), "cost": format_dollars(usage.cost)} for usage in judging]
             print_json({**run_json(run, database.scores(run.id)), "judging": used})
             return 0
         if report or artifact:
@@ -156,7 +157,7 @@ def show(
 
 
 def _prompts(event: LLMCallEvent, bodies: Bodies, shown: set[int], most: int | None) -> None:
-    """Print a call's new messages, without replies and tool results: the story has these."""
+    """Print a call's new messages, without replies and tool results, which are printed as events."""
     from labmates.pages.rendering import as_text
 
     who = "/".join(filter(None, (event.team, event.agent or event.judge)))

@@ -1,4 +1,4 @@
-"""``labmates store``: care for the database of runs."""
+"""``labmates store``: maintenance of the database of runs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def _check(store: Store, runs: Sequence[str], deep: bool, tell: Callable[[
     with Progress(console=err(), transient=True, disable=not err().is_terminal) as progress:
         checking = progress.add_task("runs checked", total=len(runs))
         for _, faults in audit(store, runs):
-            await asyncio.sleep(0)  # so that Ctrl-C is heard
+            await asyncio.sleep(0)  # lets Ctrl-C through
             progress.advance(checking)
             for fault in faults:
                 tell(fault)
@@ -178,7 +178,7 @@ def archive(target: Path, store: str | None, as_json: bool) -> None:
 
 
 def deletion_options(function: F) -> F:
-    """Add the options of a verb that deletes runs, as `delete` takes them."""
+    """Add the options of `delete` to a verb."""
     for decorate in (
         json_option(),
         click.option("--yes", is_flag=True, help="Don't ask before deleting."),
@@ -214,12 +214,9 @@ def delete(
     replies: bool = False,
     **filters: str | None,
 ) -> None:
-    """Delete runs and what no run needs, after a question.
+    """Delete runs and unreferenced data, after a confirmation.
 
-    Raises
-    ------
-    UsageError
-        If nothing is chosen, or nobody can be asked.
+    Raises `UsageError` if nothing is chosen, or there is no terminal for a confirmation.
     """
     from labmates.records import pruning
     from labmates.records.store import Store
@@ -273,9 +270,9 @@ def repair(source: Path, target: Path, as_json: bool) -> int:
     for run_id in repaired.lost:
         out().print(f"run {run_id}: lost")
     for name in repaired.studies_without_plan:
-        out().print(f"study {clean(name)}: its plan is lost; enter it again with: labmates study run FILE")
+        out().print(f"study {clean(name)}: its plan is lost; restore it with: labmates study run FILE")
     out().print(
-        f"{target}: {repaired.whole} runs whole, {len(repaired.requeued)} interrupted at the damage, "
+        f"{target}: {repaired.whole} runs undamaged, {len(repaired.requeued)} interrupted at the damage, "
         f"{len(repaired.lost)} lost. Continue with 'labmates study run STUDY' or 'labmates run KIND --resume RUN'.",
     )
     return 1 if repaired.lost else 0
@@ -299,7 +296,7 @@ def vacuum(store: str | None, as_json: bool) -> None:
 
 @contextmanager
 def _shown(doing: str, *, again: str) -> Iterator[Callable[[int, int], None]]:
-    """Show the number of finished runs; at Ctrl-C, the number of remaining ones."""
+    """Show the number of finished runs; at Ctrl-C, the hint `again`."""
     with err().status(f"{doing} …") as status:
         try:
             yield lambda done, total: status.update(f"{doing}: {done:,} of {total:,} runs")

@@ -1,4 +1,4 @@
-"""``labmates study``: many runs, planned, executed, followed and exported."""
+"""``labmates study``: plans, execution, progress and exports of many runs."""
 
 from __future__ import annotations
 
@@ -226,10 +226,7 @@ def langsmith(study: str | None, store: str | None, as_json: bool) -> None:
 @store_option
 @click.option("--failed", is_flag=True, required=True, expose_value=False, help="Retry failed runs.")
 def retry(study: str | None, store: str | None) -> None:
-    """Queue failed runs, so that the next 'labmates study run' resumes them.
-
-    Their errors stay in the record.
-    """
+    """Queue failed runs, so that the next 'labmates study run' resumes them. Their errors stay in the record."""
     from labmates.records.studies import retry_failed
 
     with _open(store) as database:
@@ -246,7 +243,7 @@ def _open(store: str | None) -> Store:
 
 
 def stored_study(database: Database, study: str | None) -> StudyRecord:
-    """The study of the store that was named by its name, or by its file; without one, the only one."""
+    """A study of the store by name or file; by default the only one."""
     from labmates.records.studies import study_record
 
     if study is not None and study.endswith((".yaml", ".yml")):
@@ -257,7 +254,6 @@ def stored_study(database: Database, study: str | None) -> StudyRecord:
 
 
 def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_address: str | None) -> bool:
-    """Execute the runs with a progress display; True if interrupted."""
     from labmates.cli.interrupt import run_until_stopped
     from labmates.cli.progress import following
     from labmates.studies.processes import work_in_processes
@@ -345,7 +341,7 @@ def _print_status(database: Database, study: StudyRecord, counts: Counts) -> Non
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
     out().print(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent")
     for worker, number in counts.workers.items():
-        out().print(f"  {worker} works on {number}")
+        out().print(f"  {worker} executes {number}")
     for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
         out().print(f"  {number} failed: {reason[:200]}")
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):

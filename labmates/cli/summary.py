@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_summary(store: Store, runs: list[RunRecord]) -> None:
-    """Print a table of runs; for a single one also its budget and all scores."""
+    """Print a table of runs, or a single run with its budget and scores."""
     if len(runs) == 1:
         print_run(store, runs[0])
     else:
@@ -38,12 +38,12 @@ def print_summary(store: Store, runs: list[RunRecord]) -> None:
 
 
 def warn_of_thinking(store: Store, runs: Iterable[RunRecord]) -> None:
-    """Warn where a model reasons, or does not, against what the roster says."""
+    """Warn about models whose reasoning contradicts the roster."""
     from labmates.models.roster import thinking_warnings, traits_of
 
     known = [run for run in runs if traits_of(run.models)]
     used = [(run.models[0], run.usage.llm_calls, run.usage.reasoning_tokens) for run in known if len(run.models) == 1]
-    # The usage of each of several models is with the single calls.
+    # The usage of several models is recorded by call.
     mixed = [run.id for run in known if len(run.models) > 1]
     used += [(call.model, 1, call.reasoning_tokens) for _, call in store.events_of(mixed, LLMCallEvent)]
     for warning in thinking_warnings(used):
@@ -73,7 +73,7 @@ def print_run(store: Store, run: RunRecord) -> None:
     usage = run.usage
     kind = f"{run.kind}, one agent alone" if run.condition.get("solo") else run.kind
     code = ""
-    # A run of a plug-in's kind is summarised even if the plug-in is not installed.
+    # A plug-in's run is summarised even if the plug-in is not installed.
     if run.kind in EXPERIMENTS and EXPERIMENTS.get(run.kind).needs_sandbox:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
     settings = ", ".join([kind, *run.models, f"seed {run.seed}"])
@@ -132,8 +132,8 @@ def _print_scores(scores: list[ScoreEvent]) -> None:
 
 def _print_judging(used: list[JudgingUsage]) -> None:
     rows = [
-        (one.judge, str(one.calls), f"{one.input_tokens:,}", f"{one.output_tokens:,}", show_dollars(one.cost))
-        for one in used
+        (usage.judge, str(usage.calls), f"{usage.input_tokens:,}", f"{usage.output_tokens:,}", show_dollars(usage.cost))
+        for usage in used
     ]
     print_grid(
         ["judge", "calls", "tokens in", "tokens out", "cost"],
@@ -144,14 +144,14 @@ def _print_judging(used: list[JudgingUsage]) -> None:
 
 
 def print_handoff(scores: list[ScoreEvent]) -> None:
-    """Print how true findings came through the teams' hands, by finding; nothing if that is not known."""
+    """Print the handoff of true findings between teams, by finding; nothing if unknown."""
     from collections import Counter
 
     audits = [score.details["handoff"] for score in scores if "findings" in score.details.get("handoff", {})]
     if not audits:
         return
     audit = audits[-1]
-    findings = Counter((one["finding"], one["first"], one["lost"]) for one in audit["findings"])
+    findings = Counter((entry["finding"], entry["first"], entry["lost"]) for entry in audit["findings"])
     rows = [
         (finding, str(number), first or "never found", lost or "")
         for (finding, first, lost), number in findings.items()

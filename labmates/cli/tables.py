@@ -1,4 +1,4 @@
-"""Tables on the screen, and the option that writes them to files."""
+"""Tables on the screen, and the option to write them to files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def out_option(function: F) -> F:
 
 
 def print_tables(tables: Sequence[Table]) -> None:
-    """Print tables, each under its title and over its notes."""
+    """Print tables with titles and notes."""
     from rich.text import Text
 
     for table in tables:
@@ -58,13 +58,8 @@ def print_grid(
 ) -> None:
     """Print cells below headings, without their control characters.
 
-    Where there is little room, intervals and errors stand below their values, and names are broken. A number is never
-    cut: if even so there is no room, lines are longer than the screen.
-
-    Parameters
-    ----------
-    numbers
-        Of each column, whether it is of numbers, which stand at the right and are not broken.
+    On a narrow screen, intervals and errors go below their values, and names are wrapped. Numbers are never cut: if
+    necessary, lines exceed the screen. `numbers` flags numeric columns, which are right-aligned and not wrapped.
     """
     from rich.table import Table as Shown
     from rich.text import Text
@@ -89,7 +84,7 @@ def print_grid(
 
 
 _NAME = 8
-"""Names are broken into parts of this length at the least."""
+"""Minimum length of parts of wrapped names."""
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
@@ -105,7 +100,7 @@ def _broken(cells: Sequence[str]) -> list[str]:
 
 
 def write_files(tables: Sequence[Table], files: Sequence[Path]) -> None:
-    """Write tables to each of the files that `out_option` took."""
+    """Write tables to each of the files of `out_option`."""
     from labmates.stats.table_files import write_tables
 
     for path in files:

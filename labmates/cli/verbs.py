@@ -1,4 +1,4 @@
-"""The verbs that experiments and other packages bring (`labmates.workflows.verb`), as commands."""
+"""Commands of the verbs of experiments and other packages (`labmates.workflows.verb`)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from labmates.workflows.verb import Verb
 
 
 class ManyWords(SectionedCommand):
-    """A command with options that take all words up to the next option: those of fields marked as ``words``."""
+    """A command whose options of fields marked as ``words`` take all words up to the next option."""
 
     def __init__(self, *arguments: Any, words: Set[str], **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self._words = words
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat such an option before each of its words."""
+        """Repeat these options before each of their words."""
         words: list[str] = []
         option = ""
         for word in args:
@@ -44,7 +44,7 @@ class ManyWords(SectionedCommand):
 
 
 class Group(SectionedCommand, SuggestingGroup):
-    """A group whose commands are made when they are asked for."""
+    """A group with commands made on demand."""
 
     def __init__(self, declared: Mapping[str, Command], **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -65,7 +65,7 @@ def verb_command(name: str, verb: Verb) -> click.Command:
 
 
 def made(name: str, command: Command, summary: str = "") -> click.Command:
-    """A declared command as one of click; the summary is the help of a mere group."""
+    """The click command of a declared command; the summary is the help of a pure group."""
     example = f"Example: {command.example}" if command.example else None
     run, model = command.run, command.params or Params
     if run is None:
@@ -95,7 +95,6 @@ def made(name: str, command: Command, summary: str = "") -> click.Command:
 
 
 def _given(command: Command, values: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the command's experiment that the user gave."""
     if not command.kind:
         return {}
     return condition_given({**values, **dict.fromkeys(command.fixed)}, EXPERIMENTS.get(command.kind).condition)

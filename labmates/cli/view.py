@@ -84,7 +84,7 @@ def view(
 
 
 def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
-    """The store among the arguments, if there is one, and the runs."""
+    """The store among the arguments, if any, and the runs."""
     from labmates.records.database import names_file
 
     if what and ("://" in what[0] or names_file(what[0])):
@@ -94,4 +94,4 @@ def store_and_runs(what: tuple[str, ...]) -> tuple[str | None, list[str]]:
 
 def _tell(address: str) -> None:
     out().print(address, soft_wrap=True)
-    err().print("Whoever has this address can see everything in the store. Stop with Ctrl-C.")
+    err().print("This address gives access to everything in the store. Stop with Ctrl-C.")

@@ -451,7 +451,6 @@ async def _results(protocol: BatchProtocol, channel: _HTTP, files: Sequence[str]
 
 
 def _submission_failure(result: Result, group: Group) -> Result:
-    """The result of calls after a failed submission."""
     if result.status in _NO_API:
         reason = f"{group.base} has no batch API (HTTP {result.status}): leave --batch out (resume with --no-batch)"
         return failed(400, reason)

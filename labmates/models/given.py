@@ -37,10 +37,7 @@ def name_given(chat: object) -> str:
 
 
 def given_chat(name: str) -> BaseChatModel:
-    """The chat model object of this name.
-
-    Raises `UsageError` if this process received no object of that name.
-    """
+    """The chat model object of this name. Raises `UsageError` if this process received no object of that name."""
     if name not in _GIVEN:
         raise UsageError(
             f"model '{GIVEN}:{name}' is an object of another program: pass it again (labmates.run(model=…))"

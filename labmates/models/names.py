@@ -150,7 +150,6 @@ def _check_settings(text: str, model: ModelName) -> None:
 
 @lru_cache(maxsize=4096)
 def _split(text: str) -> ModelName:
-    """The parts of a model's name, with a known provider or not."""
     settings = NO_SETTINGS
     if "?" in text:
         entry = read_reference(text, {})

@@ -181,7 +181,6 @@ def _read_calls(
 
 
 def _cut_call(call: _Begun) -> ToolCall:
-    """The received part of a tool call cut by the length limit."""
     arrived = read_partial(call.broken) if isinstance(call.broken, str) else {}
     return ToolCall("", _tool_name(call.name), arrived)
 
@@ -285,10 +284,7 @@ def read_partial(text: str) -> dict[str, Any]:
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """The value at `at` and its end.
-
-    Raises `ValueError` if it is neither complete nor a text.
-    """
+    """The value at `at` and its end. Raises `ValueError` if it is neither complete nor a text."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except ValueError:

@@ -132,7 +132,6 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
 
 
 async def _limits(model: ModelName, options: ModelOptions) -> Probe:
-    """The rate limits that the server reports."""
     api = api_of(model, endpoint_of(model, options, os.environ))
     if api is None:
         return Probe("limits", None, f"not tested: labmates can't read the limits of {model.provider}")

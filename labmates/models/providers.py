@@ -117,7 +117,6 @@ async def _watched(
     listener: Listener,
     **arguments: Any,
 ) -> BaseMessage:
-    """The message of a streamed reply."""
     listener(None)
     whole: AIMessageChunk | None = None
     calls: dict[Any, int] = {}
@@ -210,10 +209,7 @@ def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> 
 
 
 def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:
-    """Check that a model's provider takes its settings.
-
-    Raises `UsageError` if it rejects one.
-    """
+    """Check that a model's provider takes its settings. Raises `UsageError` if it rejects one."""
     if model.provider == "openai" or model.provider in OPENAI_FAMILY:
         request_body(model)
     elif model.provider != GIVEN and (model.settings != NO_SETTINGS or not endpoint.hosted):

@@ -114,10 +114,7 @@ def thinking_warnings(used: Iterable[tuple[str, int, int]]) -> list[str]:
 
 
 def known_model(row: Mapping[str, str]) -> KnownModel:
-    """The model in a row of a roster.
-
-    Raises `ValueError` if a value is missing or invalid.
-    """
+    """The model in a row of a roster. Raises `ValueError` if a value is missing or invalid."""
     if not row["name"]:
         raise ValueError("a model needs a name")
     if row["thinking"].lower() not in _TRUTHS:

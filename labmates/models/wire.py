@@ -19,10 +19,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 def read_completion(body: bytes) -> Json:
-    """Parse the body of a whole reply.
-
-    Raises `BrokenReplyError` if it is not a JSON object, or holds an error.
-    """
+    """Parse the body of a whole reply. Raises `BrokenReplyError` if it is not a JSON object, or holds an error."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -69,10 +66,7 @@ class StreamedReply:
         self._take(event)
 
     def whole(self) -> Json:
-        """The whole reply.
-
-        Raises `BrokenReplyError` if the stream ended within the reply.
-        """
+        """The whole reply. Raises `BrokenReplyError` if the stream ended within the reply."""
         if not self._done and self._finish is None:
             raise BrokenReplyError("the connection was cut within the reply")
         message: Json = {"content": "".join(self._content), "reasoning_content": "".join(self._reasoning)}
@@ -195,7 +189,6 @@ def _texts(content: Any) -> list[str]:
 
 
 def _arguments(arguments: Any) -> str:
-    """Arguments as text; some servers send an object."""
     return arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments)
 
 

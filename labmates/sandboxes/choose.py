@@ -88,7 +88,6 @@ def _docker(name: str) -> SandboxBackend:
 
 
 def _bubblewrap(name: str, trusted_code: bool, no_docker: LabmatesError | None) -> Choice:
-    """The bubblewrap back end, or the fallback if that does not work."""
     from labmates.sandboxes.bubblewrap import BubblewrapLauncher, bubblewrap_works
     from labmates.sandboxes.container import ImageMissingError
     from labmates.sandboxes.session import KernelBackend

@@ -193,7 +193,6 @@ async def running(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]
 
 
 def _png(encoded: object) -> bytes | None:
-    """The bytes of a PNG figure; None if invalid or too large."""
     if not isinstance(encoded, str) or len(encoded) > 1.4 * IMAGE_BYTES:
         return None
     try:

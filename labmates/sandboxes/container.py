@@ -191,7 +191,6 @@ def confinement(limits: Limits) -> dict[str, Any]:
 
 
 def _ending(container: Container) -> str | None:
-    """Description of a container's end; None while it runs."""
     try:
         container.reload()
         state = container.attrs["State"]

@@ -163,8 +163,6 @@ _ENGINE_CHECKS: tuple[Callable[[DockerClient], Finding], ...] = (
 
 
 def _trial(name: str) -> Finding:
-    """Test a sandbox with a sum."""
-
     async def summed(data: Path) -> str:
         backend = choose_backend(name, trusted_code=False).backend
         try:

@@ -70,10 +70,7 @@ def connect() -> DockerClient:
 
 
 def socket_path() -> Path:
-    """The path of the engine's socket.
-
-    Raises `EngineError` if ``DOCKER_HOST`` is not a unix socket.
-    """
+    """The path of the engine's socket. Raises `EngineError` if ``DOCKER_HOST`` is not a unix socket."""
     host = os.environ.get("DOCKER_HOST", "") or f"unix://{_DEFAULT_SOCKET}"
     scheme, _, path = host.partition("://")
     if scheme != "unix" or not path.startswith("/"):
@@ -87,10 +84,7 @@ def offers_gvisor(client: DockerClient) -> bool:
 
 
 def check_gvisor(client: DockerClient) -> None:
-    """Check that the engine has gVisor's runtime.
-
-    Raises `EngineError` if it lacks the runtime.
-    """
+    """Check that the engine has gVisor's runtime. Raises `EngineError` if it lacks the runtime."""
     if not offers_gvisor(client):
         raise EngineError(
             f"the Docker engine has no runtime '{GVISOR}'; install gVisor "
@@ -181,7 +175,6 @@ def _client(path: Path) -> DockerClient:
 
 
 def _check(version: dict[str, Any]) -> None:
-    """Check the engine's description of itself."""
     api = str(version.get("ApiVersion", ""))
     if tuple(int(part) if part.isdecimal() else 0 for part in api.split(".")) < _OLDEST_API:
         raise EngineError(_too_old(f"its API has version {api}"))

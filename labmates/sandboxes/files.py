@@ -38,10 +38,7 @@ class Collector:
         self._left_out = 0
 
     async def collect(self, control: Control) -> Collected:
-        """The new files in ``out/``.
-
-        Raises `SandboxError` if the sandbox does not answer.
-        """
+        """The new files in ``out/``. Raises `SandboxError` if the sandbox does not answer."""
         collected = Collected()
         listing = await control.ask({"do": "list"})
         for name, size, version in _entries(listing.get("files")):

@@ -103,7 +103,6 @@ def _remove_containers(client: DockerClient, containers: dict[str, str]) -> list
 
 
 def _remove_images(client: DockerClient, names: Iterable[str]) -> list[str]:
-    """Remove images, except those used by a container or another image."""
     removed = []
     for name in names:
         with contextlib.suppress(*docker_errors()):
@@ -129,7 +128,6 @@ def _name(container: dict[str, Any]) -> str:
 
 
 def _age(thing: dict[str, Any]) -> float:
-    """The age of an image or a container, in seconds."""
     return time.time() - float(thing["Created"])
 
 

@@ -58,10 +58,7 @@ class KernelSandbox:
         self._closing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start the session.
-
-        Raises `SandboxError` if the data can't be read or no kernel can be started.
-        """
+        """Start the session. Raises `SandboxError` if the data can't be read or no kernel can be started."""
         data = await in_thread(self._make_folders)
         async with running(self._copy(data)) as copying:
             await self._find_place(copying)
@@ -92,7 +89,6 @@ class KernelSandbox:
                 await in_thread(remove_folder, self._folder)
 
     def _make_folders(self) -> Path:
-        """Create the session's folder and return its data folder."""
         self._folder = new_folder()
         return self._make_folder(self._folder / "data")
 

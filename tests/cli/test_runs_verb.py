@@ -57,7 +57,7 @@ def test_runs_are_found_by_their_texts(labmates: Labmates, store: Store) -> None
 
 
 def test_a_list_without_runs_says_why(labmates: Labmates, store: Store) -> None:
-    assert "No run matches." in labmates("runs", "--study", "none").err
+    assert "No runs match these filters." in labmates("runs", "--study", "none").err
     done = labmates("runs", "--sort", "colour")
     assert (done.code, "unknown order 'colour'" in done.err) == (2, True)
     done = labmates("runs", "--status", "flying")

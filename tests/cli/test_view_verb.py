@@ -61,7 +61,7 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
         out, err = viewer.communicate(timeout=100)
     assert viewer.returncode == 0
     assert out == ""
-    assert err == "Whoever has this address can see everything in the store. Stop with Ctrl-C.\n"
+    assert err == "This address gives access to everything in the store. Stop with Ctrl-C.\n"
 
 
 def test_the_store_is_left_as_it_is(labmates: Labmates, store: Store) -> None:

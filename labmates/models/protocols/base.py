@@ -226,7 +226,6 @@ class Protocol(ABC):
             raise RefusedRequestError(f"the request is malformed: {reason}") from error
 
     def _functions(self, body: Json) -> Iterator[Json]:
-        """The function tools, as in chat completions."""
         for tool in list_of(body, "tools"):
             kind = tool.get("type")
             if self.provider == "openai" and kind not in ("function", "namespace"):

@@ -92,7 +92,6 @@ def _head(kind: str, model: str) -> Json:
 
 
 def _take(message: Json, delta: Json) -> None:
-    """Add a delta to a message."""
     message["content"] += delta.get("content") or ""
     calls = message["tool_calls"]
     for call in delta.get("tool_calls") or ():

@@ -135,7 +135,6 @@ class _Items(Writer):
         return done + self._event("output_item.done", output_index=len(self._items) - 1, item=item)
 
     def _at(self) -> Json:
-        """The position of the current item."""
         item = self._items[-1]
         part = {"content_index": 0} if item["type"] == "message" else {}
         return {"item_id": item["id"], "output_index": len(self._items) - 1, **part}
