@@ -1,4 +1,4 @@
-"""The course of a match on a page: payoffs added up, moves and payoffs round by round, and the players' code."""
+"""The course of a match on a page: cumulative payoffs, moves and payoffs by round, and players' code."""
 
 from __future__ import annotations
 
@@ -13,23 +13,15 @@ from labmates.pages.svg import line_plot
 from labmates.stats.tables import Column, Table
 
 _MOST_LINES: Final = 12
-"""Players whose payoffs are drawn."""
+"""Maximum number of drawn players."""
 _MOST_COLUMNS: Final = 6
-"""Players whose moves and payoffs are listed."""
+"""Maximum number of players in the table of rounds."""
 _PARTS: Final = ("move", "payoff", "total")
 
 
 @dataclass(frozen=True)
 class Course:
-    """The moves and payoffs of a match.
-
-    Attributes
-    ----------
-    moves, payoffs
-        By player, in the order of `players`, for each round.
-    sources
-        Code of strategies, by name.
-    """
+    """The moves and payoffs of a match by player and round, in the order of `players`, and strategies' code by name."""
 
     players: Sequence[str]
     moves: Sequence[Sequence[str]]
@@ -37,14 +29,14 @@ class Course:
     sources: Mapping[str, str]
 
     def sections(self, note: str = "") -> Iterator[Section]:
-        """The sections of the match; the note tells where the rest of a large group is."""
+        """The sections of the match; `note` is a remark on omitted players."""
         totals = [list(accumulate(payoffs)) for payoffs in self.payoffs]
         names = [f"{seat} {player}" for seat, player in enumerate(self.players)][:_MOST_LINES]
         lines = {
-            name: [(t + 1.0, total) for t, total in enumerate(own)] for name, own in zip(names, totals, strict=False)
+            name: [(t + 1.0, total) for t, total in enumerate(sums)] for name, sums in zip(names, totals, strict=False)
         }
-        drawn = line_plot(lines, "Payoffs added up, by round", x_label="round")
-        yield Section("payoffs", "Payoffs added up", render("plot.html", drawing=drawn, names=names))
+        drawn = line_plot(lines, "Cumulative payoffs, by round", x_label="round")
+        yield Section("payoffs", "Cumulative payoffs", render("plot.html", drawing=drawn, names=names))
         yield Section("rounds", "Rounds", self._table(totals), note)
         if self.sources:
             yield Section("code", "Code of the players", render("sources.html", sources=self.sources))
@@ -55,9 +47,9 @@ class Course:
         rows = [
             {"round": t}
             | {
-                f"{part} {seat}": own[t]
+                f"{part} {seat}": values[t]
                 for seat, player in enumerate(shown)
-                for part, own in zip(_PARTS, player, strict=True)
+                for part, values in zip(_PARTS, player, strict=True)
             }
             for t in range(len(self.moves[0]))
         ]

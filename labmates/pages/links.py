@@ -14,12 +14,9 @@ PER_PAGE: Final = 100
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses as a server has them.
+    """Addresses of a server's pages.
 
-    Attributes
-    ----------
-    is_static
-        Whether these are files: then there is nothing that a server would do.
+    `is_static` tells that the addresses are files, without the functions of a server.
     """
 
     is_static: bool = False
@@ -42,11 +39,13 @@ class Links:
 
     def story(self, run_id: str, page: int = 1, anchor: int | None = None, **query: Any) -> str:
         """The address of a page of a run's events; `anchor` is the number of an event on it."""
-        kept = {**({"page": page} if page > 1 else {}), **query}
-        return _with_query(f"{self.run(run_id)}/story", kept) + (f"#e{anchor}" if anchor is not None else "")
+        pages = {"page": page if page > 1 else ""}
+        return _with_query(f"{self.run(run_id)}/story", {**pages, **query}) + (
+            f"#e{anchor}" if anchor is not None else ""
+        )
 
     def event(self, run_id: str, number: int) -> str:
-        """The address of a page of one event, with all that belongs to it."""
+        """The address of the page of one event."""
         return f"{self.run(run_id)}/events/{number}"
 
     def figure(self, run_id: str, body: int) -> str:
@@ -54,31 +53,31 @@ class Links:
         return f"{self.run(run_id)}/figures/{body}.png"
 
     def file(self, run_id: str, event: int, place: int) -> str:
-        """The address of the artifact of an event (place 0), or of one of the files that its code wrote."""
+        """The address of an event's artifact (place 0), or of one of the files of its code."""
         return f"{self.run(run_id)}/files/{event}/{place}"
 
     def live(self, run_id: str) -> str:
-        """The address of what is new in a run."""
+        """The address of a run's updates."""
         return f"{self.run(run_id)}/live"
 
     def approval(self, run_id: str) -> str:
-        """The address of the question that a run asks a person."""
+        """The address of a run's request for approval."""
         return f"{self.run(run_id)}/approval"
 
     def turn(self, run_id: str, agent: str = "") -> str:
-        """The address of what a person who takes part in a run is to answer."""
+        """The address of the page for a person who takes part in a run."""
         return _with_query(f"{self.run(run_id)}/turn", {"agent": agent})
 
     def replies(self, run_id: str) -> str:
-        """The address of the replies under way in a run."""
+        """The address of a run's replies in progress."""
         return f"{self.run(run_id)}/replies"
 
     def notes(self, run_id: str) -> str:
-        """The address that takes notes on a run."""
+        """The address for new notes on a run."""
         return f"{self.run(run_id)}/notes"
 
     def judging(self, **query: Any) -> str:
-        """The address of the page on which a person scores the runs of a study."""
+        """The address of the page for scores of a study's runs by a person."""
         return _with_query("/judging", query)
 
     def match(self, run_id: str, **query: Any) -> str:
@@ -98,38 +97,28 @@ class Links:
         return _with_query("/search", query)
 
     def study_live(self, study: str) -> str:
-        """The address for changes of a study."""
+        """The address of a study's updates."""
         return _with_query("/studies/live", {"study": study})
 
     def compare(self, *runs: str) -> str:
-        """The address of runs side by side."""
+        """The address of a comparison of runs."""
         return _with_query("/compare", {"run": runs})
 
     def asset(self, name: str) -> str:
-        """The address of a file of the viewer itself."""
+        """The address of a static file of the viewer."""
         return f"/static/{name}"
 
 
 @dataclass(frozen=True)
 class FileLinks(Links):
-    """Addresses within an export, from a file that lies `depth` folders deep.
-
-    Attributes
-    ----------
-    known, studies_known
-        The runs that are there, and the studies whose analyses are.
-    told
-        The numbers of the events that the story of the run at hand tells.
-    has_events
-        Whether events have pages of their own; otherwise they are found in the story.
-    """
+    """Addresses within an export, from a file that lies `depth` folders deep."""
 
     is_static: bool = True
     depth: int = 0
-    known: frozenset[str] = frozenset()
-    studies_known: frozenset[str] = frozenset()
-    told: tuple[int, ...] = ()
-    has_events: bool = True
+    known: frozenset[str] = frozenset()  # exported runs
+    studies_known: frozenset[str] = frozenset()  # studies with exported analyses
+    events: tuple[int, ...] = ()  # numbers of the events in the story of the current run
+    has_events: bool = True  # whether events have pages; otherwise they are only in the story
 
     def _to(self, path: str) -> str:
         return "../" * self.depth + path
@@ -144,13 +133,13 @@ class FileLinks(Links):
         return self._to("studies.html")
 
     def analyses(self, study: str, name: str = "") -> str:
-        """The address of a study's analyses, or of one of them; empty for a study that is not there."""
+        """The address of a study's analyses, or of one of them; empty for a missing study."""
         if study not in self.studies_known:
             return ""
         return self._to(f"analyses/{_file_name(study)}/{_plain_name(name) or 'index'}.html")
 
     def run(self, run_id: str) -> str:
-        """The address of a run's first page; empty for a run that is not there."""
+        """The address of a run's first page; empty for a missing run."""
         return self._to(f"{run_folder(run_id)}/index.html") if run_id in self.known else ""
 
     def story(self, run_id: str, page: int = 1, anchor: int | None = None, **query: Any) -> str:
@@ -159,46 +148,46 @@ class FileLinks(Links):
 
     def event(self, run_id: str, number: int) -> str:
         """The address of the page of one event, or of its place in the story."""
-        at = max(0, bisect_right(self.told, number) - 1)
-        if self.has_events and at < len(self.told) and self.told[at] == number:
+        at = max(0, bisect_right(self.events, number) - 1)
+        if self.has_events and at < len(self.events) and self.events[at] == number:
             return self._to(f"{run_folder(run_id)}/events/{number}.html")
-        return self.story(run_id, at // PER_PAGE + 1, self.told[at] if self.told else None)
+        return self.story(run_id, at // PER_PAGE + 1, self.events[at] if self.events else None)
 
     def figure(self, run_id: str, body: int) -> str:
         """The address of a picture."""
         return self._to(f"{run_folder(run_id)}/figures/{body}.png")
 
     def file(self, run_id: str, event: int, place: int) -> str:
-        """The address of a file that an agent or its code wrote; all are text or bytes that no browser runs."""
+        """The address of a file by an agent or its code, with an extension that browsers don't execute."""
         return self._to(f"{run_folder(run_id)}/files/{event}-{place}.{'txt' if place == 0 else 'bin'}")
 
     def transcript(self, run_id: str, page: int = 1, **query: Any) -> str:
-        """The address of a page of an agent's transcript, by default the first one's; empty without events."""
+        """The address of a page of an agent's transcript, by default the first agent's; empty without events."""
         [name] = query.get("agent") or [""]
         place = f"-{_file_name(name)}-{page}" if name else ""
         return self._to(f"{run_folder(run_id)}/transcript{place}.html") if self.has_events else ""
 
     def search(self, **query: Any) -> str:
-        """The address of the page that searches the exported texts."""
+        """The address of the search in exported texts."""
         return self._to("search.html")
 
     def texts(self, run_id: str) -> str:
-        """The address of the texts of a run, as the page that searches loads them."""
+        """The address of a run's texts for the search."""
         return self._to(f"{run_folder(run_id)}/texts.js")
 
     def asset(self, name: str) -> str:
-        """The address of a file of the viewer itself."""
+        """The address of a static file of the viewer."""
         return self._to(f"static/{name}")
 
     def _nothing(self, *_parts: str, **_query: Any) -> str:
         return ""
 
-    # Nothing executes, asks anybody, plays a match again or chooses runs where there is no server.
+    # Pages that need a server.
     live = approval = turn = replies = match = compare = _nothing
 
 
 def run_folder(run_id: str) -> str:
-    """The folder of a run within an export: its id, which is letters and digits, without anything else."""
+    """The folder of a run within an export, named by its id."""
     return f"runs/{_plain_name(run_id)}"
 
 
@@ -211,5 +200,5 @@ def _plain_name(name: str) -> str:
 
 
 def _with_query(path: str, query: dict[str, Any]) -> str:
-    kept = {name: value for name, value in query.items() if value not in ("", None, ())}
-    return f"{path}?{urlencode(kept, doseq=True)}" if kept else path
+    given = {name: value for name, value in query.items() if value not in ("", None, ())}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path

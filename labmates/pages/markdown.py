@@ -1,7 +1,6 @@
-"""Markdown that a model wrote, as HTML in which nothing runs and which loads nothing.
+"""Models' Markdown as HTML without scripts and external resources.
 
-Two fences, one behind the other: the parser takes no HTML and makes no pictures, and what comes out of it is cleaned
-by an allow-list.
+There are two layers of defence: the parser accepts no HTML and makes no pictures, and an allow-list cleans its output.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ _TAGS = (
     "a blockquote br code dd del dl dt em h1 h2 h3 h4 h5 h6 hr li ol p pre strong sub sup table tbody td th thead tr ul"
 )
 MOST_CHARS = 60_000
-"""A longer text is shown as it is: nobody reads it, and one that is made for it takes 50 µs a character to parse."""
+"""Longer texts are shown unparsed: parsing a hostile text takes up to 50 µs per character."""
 DEEPEST = 40
-"""The parser leaves out what is nested deeper, so such a text is shown as it is, too."""
+"""Deeper nested texts are shown unparsed: the parser would drop a part of them."""
 _NO_TABLE = "no table before this line"
 _WASTE = 2
-"""Cells that a table may have for each one that is written: short rows of a wide table are filled up."""
+"""Maximum ratio of a table's cells to the written ones: short rows of a wide table are filled up."""
 
 
 def markdown(text: str) -> Markup:
     """Markdown as safe HTML."""
     if len(text) > MOST_CHARS:
-        return _as_it_is(text)
+        return _unparsed(text)
     parser, env = _parser(), dict[str, Any]()
     tokens = parser.parse(text, env)
     if any(token.level >= DEEPEST - 1 for token in tokens):
-        return _as_it_is(text)
+        return _unparsed(text)
     cleaned = nh3.clean(
         parser.renderer.render(tokens, parser.options, env),
         tags=set(_TAGS.split()),
@@ -50,11 +49,11 @@ def markdown(text: str) -> Markup:
         link_rel="noopener noreferrer nofollow",
         strip_comments=True,
     )
-    # Once more after the parser, which reads characters by their numbers too (``&#8238;``).
+    # Again after the parser, which decodes character references (``&#8238;``).
     return Markup(plain(cleaned))  # noqa: S704 - cleaned just now
 
 
-def _as_it_is(text: str) -> Markup:
+def _unparsed(text: str) -> Markup:
     return Markup("<pre>{}</pre>").format(plain(text))
 
 
@@ -71,7 +70,7 @@ def _parser() -> MarkdownIt:
 
 
 def _dense_table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Take lines for a table unless nearly all of its cells would be empty: a few bytes would make thousands."""
+    """Parse a table unless nearly all of its cells would be empty: a few bytes would make thousands."""
     if first < state.env.get(_NO_TABLE, 0) or not table(state, first, end, True):
         return False
     columns = _bars(state, first + 1) + 1
@@ -80,7 +79,7 @@ def _dense_table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
         written += _bars(state, first + rows) + 1
         rows += 1
     if columns * rows > _WASTE * written + columns:
-        state.env[_NO_TABLE] = first + rows  # else each further line of these would be tried, and all after it read
+        state.env[_NO_TABLE] = first + rows  # else each of these lines would be tried, with all lines after it
         return False
     return silent or table(state, first, end, False)
 
@@ -96,7 +95,7 @@ def _is_web(url: str) -> bool:
 def _no_image(
     _self: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """Show the name of a picture instead of loading it."""
+    """Show a picture's name instead of loading it."""
     token: Any = tokens[index]
     return str(Markup("<em>[picture, not loaded: {}]</em>").format(escape(token.content or token.attrs.get("src", ""))))
 
@@ -104,7 +103,7 @@ def _no_image(
 def _lower_heading(
     _self: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """Put headings below those of the page."""
+    """Move headings below those of the page."""
     token = tokens[index]
     level = min(6, int(token.tag[1]) + 3)
     return f"</h{level}>\n" if token.nesting < 0 else f"<h{level}>"

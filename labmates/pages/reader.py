@@ -1,4 +1,4 @@
-"""Reading one run for a page: its record, and only the events and bodies that the page shows."""
+"""Reads of one run for a page: its record, and only the events and bodies on the page."""
 
 from __future__ import annotations
 
@@ -23,18 +23,12 @@ from labmates.records.reading import (
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 
-_KEPT: Final = 16
+_MOST_CACHED: Final = 16
 
 
 @dataclass
 class RunReader:
-    """Reads one run; for one page.
-
-    Attributes
-    ----------
-    run
-        Its record, as it was when the page was asked for.
-    """
+    """Reads one run for one page; `run` is its record at the time of the request."""
 
     store: Store
     run: RunRecord
@@ -47,14 +41,14 @@ class RunReader:
             read = events_of(self.store, self.run.id, *missing)
             for name in missing:
                 self._events[name] = {number: event for number, event in read.items() if event.type == name}
-        return dict(sorted((item for name in types for item in self._events[name].items()), key=lambda one: one[0]))
+        return dict(sorted((item for name in types for item in self._events[name].items()), key=lambda item: item[0]))
 
     def all(self, *types: str) -> list[Any]:
         """The events of these types, in order."""
         return list(self.events(*types).values())
 
     def rows(self, *types: str, holding: str = "", to_others: bool = False) -> list[Any]:
-        """Events as rows, which is quick for thousands; see `labmates.records.reading.event_rows`."""
+        """Events as rows, fast for thousands; see `labmates.records.reading.event_rows`."""
         return event_rows(self.store, self.run.id, *types, holding=holding, to_others=to_others)
 
     def span(self, first: int, last: int) -> dict[int, Event]:
@@ -62,7 +56,7 @@ class RunReader:
         return event_span(self.store, self.run.id, first, last)
 
     def numbers(self, **wanted: Any) -> list[int]:
-        """The numbers of the events that are wanted; see `labmates.records.reading.event_numbers`."""
+        """The numbers of selected events; see `labmates.records.reading.event_numbers`."""
         return event_numbers(self.store, self.run.id, **wanted)
 
     def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
@@ -71,17 +65,17 @@ class RunReader:
 
     @cached_property
     def counts(self) -> dict[tuple[str, str, str], int]:
-        """The number of each agent's events, by type, team and agent."""
+        """Numbers of events by type, team and agent."""
         return event_counts(self.store, self.run.id)
 
     @cached_property
     def last(self) -> int:
-        """The number of the newest event; -1 without any."""
+        """The number of the newest event; -1 without events."""
         return last_event(self.store, self.run.id)
 
 
 class Readers:
-    """Makes readers of runs; remembers where the bodies of the last ones can be read from."""
+    """Opens readers of runs, and caches starting points in the bodies of recent ones."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -89,17 +83,11 @@ class Readers:
         self._lock = threading.Lock()
 
     def open(self, run_id: str) -> RunReader:
-        """A reader of a run.
-
-        Raises
-        ------
-        UsageError
-            If there is no such run.
-        """
+        """A reader of a run. Raises `UsageError` if the run is unknown."""
         run = self.store.run(run_id)
         with self._lock:
             bodies = self._bodies.pop(run_id, None) or BodyReader(self.store, run_id)
             self._bodies[run_id] = bodies
-            if len(self._bodies) > _KEPT:
+            if len(self._bodies) > _MOST_CACHED:
                 self._bodies.popitem(last=False)
         return RunReader(self.store, run, bodies)

@@ -1,4 +1,4 @@
-"""Templates, and how times, money and numbers are written in them. Everything is escaped unless it says otherwise."""
+"""Templates, and formats of times, money and numbers in them. Everything is escaped except markup."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _INVISIBLE = {
     )
     for code in range(*span)
 }
-"""Characters that can't be seen or that turn the direction of text, and halves of pairs: what is read must be what is
-there. Joiners stay, which scripts and signs are made with."""
+"""Invisible characters, characters that reorder text, and lone surrogates, so that readers see the actual text. Joiners
+stay, since scripts and emoji need them."""
 
 
 def render(template: str, **values: Any) -> Markup:
@@ -53,7 +53,7 @@ def environment() -> Environment:
     made = Environment(
         loader=ChoiceLoader([PackageLoader("labmates.pages"), FunctionLoader(_of_package)]),
         autoescape=True,
-        finalize=_seen,
+        finalize=_plain_text,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -76,12 +76,12 @@ def environment() -> Environment:
 
 
 def templates_of(package: str | None) -> Callable[..., Markup]:
-    """A function like `render` for the templates in the folder ``templates`` of a package, and the shared ones."""
+    """A function like `render` for the templates in a package's folder ``templates``, and the shared ones."""
     return lambda template, **values: render(f"{package}:{template}", **values)
 
 
 def _of_package(name: str) -> str | None:
-    """The text of a template that is named ``package:name``, or of the shared one; None if there is neither."""
+    """The text of the template ``package:name``, or of the shared one; None if missing."""
     package, colon, file = name.partition(":")
     for home in (package, "labmates.pages") if colon else ():
         template = files(home).joinpath("templates", file)
@@ -90,13 +90,13 @@ def _of_package(name: str) -> str | None:
     return None
 
 
-def _seen(value: object) -> object:
-    """A value as a template writes it: every text is passed through `plain`, so that none is forgotten."""
+def _plain_text(value: object) -> object:
+    """A value for a template; every text passes through `plain`."""
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def plain(text: object) -> str:
-    """Text without invisible characters and those that reorder others."""
+    """Text without invisible and reordering characters."""
     return str(text).replace("\r\n", "\n").translate(_INVISIBLE)
 
 
@@ -106,7 +106,7 @@ def count(value: float) -> str:
 
 
 def number(value: object) -> str:
-    """A number without needless digits; a text for what is none."""
+    """A number without needless digits; other values as text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else plain(value)
     if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
@@ -115,12 +115,12 @@ def number(value: object) -> str:
 
 
 def brief(value: object) -> str:
-    """A number with as few digits as it takes; a text for what is none."""
+    """A number in its shortest form; other values as text."""
     return f"{value:g}" if isinstance(value, float) else number(value)
 
 
 def cut(text: str, most: int) -> str:
-    """A text's beginning, with a sign where it is not all."""
+    """At most `most` characters of a text, with an ellipsis if cut."""
     return text if len(text) <= most else f"{text[:most]} …"
 
 
@@ -130,12 +130,12 @@ def compact(value: object) -> str:
 
 
 def dollars(value: int | str) -> str:
-    """Micro-dollars, or dollars as a decimal text, for people."""
+    """Micro-dollars, or dollars as a decimal text, in display form."""
     return show_dollars(value if isinstance(value, int) else parse_dollars(value))
 
 
 def duration(seconds: float) -> str:
-    """A time span for people."""
+    """A duration in display form."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     if seconds < 7200:
@@ -149,7 +149,7 @@ def moment(at: float) -> str:
 
 
 def iso(at: float) -> str:
-    """A Unix time in the form that machines read."""
+    """A Unix time in ISO 8601."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", _utc(at))
 
 
@@ -159,7 +159,7 @@ def pretty(value: object) -> str:
 
 
 def spaced(name: str) -> str:
-    """A name for people: without underscores."""
+    """A name without underscores."""
     return name.replace("_", " ")
 
 

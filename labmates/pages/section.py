@@ -1,4 +1,4 @@
-"""A section of a page: what it shows is given as text, table, figure or markup."""
+"""Sections of a page, with text, tables, figures or markup."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from labmates.stats.figures import Drawing, has_figures
 from labmates.stats.tables import Table
 
 Body = str | Table | Drawing
-"""Text (`markupsafe.Markup` is written as it is), a table or a figure."""
+"""Text (`markupsafe.Markup` stays unescaped), a table or a figure."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a run's first page.
+    """A part of a run's overview page.
 
     Attributes
     ----------
     anchor
-        Its name within the page's address.
+        The fragment of its address.
     body
-        What it shows, in order.
+        Its content, in order.
     note
-        What it does not show, and where that is.
+        Remark on omitted content and its place.
     """
 
     anchor: str
@@ -35,13 +35,13 @@ class Section:
 
     @property
     def html(self) -> Markup:
-        """Its contents, as markup."""
+        """The content as markup."""
         bodies = self.body if isinstance(self.body, tuple) else (self.body,)
         return Markup("").join(map(body_html, bodies))
 
 
 def body_html(body: Body) -> Markup:
-    """A text, a table or a figure as markup; a figure needs the extra ``plots``, and says so where that is missing."""
+    """A text, a table or a figure as markup; a figure needs the extra ``plots``."""
     if isinstance(body, Markup):
         return body
     if isinstance(body, Table):

@@ -1,4 +1,4 @@
-"""Drawings as SVG, made on the server: every text is escaped, and colours come from the style sheet by class."""
+"""SVG drawings: all texts are escaped, and colours come from the style sheet by class."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from labmates.pages.rendering import plain
 from labmates.stats.intervals import Estimate
 
 COLOURS: Final = 7
-"""The number of colours in the style sheet: classes ``c0`` and so on."""
+"""Number of colours in the style sheet, as classes ``c0`` and so on."""
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 _MOST_POINTS: Final = 200
-"""Points of a drawing that have titles of their own."""
+"""Maximum points of a drawing with titles."""
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Markup:
-    """An element; an underscore at the end of an attribute's name is left out, others become hyphens."""
+    """An element; a trailing underscore of an attribute's name is dropped, others become hyphens."""
     written = [
         f' {key.rstrip("_").replace("_", "-")}="{escape(plain(_short(value)))}"' for key, value in attributes.items()
     ]
-    body = Markup("").join(escape(one if hasattr(one, "__html__") else plain(one)) for one in inside)
+    body = Markup("").join(escape(part if hasattr(part, "__html__") else plain(part)) for part in inside)
     return Markup(f"<{name}{''.join(written)}>") + body + Markup(f"</{name}>")  # noqa: S704 - escaped just now
 
 
 Series = Mapping[str, Sequence[tuple[float, float]]]
-"""The points of a drawing, by what they show."""
+"""The points of a drawing by name of their series."""
 
 
 def drawing(
@@ -41,16 +41,10 @@ def drawing(
     role: str = "img",
     series: Series = _NONE,
 ) -> Markup:
-    """A drawing that is as wide as its place allows.
+    """A drawing that fills the width of its place.
 
-    Parameters
-    ----------
-    title
-        Alternative text, for readers who can't see it.
-    role
-        ``group`` for a drawing with links in it.
-    series
-        The numbers that its page offers as CSV.
+    `title` is the alternative text, `role` is ``group`` for a drawing with links, and `series` are the numbers for the
+    page's download as CSV.
     """
     rounded = {name: [[float(f"{value:.6g}") for value in point] for point in line] for name, line in series.items()}
     data = {"data_series": json.dumps(rounded, separators=(",", ":"))} if series else {}
@@ -68,27 +62,21 @@ def drawing(
 
 
 def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
-    """Round numbers from `low` to `high`, `about` of them roughly; with `whole`, whole numbers alone."""
+    """About `about` round numbers from `low` to `high`; with `whole`, only whole numbers."""
     span = high - low
     if span <= 0:
         return [low]
     raw = span / about
     power = 10.0 ** int(f"{raw:e}".partition("e")[2])
-    step = next((one * power for one in (1, 2, 2.5, 5, 10) if one * power >= raw), 10 * power)
+    step = next((factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw), 10 * power)
     step = max(1.0, float(int(step))) if whole else step
     first = int(low / step) * step
     places = [first + step * place for place in range(int(span / step) + 3)]
-    return [round(one, 12) for one in places if low - 1e-9 * span <= one <= high + 1e-9 * span]
+    return [round(place, 12) for place in places if low - 1e-9 * span <= place <= high + 1e-9 * span]
 
 
 class Plot:
-    """The frame of a plot: where values lie, and its axes.
-
-    Parameters
-    ----------
-    x, y
-        The ranges of values.
-    """
+    """The frame of a plot: positions of values in the ranges `x` and `y`, and axes."""
 
     def __init__(
         self,
@@ -103,7 +91,7 @@ class Plot:
         top: float = 10,
     ) -> None:
         self.width, self.height = width, height
-        self._x, self._y = (one if one[1] > one[0] else (one[0], one[0] + 1) for one in (x, y))
+        self._x, self._y = (ends if ends[1] > ends[0] else (ends[0], ends[0] + 1) for ends in (x, y))
         self._left, self._right, self._top, self._bottom = left, width - right, top, height - bottom
 
     def x(self, value: float) -> float:
@@ -126,9 +114,9 @@ class Plot:
         counts: bool = False,
         up: bool = True,
     ) -> Markup:
-        """Axes with grid lines and labels; with `counts`, the horizontal one has whole numbers.
+        """Axes with grid lines and labels; with `counts`, the horizontal axis has whole numbers.
 
-        Without `up`, there is no vertical axis, and grid lines stand on the horizontal one.
+        Without `up`, there is no vertical axis, and grid lines are vertical.
         """
         left, right = _short(self._left), _short(self._right)
         upright = [(value, self.y(value)) for value in ticks(*self._y, about=4)] if up else []
@@ -136,13 +124,16 @@ class Plot:
         low = self._bottom + 15
         parts = [
             *(tag("path", d=f"M{left} {_short(at)}H{right}", class_="grid") for _, at in upright),
-            *(tag("text", y_format.format(one), x=self._left - 6, y=at + 4, class_="tick end") for one, at in upright),
+            *(
+                tag("text", y_format.format(value), x=self._left - 6, y=at + 4, class_="tick end")
+                for value, at in upright
+            ),
             *(
                 tag("path", d=f"M{_short(at)} {_short(self._top)}V{_short(self._bottom)}", class_="grid")
                 for _, at in across
                 if not up
             ),
-            *(tag("text", x_format.format(one), x=at, y=low, class_="tick middle") for one, at in across),
+            *(tag("text", x_format.format(value), x=at, y=low, class_="tick middle") for value, at in across),
             tag("text", x_label, x=self._right, y=self.height - 3, class_="tick end"),
         ]
         if y_label:
@@ -150,34 +141,33 @@ class Plot:
         return Markup("").join(parts)
 
     def line(self, points: Sequence[tuple[float, float]], place: int, name: str = "") -> Markup:
-        """A line in the colour and with the dashes of a place in the legend."""
+        """A line in the colour and dashes of a legend entry."""
         d = "".join(f"{'L' if at else 'M'}{_short(self.x(x))} {_short(self.y(y))}" for at, (x, y) in enumerate(points))
         title = [tag("title", name)] if name else []
         return tag("path", *title, d=d or "M0 0", class_=f"line c{place % COLOURS} d{place // COLOURS % 3}")
 
     def points(self, points: Sequence[tuple[float, float]], name: str) -> Markup:
-        """The points of a line, invisible, each with its values as a title."""
-        said = ((x, y, f"{name}: {y:g} at {x:g}") for x, y in points)
-        circles = (
-            tag("circle", tag("title", text), cx=self.x(x), cy=self.y(y), r=5, class_="hover") for x, y, text in said
+        """Invisible points of a line, with their values as titles."""
+        return Markup("").join(
+            tag("circle", tag("title", f"{name}: {y:g} at {x:g}"), cx=self.x(x), cy=self.y(y), r=5, class_="hover")
+            for x, y in points
         )
-        return Markup("").join(circles)
 
     def area(
         self, lower: Sequence[tuple[float, float]], upper: Sequence[tuple[float, float]], place: int, name: str = ""
     ) -> Markup:
-        """The band between two lines, with a name to show."""
+        """The band between two lines, with a name as title."""
         there = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in upper]
         back = [f"{_short(self.x(x))} {_short(self.y(y))}" for x, y in reversed(lower)]
         title = [tag("title", name)] if name else []
         return tag("path", *title, d="M" + "L".join([*there, *back]) + "Z", class_=f"area c{place % COLOURS}")
 
-    def dot(self, estimate: Estimate, y: float, place: int, said: str) -> Markup:
-        """A mean with its interval at a height of the drawing, in the colour of a place in the legend."""
+    def dot(self, estimate: Estimate, y: float, place: int, title: str) -> Markup:
+        """A mean with its interval at a height of the drawing, in the colour of a legend entry."""
         low, high = map(self.x, estimate.ends())
         bar = tag("path", d=f"M{_short(low)} {_short(y)}H{_short(high)}", class_=f"line c{place % COLOURS}")
         point = tag("circle", cx=self.x(estimate.value), cy=y, r=4, class_=f"area c{place % COLOURS}")
-        return tag("g", tag("title", said), bar, point)
+        return tag("g", tag("title", title), bar, point)
 
     def drawn(self, title: str, *inside: object, series: Series = _NONE) -> Markup:
         """The whole drawing."""
@@ -208,7 +198,7 @@ def dot_plot(
     title: str,
     x_range: tuple[float, float],
 ) -> Markup:
-    """Means with intervals, a line for each column below the name of its row; each has its figures as a title."""
+    """Means with intervals, a line per column below its row's name, with the figures as titles."""
     band = 22 + 9 * len(columns)
     plot = Plot(x_range, (0, 1), width=340, height=30 + band * len(rows), left=14, right=14, bottom=26, top=4)
     parts = [plot.axes("", "", up=False)]
@@ -216,8 +206,8 @@ def dot_plot(
         parts.append(tag("text", tag("title", row), row if len(row) <= 52 else f"{row[:51]}…", x=2, y=band * at + 14))
         for place, (column, estimate) in enumerate(zip(columns, estimates, strict=True)):
             if estimate is not None:
-                said = f"{row}{f', {column}' if column else ''}: {_shown(estimate)}, {estimate.n} runs"
-                parts.append(plot.dot(estimate, band * at + 24 + 9 * place, place, said))
+                label = f"{row}{f', {column}' if column else ''}: {_shown(estimate)}, {estimate.n} runs"
+                parts.append(plot.dot(estimate, band * at + 24 + 9 * place, place, label))
     return plot.drawn(title, *parts)
 
 
@@ -235,7 +225,7 @@ def stacked_plot(shares: Mapping[str, Sequence[float]], steps: Sequence[float], 
 
 
 def thinned(values: Sequence[object], most: int = 240) -> list[int]:
-    """The places of at most `most` values, evenly spread from the first to the last."""
+    """The indices of at most `most` values, evenly spread from first to last."""
     if len(values) <= most:
         return list(range(len(values)))
     return sorted({round(at * (len(values) - 1) / (most - 1)) for at in range(most)})

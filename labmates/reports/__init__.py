@@ -1,1 +1,1 @@
-"""Reports: all that a study has brought, as one page that needs nothing else."""
+"""Reports: a study's results as one self-contained page."""

@@ -1,4 +1,4 @@
-"""A report: parts with sentences, tables and pictures, and its page, also as PDF, which loads and runs nothing."""
+"""Reports with sentences, tables and pictures, as a self-contained HTML page without scripts, and as PDF."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The text of links to it."""
+        """The fragment for links to it."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.title.lower())
 
 
@@ -51,12 +51,7 @@ class Part:
 class Report:
     """The content of a report on runs.
 
-    Attributes
-    ----------
-    facts
-        Numbers that are told first, each with what it is.
-    warnings
-        What a reader must know before anything else.
+    `facts` are the first numbers, each with its label; `warnings` come before everything else.
     """
 
     title: str
@@ -75,8 +70,8 @@ def picture(figure: Figure, title: str, alt: str) -> Picture:
 def render(report: Report) -> str:
     """A report as a page.
 
-    Every text is escaped, control characters are taken out, and so is whatever looks like a key or is one of this
-    process's environment. A content security policy allows this page's own style sheet and pictures alone.
+    Texts are escaped and stripped of control characters, of everything that looks like a key, and of keys in this
+    process's environment. A content security policy allows only this page's style sheet and pictures.
     """
     redact = Redactor.from_environment(os.environ)
 
@@ -108,13 +103,7 @@ _SECONDS: Final = 180
 
 
 def find_browser() -> str:
-    """The path of a browser that can print.
-
-    Raises
-    ------
-    UsageError
-        If none is installed.
-    """
+    """The path of a browser that can print. Raises `UsageError` if none is installed."""
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
         raise UsageError(
@@ -127,10 +116,7 @@ def find_browser() -> str:
 def print_page(page: Path, pdf: Path, browser: str) -> None:
     """Print a page to a PDF, which is replaced once the new one is complete.
 
-    Raises
-    ------
-    UsageError
-        If the browser fails or the file can't be written.
+    Raises `UsageError` if the browser fails or the file can't be written.
     """
     # Chromium's sandbox refuses root. The page of a report has no scripts and loads nothing.
     as_root = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
@@ -151,8 +137,8 @@ def print_page(page: Path, pdf: Path, browser: str) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UsageError(f"--pdf: {browser} failed: {error}") from error
         if not part.is_file():
-            said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-            raise UsageError(f"--pdf: {browser} printed nothing: {said[0][:300]}")
+            reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise UsageError(f"--pdf: {browser} printed nothing: {reason[0][:300]}")
         try:
             shutil.move(part, pdf)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Reports of the runs of a store: gathered from it, and written as one page."""
+"""Reports of runs in a store: contents, and the written page."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ MOST_FIGURES = 12
 def check_report(path: Path) -> None:
     """Check that a report can be written to a file, before anything is read.
 
-    Raises
-    ------
-    UsageError
-        If its ending is none of `ENDINGS`, it is a folder, or its folder can't be made.
+    Raises `UsageError` if its extension is not in `ENDINGS`, it is a folder, or its folder can't be created.
     """
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"a report is an HTML page: its file ends in {' or '.join(ENDINGS)}, not '{path.name}'")
@@ -47,10 +44,7 @@ def check_report(path: Path) -> None:
 def write_report(report: Report, path: Path) -> None:
     """Write a report as one page that loads nothing; an existing report is replaced when the new one is complete.
 
-    Raises
-    ------
-    UsageError
-        If it can't be written.
+    Raises `UsageError` if it can't be written.
     """
     check_report(path)
     text = render(report)
@@ -66,10 +60,7 @@ def write_report(report: Report, path: Path) -> None:
 def study_report(store: Store, name: str | None = None) -> Report:
     """The report of a study; without a name, of the only one in the store.
 
-    Raises
-    ------
-    UsageError
-        If there is no such study, or none of its runs was begun.
+    Raises `UsageError` if the study is unknown or has no started runs.
     """
     study = study_record(store.database, name)
     spec = StudySpec.model_validate(study.spec)
@@ -84,13 +75,7 @@ def study_report(store: Store, name: str | None = None) -> Report:
 
 
 def store_report(store: Store, *, kind: str | None = None) -> Report:
-    """The report of all runs of a store, or of those of a kind.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
+    """The report of all runs in a store, or of a kind's. Raises `UsageError` if there are no runs."""
     runs = list(store.runs(kind=kind))
     if not runs:
         raise UsageError(f"the store {store.shown_url} has no run{f' of the kind {kind}' if kind else ''}")
@@ -165,12 +150,9 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
 
 
 def _analyses(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Part]:
-    """The analyses of an experiment's runs, beside their metrics.
+    """The analyses of an experiment's runs.
 
-    Raises
-    ------
-    LabmatesError
-        If the record of a run can't be read by this version.
+    Raises `LabmatesError` if this version can't read the record of a run.
     """
     ended = [run for run in runs if run.status in ENDED]
     if not ended:

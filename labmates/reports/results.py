@@ -1,4 +1,4 @@
-"""Metrics of runs by condition, of any kind of experiment: means with intervals, as a table and as a figure."""
+"""Metrics by condition for any experiment: means with intervals, as a table and as a figure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from labmates.grouping import grouped
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
 from labmates.stats.domains import ANY, Domain, Domains, unknown
@@ -19,31 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_ROWS = 48
-"""More rows than a figure can show."""
+"""Maximum rows of a figure."""
 _OF_MODELS = ("model", "model_for", "prices")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one condition that have ended.
-
-    Attributes
-    ----------
-    models
-        As one text.
-    varies
-        The parameters in which conditions differ, beside models.
-    means
-        By metric; a metric that no run has is left out.
-    invalid
-        How many of the runs may not be used; they count in the means.
-    """
+    """The ended runs of one condition, or of one model."""
 
     models: str
-    varies: Mapping[str, str]
+    varies: Mapping[str, str]  # varying parameters besides models
     runs: int
-    means: Mapping[str, Estimate]
-    invalid: int = 0
+    means: Mapping[str, Estimate]  # by metric, except metrics without values
+    invalid: int = 0  # number of invalid runs, which count in the means
 
     @property
     def label(self) -> str:
@@ -52,28 +41,29 @@ class Cell:
 
 
 def varying(runs: Iterable[RunRecord]) -> list[str]:
-    """The parameters in which the conditions of runs differ, but for models and prices; parts joined by dots.
+    """The parameters that vary between conditions of runs, except models and prices; nested names joined by dots.
 
-    One that follows from another (a game's rules from its name) is left out.
+    A parameter determined by another one (a game's rules by its name) is left out.
     """
     conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
     names = list(dict.fromkeys(name for condition in conditions for name in condition))
-    values = {name: [json.dumps(one.get(name), sort_keys=True) for one in conditions] for name in names}
-    kept: list[str] = []
+    values = {name: [json.dumps(condition.get(name), sort_keys=True) for condition in conditions] for name in names}
+    chosen: list[str] = []
     for name in names:
-        follows = any(len(set(zip(values[one], values[name], strict=True))) == len(set(values[one])) for one in kept)
+        pairs = (set(zip(values[other], values[name], strict=True)) for other in chosen)
+        follows = any(len(pair) == len(set(values[other])) for other, pair in zip(chosen, pairs, strict=True))
         if name.split(".")[0] not in _OF_MODELS and len(set(values[name])) > 1 and not follows:
-            kept.append(name)
-    return kept
+            chosen.append(name)
+    return chosen
 
 
 def shown_name(parameter: str) -> str:
-    """A parameter's name as tables have it."""
+    """A parameter's name in tables."""
     return parameter.split(".")[-1].replace("_", " ")
 
 
 def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
-    """The parameters that are the same in all conditions, with their values; those without a value are left out."""
+    """The values of parameters that are equal in all conditions, except missing values."""
     conditions = [_flat(run) for run in {run.key: run for run in runs}.values()]
     first = conditions[0]
     return {
@@ -86,7 +76,7 @@ def equal_parameters(runs: Iterable[RunRecord]) -> dict[str, str]:
 
 
 def parameters(run: RunRecord, names: Iterable[str]) -> dict[str, str]:
-    """The values of parameters of a run's condition in a few words, by their names."""
+    """The values of parameters of a run's condition as short texts."""
     flat = _flat(run)
     return {name: value_text(flat.get(name)) for name in names}
 
@@ -101,39 +91,21 @@ def _flat(run: RunRecord) -> dict[str, Any]:
 
 
 def cells(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
-    """The means of metrics by condition, over the runs that have ended.
-
-    Parameters
-    ----------
-    domains
-        By condition and metric, the values that it can take; any for those that are not named.
-    """
+    """The means of metrics by condition, over ended runs; `domains` are the metrics' ranges by condition."""
     names = varying(runs)
-    groups: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        if run.status in ENDED:
-            groups.setdefault(run.key, []).append(run)
+    groups = grouped((run.key, run) for run in runs if run.status in ENDED)
     by_condition = [
-        Cell(
-            group[0].shown_models,
-            parameters(group[0], names),
-            len(group),
-            estimates,
-            _invalid(group),
-        )
+        Cell(group[0].shown_models, parameters(group[0], names), len(group), estimates, _invalid(group))
         for group, estimates in zip(groups.values(), _means(list(groups.values()), metrics, domains), strict=True)
     ]
-    # Runs end in any order: equal ones are grouped, in the order of their first.
+    # Runs end in any order, so equal values are grouped in order of appearance.
     order = {name: list(dict.fromkeys(cell.varies[name] for cell in by_condition)) for name in names}
     return sorted(by_condition, key=lambda cell: [order[name].index(cell.varies[name]) for name in names])
 
 
 def by_model(runs: Sequence[RunRecord], metrics: Sequence[str], domains: Domains = unknown) -> list[Cell]:
     """The means of metrics by model, over all conditions; see `cells`."""
-    groups: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        if run.status in ENDED:
-            groups.setdefault(run.shown_models, []).append(run)
+    groups = grouped((run.shown_models, run) for run in runs if run.status in ENDED)
     estimates = _means(list(groups.values()), metrics, domains)
     return [
         Cell(models, {}, len(group), each, _invalid(group))
@@ -146,7 +118,7 @@ def _invalid(runs: Iterable[RunRecord]) -> int:
 
 
 def value_text(value: Any) -> str:
-    """The value of a parameter in a few words."""
+    """The value of a parameter as a short text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -156,7 +128,7 @@ def value_text(value: Any) -> str:
 
 
 def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequence[str]) -> Table:
-    """Means with intervals, a row for each cell. Metrics that are equal in all rows are left to a note."""
+    """Means with intervals, a row per cell. Metrics that are equal in all rows go into a note."""
     measured = [metric for metric in metrics if any(metric in cell.means for cell in groups)]
     equal = [metric for metric in measured if _is_equal(metric, groups)]
     shown = [metric for metric in measured if metric not in equal] or measured
@@ -167,7 +139,7 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
             row |= cell.means[metric].row(metric) if metric in cell.means else {metric: None, f"{metric}_n": 0}
         rows.append(row)
     fewer = sum(mean.n < cell.runs for cell in groups for mean in cell.means.values())
-    remarks = ["Means over runs that have ended.", *notes(mean for cell in groups for mean in cell.means.values())]
+    remarks = ["Means over ended runs.", *notes(mean for cell in groups for mean in cell.means.values())]
     if fewer:
         remarks.append(f"{fewer} of the means are over fewer runs than their row: the other runs lack the value.")
     if equal and shown is not measured:
@@ -181,7 +153,7 @@ def results_table(name: str, title: str, groups: Sequence[Cell], metrics: Sequen
         *([Column("invalid")] if any(cell.invalid for cell in groups) else []),
     ]
     if any(cell.invalid for cell in groups):
-        remarks.append("Invalid runs have ended but may not be used; they still count in these means.")
+        remarks.append("Invalid runs count in these means.")
     return Table(
         name, title, [*columns, *(Column(metric, form=".3f", shows="both") for metric in shown)], rows, remarks
     )
@@ -195,14 +167,9 @@ def _is_equal(metric: str, groups: Sequence[Cell]) -> bool:
 
 
 def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: Domain = ANY) -> Figure | None:
-    """Draw the means of a metric; None if there are fewer than two, all are equal, or there are too many to tell apart.
+    """Draw the means of a metric; None for fewer than two, equal or too many means.
 
-    Parameters
-    ----------
-    axis
-        The label of the axis; by default the metric's name.
-    domain
-        The values that the metric can take: the axis ends there.
+    The label of the `axis` is by default the metric's name; the axis ends at the metric's `domain`.
     """
     with_it = [cell for cell in groups if metric in cell.means]
     labels = list(dict.fromkeys(cell.label for cell in with_it))
@@ -237,7 +204,7 @@ def results_figure(groups: Sequence[Cell], metric: str, axis: str = "", domain: 
 
 
 def _reach(estimates: Sequence[Estimate], domain: Domain) -> tuple[float, float, bool]:
-    """The ends of an axis on which means can be told apart, and whether it cuts an interval."""
+    """The ends of an axis that separates the means, and whether it cuts an interval."""
     values = [estimate.value for estimate in estimates]
     ends = [end for estimate in estimates for end in estimate.ends()]
     room = max(max(values) - min(values), 0.5 * max(map(abs, values))) or 1.0
@@ -259,8 +226,7 @@ def _short(text: str) -> str:
 def _means(
     groups: Sequence[Sequence[RunRecord]], metrics: Sequence[str], domains: Domains
 ) -> list[dict[str, Estimate]]:
-    """The means of metrics in each group of runs."""
-    found: list[dict[str, Estimate]] = [{} for _ in groups]
+    by_group: list[dict[str, Estimate]] = [{} for _ in groups]
     for metric in metrics:
         values = [[run.metrics[metric] for run in group if metric in run.metrics] for group in groups]
         places = [place for place, some in enumerate(values) if some]
@@ -268,11 +234,11 @@ def _means(
             [values[place] for place in places], [domain_of(groups[place], metric, domains) for place in places]
         )
         for place, estimate in zip(places, estimates, strict=True):
-            found[place][metric] = estimate
-    return found
+            by_group[place][metric] = estimate
+    return by_group
 
 
 def domain_of(runs: Sequence[RunRecord], metric: str, domains: Domains) -> Domain:
-    """The values that a metric can take in some of these runs."""
+    """The range of a metric over these runs."""
     each = [domains(condition).get(metric, ANY) for condition in {run.key: run.condition for run in runs}.values()]
-    return Domain(min(one.low for one in each), max(one.high for one in each))
+    return Domain(min(domain.low for domain in each), max(domain.high for domain in each))

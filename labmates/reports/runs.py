@@ -1,4 +1,4 @@
-"""The parts of a report that runs of every kind have: what was run, how it ended, results, use, how to repeat it."""
+"""The common parts of reports: runs, completion, results, usage, and how to repeat them."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from labmates.workflows.experiment import EXPERIMENTS, Experiment
 
 MOST_FAILURES = 100
 MOST_CELLS = 400
-"""A page shows no more rows than this of one table, and tells how many more there are."""
+"""Maximum rows of a table on a page; a note has the number of further rows."""
 BASELINE = "scripted:"
 
 
 ENDS = "Completion and failures"
-"""The part that tells how runs have ended."""
+"""The title of the part on completion."""
 
 
 def is_baseline(model: str) -> bool:
-    """Whether a model is one of our baselines."""
+    """Whether a model is a scripted baseline."""
     return model.startswith(BASELINE)
 
 
 def date(seconds: float) -> str:
-    """A time as people read it."""
+    """A Unix time in display form."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC") if seconds else "–"
 
 
@@ -60,15 +60,15 @@ def what_was_run(runs: Sequence[RunRecord]) -> Part:
     models = Counter(model for run in runs for model in run.models)
     if models:
         rows = [
-            {"model": model, "what": "baseline, a program" if is_baseline(model) else "language model", "runs": number}
+            {"model": model, "what": "scripted baseline" if is_baseline(model) else "language model", "runs": number}
             for model, number in models.items()
         ]
         tables.append(Table("models", "Models", [Column("model"), Column("what", "what it is"), Column("runs")], rows))
     for kind, mine in by_kind(runs).items():
         tables.append(_parameters(kind, mine))
     rows = [
-        {"what": "first run begun", "value": date(min(run.started for run in runs))},
-        {"what": "last run begun", "value": date(max(run.started for run in runs))},
+        {"what": "first run started", "value": date(min(run.started for run in runs))},
+        {"what": "last run started", "value": date(max(run.started for run in runs))},
         {"what": "labmates", "value": _names(run.version for run in runs)},
         {"what": "agents' code ran in", "value": _names(run.sandbox or "no sandbox" for run in runs)},
         {
@@ -84,14 +84,9 @@ def what_was_run(runs: Sequence[RunRecord]) -> Part:
 
 
 def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attempts: Mapping[str, int]) -> Part:
-    """The number of runs came to which end, and which have failed and why.
+    """The numbers of runs by status, and the failed runs with reasons.
 
-    Parameters
-    ----------
-    planned
-        Number of all runs of the study by status, those that were not begun included.
-    attempts
-        How many attempts of a run did not end it.
+    `planned` are numbers of all runs of the study by status; `attempts` are numbers of incomplete attempts by run.
     """
     rows: list[dict[str, Any]] = [
         {"models": models, "kind": kind, "runs": len(mine), **Counter(run.status for run in mine)}
@@ -134,7 +129,6 @@ def how_they_ended(runs: Sequence[RunRecord], planned: Mapping[str, int], attemp
 
 
 def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
-    """The ended runs that are invalid, and why; no table without any."""
     invalid = [run for run in runs if run.invalid]
     rows = [
         {
@@ -155,7 +149,7 @@ def _invalid(runs: Sequence[RunRecord]) -> list[Table]:
 
 
 def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
-    """The metrics of runs of a kind: the main ones by condition with a figure of the first, and all that is left."""
+    """The metrics of a kind's runs: headline metrics by condition with a figure of the first, and all others."""
     experiment = EXPERIMENTS.get(kind)
     metrics, domains = experiment.headline, experiment.domains
     others = [name for name in dict.fromkeys(name for run in runs for name in run.metrics) if name not in metrics]
@@ -179,7 +173,7 @@ def results(kind: str, runs: Sequence[RunRecord]) -> tuple[Part, Part]:
 
 
 def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
-    """Yield the models of which no run has ended: they have no row, and must not be forgotten."""
+    """Yield remarks on models without ended runs, which have no row."""
     ended = {run.shown_models for run in runs if run.status in ENDED}
     failed = Counter(run.shown_models for run in runs if run.status == "failed" and run.shown_models not in ended)
     for models, count in failed.items():
@@ -189,7 +183,7 @@ def _without_result(runs: Sequence[RunRecord]) -> Iterator[str]:
 def _pictures(
     experiment: Experiment[Any], groups: Sequence[Cell], models: Sequence[Cell], reach: Mapping[str, Domain]
 ) -> Iterator[Picture]:
-    """A figure of each main metric: by condition where that fits into a figure, else by model."""
+    """A figure of each headline metric: by condition if that fits, else by model."""
     axes = {metric.name: metric.axis for metric in experiment.metrics}
     for metric in experiment.headline if has_figures() else ():
         name = metric.replace("_", " ")
@@ -201,7 +195,7 @@ def _pictures(
 
 
 def shown_bill(runs: Sequence[RunRecord]) -> str:
-    """The providers' bill for runs, in dollars; unknown where a price is."""
+    """The providers' bill for runs, in dollars; unknown if a price is unknown."""
     bills = [run.bill for run in runs if run.usage.llm_calls]
     known = [Decimal(bill) for bill in bills if bill is not None]
     return f"${sum(known, Decimal()):.4f}" if len(known) == len(bills) else "unknown"
@@ -212,9 +206,9 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
     rows = []
     for (kind, models), mine in _grouped(runs).items():
         usage = [run.usage for run in mine]
-        calls = sum(one.llm_calls for one in usage)
-        # Replies of people and programs are no model calls.
-        replies = sum(max(one.llm_calls, one.failed_replies) for one in usage)
+        calls = sum(each.llm_calls for each in usage)
+        # Replies of people and programs are not model calls.
+        replies = sum(max(each.llm_calls, each.failed_replies) for each in usage)
         seconds = [run.seconds for run in mine if run.status in ENDED]
         rows.append(
             {
@@ -222,12 +216,12 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
                 "kind": kind,
                 "runs": len(mine),
                 "calls": calls,
-                "input_tokens": sum(one.input_tokens for one in usage),
-                "output_tokens": sum(one.output_tokens for one in usage),
-                "reasoning_tokens": sum(one.reasoning_tokens for one in usage),
-                "tool_calls": sum(one.tool_calls for one in usage),
-                "failed_replies": sum(one.failed_replies for one in usage),
-                "failed_reply_share": sum(one.failed_replies for one in usage) / replies if replies else None,
+                "input_tokens": sum(each.input_tokens for each in usage),
+                "output_tokens": sum(each.output_tokens for each in usage),
+                "reasoning_tokens": sum(each.reasoning_tokens for each in usage),
+                "tool_calls": sum(each.tool_calls for each in usage),
+                "failed_replies": sum(each.failed_replies for each in usage),
+                "failed_reply_share": sum(each.failed_replies for each in usage) / replies if replies else None,
                 "credits": show_dollars(sum(costs.get(run.id, 0) for run in mine)),
                 "bill": shown_bill(mine),
                 "seconds_per_run": fmean(seconds) if seconds else None,
@@ -244,7 +238,7 @@ def use(runs: Sequence[RunRecord], costs: Mapping[str, int]) -> Part:
 
 
 def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[RunRecord]) -> Part:
-    """The file of the study and the command that runs it; of runs without a study, files that give the same."""
+    """The file of the study and its command; for runs without a study, equivalent files."""
     if study is not None:
         text = (
             "Put this into a file and run it in an empty folder. Runs with deterministic models repeat exactly; "
@@ -265,12 +259,12 @@ def repeat(study: Mapping[str, Any] | None, name: str | None, runs: Sequence[Run
 
 
 def by_kind(runs: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
-    """Runs by their kinds, in the order in which kinds come first."""
+    """Runs by kind, in order of appearance."""
     return grouped((run.kind, run) for run in runs)
 
 
 def _parameters(kind: str, runs: Sequence[RunRecord]) -> Table:
-    """The parameters that are compared, one a row; a note has those that are equal in all runs."""
+    """The compared parameters, one per row; a note has those that are equal in all runs."""
     names = varying(runs)
     of_conditions = {run.key: run for run in runs}
     values = [parameters(run, names) for run in of_conditions.values()]
@@ -324,5 +318,5 @@ def _yaml(spec: Mapping[str, Any]) -> str:
 
 
 def failure_note(what: str, error: LabmatesError) -> str:
-    """The note on a part that could not be made, with the reason."""
-    return f"{what} can't be told: {error}"
+    """The note on a failed part, with the reason."""
+    return f"{what} failed: {error}"

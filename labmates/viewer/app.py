@@ -1,8 +1,8 @@
-"""The viewer as a web application: addresses, their responses, and errors as pages.
+"""The viewer's web application: routes, request handlers, and error pages.
 
-It reads the store; notes, scores by hand and the index of full-text search are all that it writes. For the page of a
-match, its experiment plays strategies again, in confined processes. What a run has not recorded yet, the text of
-replies and questions to a person, comes from the run itself (`labmates.workflows.live`), and so answers go to the run.
+It writes only notes, scores by hand and the index of full-text search. For the page of a match, the experiment plays
+strategies again, in confined processes. Unrecorded data of a running run (replies in progress and questions to people)
+come from the run itself (`labmates.workflows.live`), which also receives the answers.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ ASSETS: Final = {
     "search.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-"""The viewer's own files, with their types."""
+"""The viewer's static files, with their types."""
 MOST_NUMBER: Final = 2**31 - 2
-"""The greatest number that an event or a body can have, with one more after it."""
+"""Maximum number of an event or a body, with room for a successor."""
 LONGEST_FORM: Final = 1 << 16
-"""Bytes of a form that is sent."""
+"""Maximum bytes of a form."""
 _LINKS = Links()
 
 
 class NoRunError(UsageError):
-    """There is no such run."""
+    """The run is unknown."""
 
     def __init__(self, error: UsageError, run_id: str) -> None:
         super().__init__(str(error))
@@ -82,17 +82,7 @@ class NoRunError(UsageError):
 
 
 def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
-    """The application.
-
-    Parameters
-    ----------
-    token
-        What has to be shown to see anything.
-    port
-        Where it will be served: it answers under that name alone.
-    once
-        One more token, good for the first request that shows it.
-    """
+    """The application behind its gate, at a loopback address with this port; see `Gate` for the tokens."""
     return Gate(_Viewer(store).application(), token, hosts_of(port), once=once)
 
 
@@ -102,7 +92,7 @@ def asset(name: str) -> bytes:
 
 
 class _Viewer:
-    """The answer to each address. Reading the store blocks, so Starlette puts it on threads."""
+    """Request handlers (those that read the store block; Starlette runs them in threads)."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -185,7 +175,6 @@ class _Viewer:
         return HTMLResponse(analyses_page(self._store, study, runs, _LINKS, name, self._computed, request.query_params))
 
     def _study(self, request: Request) -> tuple[str, list[RunRecord]]:
-        """The study that a request names, and its runs."""
         study = request.query_params.get("study", "")
         if study not in (known := facets(self._store.database).studies):
             raise unknown_name("study", study[:100], known)
@@ -238,7 +227,6 @@ class _Viewer:
         return HTMLResponse(match_page(self._reader(request), request.query_params, _LINKS))
 
     def _live(self, request: Request) -> Response:
-        """Answer with a run's news since an event."""
         reader = self._reader(request)
         after = request.query_params.get("after", "-1").removeprefix("-1") or "-1"
         if after != "-1" and not (after.isdecimal() and len(after) < 12):
@@ -250,7 +238,7 @@ class _Viewer:
         return JSONResponse({"html": html, "last": last, "more": more, "ended": reader.run.status != "running"})
 
     async def _replies(self, request: Request) -> Response:
-        """Answer the replies under way and the question that waits, as events for a page."""
+        """Stream the replies in progress and the waiting question as server-sent events."""
         reader = await run_in_threadpool(self._reader, request)
         return StreamingResponse(_events(reader.run.id), media_type="text/event-stream")
 
@@ -263,7 +251,6 @@ class _Viewer:
         return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), status)
 
     async def _answer(self, request: Request) -> Response:
-        """Pass a person's answer on to the run that asks."""
         reader = await run_in_threadpool(self._reader, request)
         form = await _form(request)
         if not secrets.compare_digest(form.get("form_token", "").encode(), self._form_token.encode()):
@@ -283,7 +270,6 @@ class _Viewer:
         return RedirectResponse(_LINKS.run(reader.run.id), 303)
 
     async def _note(self, request: Request) -> Response:
-        """Add a note to a run or an event, or remove one."""
         reader, form = await run_in_threadpool(self._reader, request), await _form(request)
         self._check_form(form)
         run, event = reader.run.id, form.get("event", "")
@@ -305,7 +291,7 @@ class _Viewer:
         return HTMLResponse(judging_page(self._readers, study, judge, _LINKS, form_token=self._form_token))
 
     async def _scored(self, request: Request) -> Response:
-        """Take the scores of a person, and show the next report."""
+        """Store the scores of a person, and show the next report."""
         form = await _form(request)
         self._check_form(form)
         study, judge = form.get("study", ""), form.get("judge", "")
@@ -339,7 +325,6 @@ class _Viewer:
         return HTMLResponse(await run_in_threadpool(page, reader, _LINKS), 409 if note else 200)
 
     async def _take_turn(self, request: Request) -> Response:
-        """Pass a person's reply on to the run that waits for it."""
         reader = await run_in_threadpool(self._reader, request)
         form = await _form(request)
         self._check_form(form)
@@ -376,7 +361,7 @@ class _Viewer:
 
 
 async def _events(run_id: str) -> AsyncIterator[str]:
-    """Yield a run's stream of server-sent events; empty for a run that does not execute here."""
+    """Yield the server-sent events of a run; empty unless it executes on this machine."""
     yield "retry: 5000\n\n"
     async for message in follow_run(run_id, {"do": "follow"}):
         if "text" in message:
@@ -391,13 +376,7 @@ async def _question(run_id: str) -> Question | None:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form that was sent.
-
-    Raises
-    ------
-    UsageError
-        If it is too long.
-    """
+    """The fields of a submitted form. Raises `UsageError` if it is too long."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -408,13 +387,12 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _saved(name: str, content: bytes, media: str = "application/octet-stream") -> Response:
-    """A file that a browser saves and never shows."""
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
     return Response(content, media_type=media, headers=headers)
 
 
 def _number(request: Request, name: str) -> int:
-    """A number from an address; one too large for a database matches nothing."""
+    """A number from an address; numbers too large for a database are not found."""
     number: int = request.path_params[name]
     if number > MOST_NUMBER:
         raise HTTPException(404)
@@ -422,5 +400,5 @@ def _number(request: Request, name: str) -> int:
 
 
 def _error(status: int, title: str, message: object, near: list[str] | None = None) -> Response:
-    page = render("error.html", title=title, said=str(message), near=near or [], links=_LINKS)
+    page = render("error.html", title=title, message=str(message), near=near or [], links=_LINKS)
     return HTMLResponse(page, status)

@@ -1,4 +1,4 @@
-"""Events as a page shows them: who did what, with their texts cut to suit a page of many events."""
+"""Events as items of a page, with texts cut to fit a page of many events."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from labmates.records.event_text import artifact_text, findings_text, heading
 from labmates.records.events import ArtifactEvent, ChargeEvent, Event, ToolCallEvent
 
 SHORT_CHARS: Final = 1_500
-"""What a list of events shows of one text; the event's own page shows all of it."""
+"""Maximum characters of a text in a list of events; the event's page has the whole text."""
 LONGEST_CHARS: Final = 1_000_000
-"""What a page shows of one text at most; a longer one can be had as a file."""
+"""Maximum characters of a text on any page; longer texts are available as files."""
 HIDDEN: Final = ("charge",)
-"""Types that a page shows with the event to which they belong."""
+"""Types that are shown as a part of another event."""
 
 Look = Literal["prose", "code", "output", "plain"]
 
@@ -31,12 +31,7 @@ Look = Literal["prose", "code", "output", "plain"]
 class Text:
     """A text of an event.
 
-    Attributes
-    ----------
-    look
-        ``prose`` is Markdown, the others are shown as they are.
-    left
-        How many characters are left out.
+    ``prose`` is Markdown, other looks are shown unchanged; `left` is the number of omitted characters.
     """
 
     label: str
@@ -52,7 +47,7 @@ class Text:
 
 @dataclass(frozen=True)
 class FileLink:
-    """A file that can be had: its name as somebody chose it, and where it is."""
+    """A downloadable file, by the name that its author chose."""
 
     name: str
     url: str
@@ -60,24 +55,14 @@ class FileLink:
 
 @dataclass(frozen=True)
 class Item:
-    """An event as a page shows it.
-
-    Attributes
-    ----------
-    tone
-        ``bad`` for what went wrong, ``warn`` for what should be known, else empty.
-    cost
-        What it was charged, in micro-dollars; None if nothing.
-    seconds
-        Since the beginning of the run.
-    """
+    """An event as an item of a page."""
 
     number: int
     event: Event
     title: str
-    tone: str
-    seconds: float
-    cost: int | None = None
+    tone: str  # ``bad`` for failures, ``warn`` for warnings, else empty
+    seconds: float  # since the start of the run
+    cost: int | None = None  # its charge, in micro-dollars
     texts: tuple[Text, ...] = ()
     figures: tuple[str, ...] = ()
     files: tuple[FileLink, ...] = ()
@@ -87,14 +72,9 @@ class Item:
 def items(
     reader: RunReader, events: Mapping[int, Event], links: Links, *, start: float, whole: bool = False
 ) -> list[Item]:
-    """Events as a page shows them; charges appear with the calls that they pay for.
+    """Events as items of a page, with charges at their calls; `start` is the Unix time of the run's start.
 
-    Parameters
-    ----------
-    start
-        Unix time of the run's beginning.
-    whole
-        All of each text instead of its beginning, and what was said to tools, which otherwise stands with their calls.
+    `whole` shows texts in full, and the arguments of tool calls in replies, which are otherwise shown as events.
     """
     wanted = {number for event in events.values() for number in _shown_bodies(event)}
     bodies = reader.values(wanted)
@@ -132,7 +112,7 @@ def _item(
         tone=_tone(event),
         seconds=max(0.0, event.at - start),
         cost=event.cost if event.type == "judge_call" else cost,
-        texts=tuple(beginning(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
+        texts=tuple(cut_text(text, most) for text in texts_of(event, bodies, whole=whole) if text.body.strip()),
         figures=figures,
         files=tuple(files),
         url=links.event(run_id, number),
@@ -165,7 +145,7 @@ def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -
                 yield Text(event.description, "prose", as_text(body))
         case "findings":
             yield Text("", "plain", plain(findings_text(bodies.get(event.findings, {}))))
-            yield Text("mended", "plain", "\n".join(f"{one['where']}: {one['what']}" for one in event.repaired))
+            yield Text("mended", "plain", "\n".join(f"{mend['where']}: {mend['what']}" for mend in event.repaired))
         case "score" | "label":
             yield Text("", "plain", event.reason)
         case _:
@@ -194,10 +174,10 @@ def _calls(message: object) -> list[dict[str, Any]]:
 
 
 def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
-    """Lines of a text and of the version before it, each with ``add``, ``del``, ``at`` or nothing."""
+    """The diff of two versions of a text: lines with ``add``, ``del``, ``at`` or nothing."""
     if before is None:
         return []
-    old, new = (artifact_text(one).splitlines() for one in (before, after))
+    old, new = (artifact_text(version).splitlines() for version in (before, after))
     lines = list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]
     return [({"+": "add", "-": "del", "@": "at"}.get(line[:1], ""), plain(line)) for line in lines]
 
@@ -219,7 +199,7 @@ def _shown_bodies(event: Event) -> Iterable[int]:
 
 
 def _title(event: Event, bodies: Mapping[int, Value]) -> str:
-    """Heading of an event, without the parts that a page shows beside it."""
+    """The heading of an event, without the parts that a page shows separately."""
     if event.type == "llm_call":
         calls = [str(call.get("name")) for call in _calls(bodies.get(event.reply))]
         return ", ".join([f"{event.model} replied", *(f"calls {name}" for name in calls), *event.faults])
@@ -244,7 +224,7 @@ def _tone(event: Event) -> str:
             return ""
 
 
-def beginning(text: Text, most: int) -> Text:
-    """A text cut to so many characters."""
+def cut_text(text: Text, most: int) -> Text:
+    """A text cut to `most` characters."""
     left = len(text.body) - most
     return text if left <= 0 else Text(text.label, text.look, text.body[:most], left)

@@ -1,4 +1,4 @@
-"""The pages as files, which find each other wherever they lie and need no server."""
+"""Export of the pages as files with relative links, without a server."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from labmates.viewer.pages.runs import Asked, listed, studies_page
 from labmates.viewer.pages.transcript import pages_by_agent, transcript
 
 _MARK: Final = ".labmates-view"
-"""The file by which a folder is known as an export of ours, which may be written anew."""
+"""The file that marks a folder as an export, which may be overwritten."""
 _PROMPTS: Final = ("system", "user")
 _OURS: Final = ("index.html", "studies.html", "search.html", "analyses", "runs", "static", _MARK)
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Result of an export."""
+    """The result of an export."""
 
     runs: int
     files: int
@@ -56,25 +56,11 @@ def export_pages(
     events: bool = True,
     watch: Callable[[str], None] = lambda _: None,
 ) -> Exported:
-    """Write the pages of runs to a folder; begin with its ``index.html``.
+    """Write the pages of runs (by id, of a study, or all; at most the newest `limit`) to a folder.
 
-    Parameters
-    ----------
-    folder
-        A new or empty one, or one that holds an earlier export, which is replaced.
-    run_ids, study
-        Which runs: these, or those of a study; by default all.
-    limit
-        The newest so many at most.
-    events
-        Also a page for each event, with the messages that the model got; that is most of the files.
-    watch
-        Told how far it has come.
-
-    Raises
-    ------
-    UsageError
-        If there are no such runs, or the folder holds something else or can't be written.
+    The start page is ``index.html``. The folder may be new, empty or an earlier export, which is replaced. `events`
+    adds a page per event with the model's prompt, most of the files. `watch` receives the progress as text. Raises
+    `UsageError` if there are no such runs, or the folder has other content or can't be written.
     """
     rows = _rows(store, run_ids, study, limit)
     if not rows:
@@ -108,13 +94,7 @@ class _Writer:
         self.files = 0
 
     def begin(self) -> None:
-        """Make the folder ready.
-
-        Raises
-        ------
-        UsageError
-            If it holds something that is not ours.
-        """
+        """Prepare the folder. Raises `UsageError` if it has other content."""
         folder = self._folder
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()) and not (folder / _MARK).is_file():
@@ -125,7 +105,7 @@ class _Writer:
         (folder / _MARK).write_text("Pages written by labmates view --export; they are replaced by the next one.\n")
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Write one file; its name is made by us."""
+        """Write a file under a trusted name."""
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
@@ -169,7 +149,7 @@ def _analyses(store: Store, study: str, runs: Sequence[RunRecord], links: FileLi
 def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:
     folder = run_folder(reader.run.id)
     numbers = reader.numbers(without=HIDDEN)
-    here = replace(links, depth=2, told=tuple(numbers))
+    here = replace(links, depth=2, events=tuple(numbers))
     writer.write(f"{folder}/index.html", overview(reader, here))
     for page in range(1, max(1, -(-len(numbers) // PER_PAGE)) + 1):
         writer.write(f"{folder}/story-{page}.html", story(reader, {"page": str(page)}, here))
@@ -197,7 +177,6 @@ def _transcripts(reader: RunReader, links: FileLinks, writer: _Writer) -> None:
 
 
 def _texts(reader: RunReader, links: FileLinks, *, with_prompts: bool) -> str:
-    """The texts of a run as a script, each with the address of its event."""
     run, unpacker = reader.run, Unpacker()
     values = {body.number: unpacker.value(body) for body in reader.store.bodies(run.id)}
     texts = {
@@ -220,7 +199,7 @@ def _files(reader: RunReader, number: int, event: Event, links: FileLinks) -> It
         yield links.file(run_id, number, 0), file_of(reader, number, 0).content
     elif event.type == "tool_call":
         for image in event.images:
-            with suppress(NoFileError):  # a broken one appears by its name, as on the server
+            with suppress(NoFileError):  # pages show a broken picture's alternative text
                 yield links.figure(run_id, image), figure(reader, image)
         for place in range(1, len(event.files) + 1):
             yield links.file(run_id, number, place), file_of(reader, number, place).content

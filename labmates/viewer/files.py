@@ -1,4 +1,4 @@
-"""Files of a run that can be had: by the number of an event or a body, never by a name that a model chose."""
+"""Downloadable files of a run, by the number of an event or body, never by a name that a model chose."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from labmates.records.run_files import plain_name
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 MOST_PIXELS = 50_000_000
-"""A browser keeps four bytes of each, however few the file has."""
+"""Maximum pixels of a picture; browsers use four bytes per pixel, however small the file."""
 
 
 class NoFileError(LabmatesError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A file, to be saved and never to be shown by a browser."""
+    """A file that browsers save and never show."""
 
     name: str
     media: str
@@ -29,17 +29,11 @@ class KeptFile:
 
 
 def figure(reader: RunReader, number: int) -> bytes:
-    """A picture.
-
-    Raises
-    ------
-    NoFileError
-        If this body is none, or one that no browser could show.
-    """
+    """A PNG picture of a run. Raises `NoFileError` if the body is not a picture, or too large for browsers."""
     value = reader.values([number]).get(number)
     if not isinstance(value, bytes) or not value.startswith(_PNG):
         raise NoFileError(f"the run '{reader.run.id}' has no picture {number}")
-    width, height = (int.from_bytes(value[place : place + 4], "big") for place in (16, 20))  # the first chunk says it
+    width, height = (int.from_bytes(value[place : place + 4], "big") for place in (16, 20))  # in the first chunk
     if width * height > MOST_PIXELS:
         raise NoFileError(f"the picture {number} is too large to be shown: {width:,} by {height:,} pixels")
     return value
@@ -48,10 +42,7 @@ def figure(reader: RunReader, number: int) -> bytes:
 def file_of(reader: RunReader, number: int, place: int) -> KeptFile:
     """The artifact of an event (place 0), or one of the files that its code wrote, from 1.
 
-    Raises
-    ------
-    NoFileError
-        If there is none.
+    Raises `NoFileError` if the file does not exist.
     """
     event = reader.span(number, number).get(number)
     if event is not None and event.type == "artifact" and place == 0:

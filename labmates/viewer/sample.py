@@ -1,4 +1,4 @@
-"""The sample store: a few runs of scripted baselines, to look at without running anything."""
+"""The sample store: a few runs of scripted baselines, to try the viewer without running anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labmates.records.upgrade import upgrade_store
 
 @contextmanager
 def sample_store() -> Iterator[str]:
-    """The URL of a copy of the sample store, brought up to date; it is deleted afterwards."""
+    """Yield the URL of a temporary, upgraded copy of the sample store."""
     with TemporaryDirectory(prefix="labmates-sample-") as folder:
         path = Path(folder) / "sample.db"
         with as_file(files("labmates.viewer").joinpath("sample.sqlite")) as packed:

@@ -1,9 +1,8 @@
-"""Access to the pages, and limits on them.
+"""Access control for the pages.
 
-The pages show what models wrote, which is hostile, on an address that every program and every web site on this machine
-can try. So nothing is served without the token that the viewer prints, nor under another name than its own (a foreign
-site may let its name point to 127.0.0.1), nor to a request that a foreign page sends; and the browser is told to load
-nothing but the viewer's own style sheet, scripts and pictures.
+The pages show hostile texts of models, at an address that all programs on this machine and all web sites can try. So
+requests need the token that the viewer prints, a Host header of the viewer (a foreign site may resolve its name to
+127.0.0.1), and no foreign origin. The browser may load only the viewer's style sheet, scripts and pictures.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ HEADERS: Mapping[str, str] = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-"""What every answer says, whatever it is."""
+"""Headers of all responses."""
 ANSWERS = ("/approval", "/turn", "/notes", "/judging")
-"""The ends of the addresses that take forms."""
+"""Suffixes of the paths that accept forms."""
 
 
 def new_token() -> str:
@@ -46,24 +45,16 @@ def new_token() -> str:
 
 
 def hosts_of(port: int) -> frozenset[str]:
-    """Values of a Host header that name the viewer."""
+    """Valid values of the Host header."""
     return frozenset(f"{f'[{host}]' if ':' in host else host}:{port}" for host in LOOPBACK)
 
 
 class Gate:
-    """Lets through what may see the pages, and adds `HEADERS` to every answer.
+    """Passes authorised requests to `app`, and adds `HEADERS` to all responses.
 
-    Parameters
-    ----------
-    app
-        Serves what is let through.
-    token
-        What has to be shown: once as ``?token=``, which is then kept in a cookie, or as a bearer token.
-    hosts
-        The values of the Host header that are answered.
-    once
-        One more token, good for the first request that shows it: for a browser that is started with an address, which
-        every user of the machine can see.
+    A request has the `token` as ``?token=`` (then stored in a cookie) or as a bearer token, and one of the `hosts`.
+    `once` is a further token for a single request: the address with which a browser is started is visible to all users
+    of the machine.
     """
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str], *, once: str = "") -> None:
@@ -90,7 +81,6 @@ class Gate:
         await answer(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Answer to a request that is refused; None for all others."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
@@ -109,13 +99,15 @@ class Gate:
             return self._welcome(scope, [(name, value) for name, value in query if name != "token"], host)
         if self._is_right(self._bearer(headers)) or self._is_right(self._cookie(headers, host)):
             return None
-        again = scope["path"] + (f"?{urlencode(rest)}" if (rest := [one for one in query if one[0] != "token"]) else "")
-        # No path of this page may lead to another site.
+        again = scope["path"] + (
+            f"?{urlencode(rest)}" if (rest := [pair for pair in query if pair[0] != "token"]) else ""
+        )
+        # The link must not lead to another site.
         page = render("refused.html", again="/" + again.lstrip("/\\"))
         return Response(page, 401, {"www-authenticate": "Bearer"}, media_type="text/html; charset=utf-8")
 
     def _welcome(self, scope: Scope, query: list[tuple[str, str]], host: str) -> Response:
-        """Keep the token in a cookie, and take it out of the address."""
+        """Store the token in a cookie, and remove it from the address."""
         path = "/" + scope["path"].lstrip("/\\")  # never to //another.site
         response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
         response.set_cookie(_cookie_name(host), self._token, httponly=True, samesite="strict", path="/")
@@ -146,5 +138,5 @@ class Gate:
 
 
 def _cookie_name(host: str) -> str:
-    """A name for each port: cookies ignore ports, and several viewers may be open."""
+    """The name of the cookie by port: cookies ignore ports, and several viewers may run."""
     return f"labmates-{host.rpartition(':')[2]}"

@@ -1,4 +1,4 @@
-"""Serving the viewer on this machine, until it is stopped."""
+"""The viewer's server on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labmates.viewer.app import make_app
 from labmates.viewer.security import new_token
 
 USUAL_PORT = 8642
-"""Taken unless another one is asked for, so that addresses stay the same; any free one if it is taken."""
+"""Default port, for stable addresses; any free port if it is in use."""
 _STOP_SECONDS = 3
 _MOST_REQUESTS = 128
 
@@ -45,17 +45,7 @@ def serve(
     path: str = "/",
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the viewer until Ctrl-C.
-
-    Parameters
-    ----------
-    browser
-        Open the page in the user's browser.
-    path
-        The page.
-    tell
-        Told the address, with the token.
-    """
+    """Serve the viewer until Ctrl-C; with `browser`, open the page `path`. `tell` receives the address and token."""
     port = listening.getsockname()[1]
     token, once = new_token(), new_token() if browser else ""
     server = make_server(make_app(store, token=token, port=port, once=once))
@@ -65,7 +55,7 @@ def serve(
         opening = threading.Timer(0.5, _open, [f"{address}?token={once}"])
         opening.daemon = True
         opening.start()
-    with suppress(KeyboardInterrupt):  # the server has ended by then, and says so by the signal that it got
+    with suppress(KeyboardInterrupt):  # uvicorn re-raises the signal after its shutdown
         server.run(sockets=[listening])
 
 

@@ -1,7 +1,7 @@
-"""A run along its time: its time line, and the budget burning down.
+"""The time line of a run, and the burn-down of its budget.
 
-The time line has teams and agents one below the other, phases as bars, events as marks, handovers as arrows. The budget
-is drawn as each team's spending from the top of the pool, with the remainder below.
+The time line has rows of teams and agents, phases as bars, events as marks, and handovers as arrows. The burn-down
+stacks the teams' spending from the top of the pool, with the remainder below.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MARKS: Final = {
     "decision": "call",
     "failed_reply": "failed",
 }
-"""How events of each type are drawn: the class of their ticks."""
+"""CSS class of the marks by type of event."""
 _EVENTS = schema.events
 
 
@@ -45,16 +45,16 @@ class _Row:
 
 
 def timeline(reader: RunReader, links: Links) -> Markup:
-    """Drawing of a run's time; empty if nothing has happened."""
-    # Time, agent and type of each event; quick for many events.
+    """The time line of a run; empty without events."""
+    # Only some columns, for speed with many events.
     query = sa.select(_EVENTS.c.at, _EVENTS.c.team, _EVENTS.c.agent, _EVENTS.c.type)
     query = query.where(_EVENTS.c.run == reader.run.id, _EVENTS.c.type.not_in(["score", "label", "judge_call"]))
     marks = reader.store.database.rows(query.order_by(_EVENTS.c.seq))
     if not marks:
         return Markup("")
-    start, end = float(marks[0].at), float(max(one.at for one in marks))
+    start, end = float(marks[0].at), float(max(mark.at for mark in marks))
     span = max(end - start, 1e-6)
-    rows = _rows((one.team, one.agent) for one in marks)
+    rows = _rows((mark.team, mark.agent) for mark in marks)
     if not rows:
         return Markup("")
     height = _TOP + _ROW * len(rows) + _BOTTOM
@@ -79,7 +79,7 @@ def timeline(reader: RunReader, links: Links) -> Markup:
 
 
 def _rows(who: Iterable[tuple[str, str]]) -> dict[tuple[str, str], _Row]:
-    """A row for each agent, grouped by team; one for each team if agents are in several or too many."""
+    """A row per agent, grouped by team; a row per team if agents are in several teams, or too many."""
     pairs = [pair for pair in dict.fromkeys(who) if any(pair)]
     order = {team: place for place, team in enumerate(dict.fromkeys(team for team, _ in pairs))}
     acting = sorted((pair for pair in pairs if pair[1]), key=lambda pair: order[pair[0]])
@@ -94,7 +94,6 @@ def _row_of(rows: dict[tuple[str, str], _Row], team: str, agent: str) -> _Row | 
 
 
 def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str], x: Any, end: float) -> list[Markup]:
-    """Phases as bars behind the rows of their team."""
     begun: dict[tuple[str, int], Any] = {}
     bars: list[Markup] = []
 
@@ -115,12 +114,12 @@ def _bars(reader: RunReader, rows: dict[tuple[str, str], _Row], teams: list[str]
         elif key in begun:
             bar(begun.pop(key), event.at, event.status)
     for event in begun.values():
-        bar(event, end, "going on" if reader.run.status == "running" else "not ended")
+        bar(event, end, "running" if reader.run.status == "running" else "not ended")
     return bars
 
 
 def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
-    """A path for each row and type of event, with a tick for each place."""
+    """A path for each row and type of event, with a mark per event."""
     ticked: defaultdict[tuple[str, str, str], set[float]] = defaultdict(set)
     for at, team, agent, kind in marks:
         if kind in _MARKS:
@@ -139,7 +138,7 @@ def _ticks(marks: Sequence[Any], rows: dict[tuple[str, str], _Row], x: Any) -> l
 
 
 def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], x: Any) -> list[Markup]:
-    """Artifacts as diamonds and exchanges between teams as arrows, each linked to its event."""
+    """Artifacts as diamonds and exchanges between teams as arrows, linked to their events."""
     shapes: list[Markup] = []
     for event in reader.rows("artifact", "request", "message", to_others=True):
         if len(shapes) >= _MOST_MARKS:
@@ -178,12 +177,8 @@ class Spending:
 class Burning:
     """Spending of a pool over time.
 
-    Attributes
-    ----------
-    pool
-        In micro-dollars; None for a run without a budget.
-    teams
-        In the order in which they first took something, which is that of the colours.
+    `pool` is in micro-dollars (None without a budget); `teams` are in order of their first charge, which is the order
+    of colours.
     """
 
     pool: int | None
@@ -197,7 +192,7 @@ class Burning:
 
 
 def burning(reader: RunReader) -> Burning:
-    """Spending of a run's pool so far."""
+    """The spending of a run's pool so far."""
     charges = reader.rows("charge")
     teams = list(dict.fromkeys(event.team for event in charges))
     sums = {team: [0, 0, 0, 0] for team in teams}
@@ -216,7 +211,7 @@ def burning(reader: RunReader) -> Burning:
 
 
 def _pool(run: RunRecord) -> int | None:
-    """The pool in micro-dollars; a running run has it in its condition alone."""
+    """The pool in micro-dollars; a running run has it only in its condition."""
     try:
         return parse_dollars(run.budget["total"]) if run.budget else condition_of(run).pool
     except (UsageError, ValueError):
@@ -226,7 +221,7 @@ def _pool(run: RunRecord) -> int | None:
 def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> Markup:
     points = [path[place] for place in thinned([at for at, _ in path])]
     spent = sum(path[-1][1])
-    # A pool of which little was used would be a flat line at the top.
+    # Zoom in, since a hardly used pool would be a flat line at the top.
     low = max(0.0, pool - max(2.0 * spent, 0.05 * pool))
     plot = Plot((0.0, points[-1][0]), (low / 1e6, pool / 1e6), height=220, left=64)
     upper = [(at, pool / 1e6) for at, _ in points]

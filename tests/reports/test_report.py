@@ -95,7 +95,7 @@ def test_a_report_tells_what_was_run_how_it_ended_and_what_came_of_it(page: str)
         "1 runs are still in progress",
         "1 runs of the study have not started",
         "1 runs have failed",
-        "scripted:hasty baseline, a program",
+        "scripted:hasty scripted baseline",
         "openai:m_1 language model",
         "Reasons for failed or stopped runs",
         "run8",

@@ -89,13 +89,13 @@ def test_two_runs_are_marked_and_compared(browser: Browser, site: Site, recorded
     one, other = recorded.ids["contract"], recorded.ids["repetition"]
     with page_of(browser, site.url) as (page, _):
         page.goto(f"{site.url}/?kind=dilemma")
-        button = page.get_by_role("button", name="Compare the marked")
+        button = page.get_by_role("button", name="Compare selected")
         expect(button).to_be_disabled()
         page.get_by_label(f"Compare {one}").check()
         page.get_by_label(f"Compare {other}").check()
         button.click()
         page.wait_for_url("**/compare?run=*")
-        expect(page.get_by_role("heading", name="Differences between their conditions")).to_be_visible()
+        expect(page.get_by_role("heading", name="Parameters with differences")).to_be_visible()
 
 
 def test_every_page_works_without_scripts(browser: Browser, site: Site, recorded: Recorded) -> None:
@@ -188,7 +188,7 @@ def test_an_export_has_transcripts_and_a_search_without_a_server(
         page.go_back()
         page.get_by_label("Full text").fill("-only")
         page.keyboard.press("Enter")
-        expect(page.locator("#found")).to_contain_text("Give words")
+        expect(page.locator("#found")).to_contain_text("Enter words")
         assert seen.errors == []
     export_pages(recorded.store, tmp_path / "pages", run_ids=[run], events=False)
     assert not list((tmp_path / "pages").rglob("transcript*.html"))

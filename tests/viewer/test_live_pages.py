@@ -127,7 +127,7 @@ def test_a_question_is_answered_by_keyboard_and_another_one_follows(
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="ben (authors) plans for the team authors")).to_be_visible()
         assert page.locator("section pre").locator("*").count() == 0
-        page.get_by_label("Reason for a no (the agent reads it)").focus()
+        page.get_by_label("Reason for a refusal (shown to the agent)").focus()
         page.keyboard.type("use the <b>median</b>")
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")

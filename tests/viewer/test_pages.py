@@ -63,7 +63,7 @@ def test_a_match_of_an_evolution_is_played_again_on_a_page(site: Site, recorded:
     assert f'action="/runs/{run}/match"' in site.get(f"/runs/{run}").text
     page = site.get(f"/runs/{run}/match")
     assert page.status == 200
-    for part in ("Generation 0, group 0", 'class="mC"', "one/exploitative", "Payoffs added up", "class Strategy_"):
+    for part in ("Generation 0, group 0", 'class="mC"', "one/exploitative", "Cumulative payoffs", "class Strategy_"):
         assert part in page.text, part
     assert site.get(f"/runs/{run}/match?group=1").text != page.text
     for query, why in (("group=99999", "has the groups 0 to"), ("step=x", "not a whole number"), ("step=77777", "")):
@@ -78,7 +78,7 @@ def test_a_match_of_a_tournament_has_a_page_with_its_payoffs(site: Site, recorde
     assert f'href="/runs/{run}/match?number=1"' in site.get(f"/runs/{run}").text
     page = site.get(f"/runs/{run}/match?number=1")
     assert page.status == 200
-    for part in ("Match 1", 'class="moves"', "Payoffs added up", "scripted:random"):
+    for part in ("Match 1", 'class="moves"', "Cumulative payoffs", "scripted:random"):
         assert part in page.text, part
     refused = site.get(f"/runs/{run}/match?number=<b>")
     assert refused.status == 400
@@ -90,7 +90,7 @@ def test_a_match_of_a_dilemma_has_a_page_with_its_payoffs(site: Site, recorded: 
     assert f'href="/runs/{run}/match?number=2"' in site.get(f"/runs/{run}").text
     page = site.get(f"/runs/{run}/match?number=2")
     assert page.status == 200
-    for part in ('class="match" open', "Payoffs added up", "Seat 2"):
+    for part in ('class="match" open', "Cumulative payoffs", "Seat 2"):
         assert part in page.text, part
     assert f'/runs/{run}/match?number=2"' not in page.text, "the page does not lead to itself"
     assert site.get(f"/runs/{run}/match?number=1").text != page.text
@@ -212,7 +212,7 @@ def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> Non
     for part in ("Differences between their conditions", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
         assert part in page
     assert one in site.get(f"/compare?a={other}").text  # to choose from
-    assert "Nothing: these are runs of one condition" in site.get(f"/compare?a={one}&b={one}").text
+    assert "The runs share condition and seed" in site.get(f"/compare?a={one}&b={one}").text
 
 
 def test_runs_are_compared_by_their_prompts_and_artifacts(store: Store) -> None:

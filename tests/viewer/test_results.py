@@ -1,4 +1,4 @@
-"""The results of a study in the viewer: matrices of means, their runs, and the metric against money."""
+"""The results of a study in the viewer: matrices of means, their runs, and the metric against cost."""
 
 from __future__ import annotations
 

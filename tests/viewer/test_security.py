@@ -23,7 +23,7 @@ PATHS = ("/", "/studies", "/compare", "/static/viewer.css", "/static/viewer.js",
 def test_nothing_is_served_without_the_token(site: Site, path: str, headers: dict[str, str]) -> None:
     answer = site.ask(path, **headers)
     assert answer.status == 401
-    assert "needs its token" in answer.text
+    assert "requires a token" in answer.text
     assert site.ask(f"{path}?token=wrong", Cookie=f"labmates-{site.port}=wrong").status == 401
 
 

@@ -75,7 +75,7 @@ def test_an_agent_s_transcript_says_each_message_once(site: Site) -> None:
     assert page.count("I run code.") == 1
     assert "1+1" in page
     assert page.count(">two</pre>") == 1
-    assert "3 messages as before" in page
+    assert "3 unchanged messages" in page
     assert "Bob is here." not in page
 
 

@@ -1,4 +1,4 @@
-"""The analyses of a study's runs: which there are, and each with its tables and figures, computed when it is opened."""
+"""The analyses of a study's runs, with tables and figures, computed on demand."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from labmates.workflows.analysis import ANALYSES, Analysis, Result, TooFewRunsEr
 from labmates.workflows.experiment import EXPERIMENTS
 
 _log = logging.getLogger(__name__)
-_KEPT: Final = 64
-"""Results that are kept."""
+_MOST_CACHED: Final = 64
+"""Maximum number of cached results."""
 
 
 def analyses_page(
@@ -40,21 +40,10 @@ def analyses_page(
     computed: Computed | None = None,
     query: Mapping[str, str] = MappingProxyType({}),
 ) -> Markup:
-    """The page of a study's results and analyses; with a `name`, that of one analysis.
+    """The page of a study's results and analyses, or of the analysis `name`, over its ended runs.
 
-    Parameters
-    ----------
-    runs
-        The runs of the study; those that have ended count.
-    computed
-        Results of earlier pages.
-    query
-        Choice of results: see `Results`.
-
-    Raises
-    ------
-    UsageError
-        If the study has no analysis of this name, or a parameter of the query is unknown.
+    `computed` caches results between pages; `query` selects results, see `Results`. Raises `UsageError` if the study
+    has no analysis of this name, or a parameter of the query is unknown.
     """
     ended = [run for run in runs if run.status in ENDED]
     offered = analyses_of(runs)
@@ -78,7 +67,7 @@ def analyses_page(
 
 
 def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
-    """By name, the analyses of the experiments of runs, each with the experiments that name it."""
+    """The analyses of the runs' experiments by name, each with the experiments that offer it."""
     offered: dict[str, tuple[Any, ...]] = {}
     for kind in dict.fromkeys(run.kind for run in runs):
         for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
@@ -95,22 +84,22 @@ class Shown:
 
 
 class Computed:
-    """The results of analyses for runs whose digests stay the same; the last ones are kept."""
+    """A cache of analyses' results by the digests of their runs."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], Shown] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], Shown] = OrderedDict()
         self._lock = threading.Lock()
 
     def result(self, store: Store, analysis: Analysis[Any], runs: Sequence[RunRecord]) -> Shown:
-        """The result of an analysis; where it can't be computed, the reason, which is not kept."""
+        """The result of an analysis; if it fails, the reason, which is not cached."""
         if not runs:
             return _reason("No result yet", "No run of this study has ended.")
         digests = [run.digest for run in runs if run.digest is not None]
         key = analysis.name, digest_of_all(digests)
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key]
         try:
             # Figures are drawn here, where an error can still be shown.
             result = analysis.shown(store, runs)
@@ -120,25 +109,22 @@ class Computed:
         except Exception as error:
             if not isinstance(error, LabmatesError):
                 _log.warning("the analysis %s failed", analysis.name, exc_info=True)
-            return _reason("It can't be computed", f"{type(error).__name__}: {str(error)[:2000]}")
+            return _reason("The analysis failed", f"{type(error).__name__}: {str(error)[:2000]}")
         shown = Shown(sections, {drawing.name: drawing for drawing in result.figures})
         if len(digests) == len(runs):
             with self._lock:
-                self._kept[key] = shown
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+                self._cache[key] = shown
+                while len(self._cache) > _MOST_CACHED:
+                    self._cache.popitem(last=False)
         return shown
 
 
 def analysis_figure(
     store: Store, runs: Sequence[RunRecord], query: Mapping[str, str], computed: Computed
 ) -> tuple[str, bytes]:
-    """The name and the content of a figure of an analysis as a file, as a query asks for it.
+    """The file name and the content of the figure that a query selects.
 
-    Raises
-    ------
-    UsageError
-        If the study has no such analysis, the analysis no such figure, or the format is unknown or needs LaTeX.
+    Raises `UsageError` if the analysis, the figure or the format is unknown, or the format needs LaTeX.
     """
     offered, name, ending = analyses_of(runs), query.get("analysis", ""), f".{query.get('format', 'png')}"
     if name not in offered:

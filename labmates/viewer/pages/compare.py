@@ -1,4 +1,4 @@
-"""Runs or conditions side by side: their parameters, their numbers, and the texts in which they differ."""
+"""Comparison of runs or conditions: parameters, numbers, and differences of texts."""
 
 from __future__ import annotations
 
@@ -22,37 +22,29 @@ from labmates.viewer.pages.runs import headline
 from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_COLUMNS: Final = 6
-"""Runs or conditions on one page of comparison."""
-_TOLD_ABOVE = ("record",)
+"""Maximum runs or conditions in a comparison."""
+_SKIPPED = ("record",)
 _MOST_LINES: Final = 2_000
-"""Lines of a text that are compared."""
+"""Maximum compared lines of a text."""
 _MOST_AGENTS: Final = 30
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A column: a run, or all runs of its condition in its study.
-
-    Attributes
-    ----------
-    reader
-        Of the run; for a condition, of the run that was chosen.
-    runs
-        The runs of the condition; the run alone without one.
-    """
+    """A column: the chosen run, and for a comparison of conditions all runs of its condition in its study."""
 
     reader: RunReader
     runs: Sequence[RunRecord]
 
     @property
     def run(self) -> RunRecord:
-        """The run, or that of the condition that was chosen."""
+        """The chosen run."""
         return self.reader.run
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A text that differs from that of the first column: its name, the column's place, and its lines."""
+    """A text with a diff from the first column's: its name, the column's index, and the diff."""
 
     name: str
     place: int
@@ -60,11 +52,11 @@ class Difference:
 
 
 def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: bool = False) -> Markup:
-    """Runs side by side; with `by_condition`, the conditions of the runs, with means over all of their runs."""
+    """The comparison of runs; with `by_condition`, of their conditions, with means over all their runs."""
     readers = [column.reader for column in columns]
     beside = readers if len(readers) == 2 and not by_condition else []
     parts = [
-        {part.anchor: part for part in sections(reader, links) if part.anchor not in _TOLD_ABOVE} for reader in beside
+        {part.anchor: part for part in sections(reader, links) if part.anchor not in _SKIPPED} for reader in beside
     ]
     flat = [_flat(_settings(column.run, by_condition=by_condition)) for column in columns]
     numbers = [_means(column.runs) if by_condition else _numbers(column.reader) for column in columns]
@@ -97,7 +89,7 @@ def _numbers(reader: RunReader) -> dict[str, Any]:
 
 
 def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
-    """The means of metrics over the ended runs of a condition, in words, and the number of runs."""
+    """The means of metrics over the ended runs of a condition, as text, and the numbers of runs."""
     ended = [run for run in runs if run.status in ENDED]
     failed = sum(run.status == "failed" for run in runs)
     metrics: dict[str, Any] = {"ended runs": len(ended), "failed runs": failed}
@@ -114,7 +106,7 @@ def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
 
 
 def _rows(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any], float | None]]:
-    """Name, values, and the difference of two numbers; None where there is none."""
+    """Name, values, and the difference of two numbers; None for other values."""
     rows = []
     for name in dict.fromkeys(name for column in columns for name in column):
         values = [column.get(name) for column in columns]
@@ -124,7 +116,7 @@ def _rows(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any], fl
 
 
 def _texts_that_differ(readers: Sequence[RunReader]) -> tuple[list[Difference], int]:
-    """The prompts and artifacts that differ from those of the first run, and how many are equal in all runs."""
+    """The prompts and artifacts that differ from the first run's, and the number of equal ones."""
     texts = [_texts(reader) for reader in readers]
     differences, equal = [], 0
     for name in dict.fromkeys(name for each in texts for name in each):
@@ -147,7 +139,7 @@ def _texts(reader: RunReader) -> dict[str, str]:
             first.setdefault(f"prompt of {row.agent or row.team or 'the run'}", row.data["messages"])
     artifacts = reader.all("artifact")
     teams = {
-        name: {event.team for event in artifacts if event.name == name} for name in {one.name for one in artifacts}
+        artifact.name: {event.team for event in artifacts if event.name == artifact.name} for artifact in artifacts
     }
     newest = {
         event.name if len(teams[event.name]) == 1 else f"{event.team} {event.name}": event.content

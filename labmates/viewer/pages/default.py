@@ -1,4 +1,4 @@
-"""The page of an experiment that has none of its own, made from the events alone."""
+"""The default page of an experiment, made from events."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from labmates.workflows.experiment import EXPERIMENTS
 
 MOST_ROWS: Final = 200
 MOST_CHARS: Final = 400
-"""What a table shows of one text."""
+"""Maximum characters of a text in a table."""
 MOST_LINES: Final = 12
-"""Players whose payoffs are drawn."""
+"""Maximum number of drawn players."""
 
 
 def default_sections(reader: RunReader, _links: Links) -> Iterator[Section]:
-    """Metrics, payoffs as lines, decisions by round and agent, and messages: each where there are any."""
+    """Metrics, payoffs as lines, decisions by round and agent, and messages, if present."""
     if reader.run.metrics:
         yield Section("metrics", "Metrics", _metrics(reader))
     if payoffs := reader.all("payoff"):
@@ -72,7 +72,7 @@ def _payoffs(payoffs: list[Any]) -> tuple[Markup | Table, ...]:
 
 
 def _decisions(decisions: list[Any]) -> list[dict[str, Any]]:
-    """A row for each stage of a round, with a column for each agent."""
+    """A row per stage of a round, with a column per agent."""
     rows: dict[tuple[str, int, str], dict[str, Any]] = {}
     for event in decisions:
         match = {"match": event.match} if event.match else {}

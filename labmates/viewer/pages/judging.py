@@ -1,4 +1,4 @@
-"""Scores by a person: the reports of a study, one after the other, without their models and other judges' scores."""
+"""Scores by a person: the reports of a study in turn, without models and other judges' scores."""
 
 from __future__ import annotations
 
@@ -22,14 +22,9 @@ _LONGEST_NAME, _LONGEST_REASON = 60, 4_000
 
 
 def judging_page(readers: Readers, study: str, judge: str, links: Links, *, form_token: str, note: str = "") -> Markup:
-    """The next report of a study that a judge has not scored, in an order that mixes conditions.
+    """The next report of a study that the judge has not scored, in an order that mixes conditions.
 
-    Parameters
-    ----------
-    judge
-        Name of the person; empty before it was given.
-    note
-        Why a score was not taken; empty if there is nothing to say.
+    Without a judge's name, the page asks for it. `note` is the reason for a refused score.
     """
     name, store = judge.strip()[:_LONGEST_NAME], readers.store
     texts: dict[str, str] = {}
@@ -46,10 +41,7 @@ def judging_page(readers: Readers, study: str, judge: str, links: Links, *, form
 def take_scores(store: Store, form: Mapping[str, str]) -> None:
     """Add the scores of a form to the record of its run.
 
-    Raises
-    ------
-    UsageError
-        If the judge has no name, the run has not ended, or a value is not a number from 0 to 1.
+    Raises `UsageError` if the judge has no name, the run has not ended, or a value is not a number from 0 to 1.
     """
     name, run = form.get("judge", "").strip(), store.run(form.get("run", ""))
     if not name or len(name) > _LONGEST_NAME:
@@ -83,7 +75,7 @@ def _number(metric: str, text: str) -> float:
 
 
 def _waiting(store: Store, study: str, judge: str) -> tuple[list[str], list[str]]:
-    """The ended runs with artifacts that a judge has not scored, and the metrics that other judges score."""
+    """The ended runs with artifacts that the judge has not scored, and the other judges' metrics."""
     ended = [run.id for run in store.runs(study=study) if run.status in ENDED]
     scores = store.score_values(ended)
     metrics = dict.fromkeys(metric for values in scores.values() for by, metric in values if not by.startswith(HUMAN))
@@ -94,7 +86,7 @@ def _waiting(store: Store, study: str, judge: str) -> tuple[list[str], list[str]
 
 
 def _report(reader: RunReader) -> dict[str, str]:
-    """The newest version of each artifact of a run, the last one first."""
+    """The newest version of each artifact of a run, last artifact first."""
     newest = {event.name: event.content for event in reader.all("artifact")}
     bodies = reader.values(newest.values())
     return {name: as_text(bodies.get(number)) for name, number in reversed(newest.items())}

@@ -1,4 +1,4 @@
-"""The results of a study: metrics by two parameters of its conditions, and one against the money that runs took."""
+"""The results of a study: metrics by parameters of its conditions, and a metric against cost."""
 
 from __future__ import annotations
 
@@ -24,49 +24,33 @@ from labmates.workflows.experiment import EXPERIMENTS
 
 MODELS: Final = "models"
 MOST_VALUES: Final = 40
-"""Values of one parameter that a matrix has rows or columns for."""
+"""Maximum rows or columns of a matrix."""
 _MOST_KEYS: Final = 100
-"""Conditions that the address of a list of runs names."""
+"""Maximum conditions in the address of a list of runs."""
 
 
 _MOST_PANELS: Final = 12
 _MOST_DOTS: Final = 60
-"""Cells of a matrix that a small drawing can show."""
+"""Maximum cells of a small drawing."""
 _SPENT: Final = "dollars spent"
 _OF_USE: Final = (_SPENT, "tokens", "seconds")
 _FAILED, _INVALID = "failed runs", "invalid runs"
 _SHARES: Final = (_FAILED, _INVALID)
-"""Shares of runs: of all that are over, and of those that have ended."""
+"""Shares of failed runs among finished ones, and of invalid runs among ended ones."""
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """One cell of a matrix.
+    """A cell of a matrix."""
 
-    Attributes
-    ----------
-    estimate
-        The mean over runs, with its interval.
-    share
-        Where the mean lies between the least (0) and the greatest (1) that can be, or that the matrix has.
-    keys
-        Of the conditions that it pools; empty if they are too many for an address.
-    """
-
-    estimate: Estimate
-    share: float
-    keys: tuple[str, ...]
+    estimate: Estimate  # the mean over runs, with its interval
+    share: float  # position of the mean between minimum (0) and maximum (1) of the domain, or of the matrix
+    keys: tuple[str, ...]  # of the pooled conditions; empty if too many for an address
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Means of a metric by the values of two parameters, for one value of a third.
-
-    Attributes
-    ----------
-    failed
-        The number of failed runs by row and column.
-    """
+    """Means of a metric by two parameters, for one value of a third, with numbers of failed runs by row and column."""
 
     title: str
     rows: tuple[str, ...]
@@ -76,21 +60,10 @@ class Matrix:
 
 
 class Results:
-    """The ended and failed runs of one kind in a study, and what the page was asked to show of them.
+    """The ended and failed runs of one kind in a study, with a choice of metric and axes.
 
-    Parameters
-    ----------
-    runs
-        Of a study.
-    costs
-        What each run has spent, in micro-dollars, by id.
-    query
-        ``kind``, ``metric``, ``rows``, ``columns`` and ``each``; what is missing is chosen.
-
-    Raises
-    ------
-    UsageError
-        If a parameter of the query is unknown.
+    `costs` are in micro-dollars by run. The `query` has ``kind``, ``metric``, ``rows``, ``columns`` and ``each``;
+    missing ones have defaults. Raises `UsageError` if a parameter of the query is unknown.
     """
 
     def __init__(self, runs: Sequence[RunRecord], costs: Mapping[str, int], query: Mapping[str, str]) -> None:
@@ -112,11 +85,11 @@ class Results:
 
     @property
     def pooled(self) -> list[str]:
-        """The parameters whose values are pooled in each cell."""
+        """The parameters that are pooled in each cell."""
         return [name for name in (*self.axes, *self.left_out) if name not in (self.rows, self.columns, self.each)]
 
     def matrices(self) -> list[Matrix]:
-        """The metric by rows and columns: one matrix, or one for each value of the third parameter."""
+        """The metric by rows and columns: one matrix, or one per value of the third parameter."""
         groups: dict[tuple[str, str, str], list[RunRecord]] = {}
         failed: Counter[tuple[str, str, str]] = Counter()
         for run in self.runs:
@@ -150,10 +123,7 @@ class Results:
         ]
 
     def multiples(self) -> list[tuple[str, Markup]]:
-        """Small drawings with common rows and columns, each with a heading.
-
-        They show the metric for each value of the third parameter; without one, each metric of tables.
-        """
+        """Small multiples with headings: the metric by value of the third parameter, or each headline metric."""
         if self.each:
             panels = [(matrix.title, self, matrix) for matrix in self.matrices()]
         else:
@@ -177,7 +147,7 @@ class Results:
         return dot_plot(rows, matrix.columns, title, self._range(estimates))
 
     def against_money(self, links: Links, study: str) -> Markup:
-        """The metric against money, a point for each condition; empty where conditions cost the same."""
+        """The metric against cost, a point per condition; empty if all conditions cost the same."""
         groups = grouped((run.key, run) for run in self.runs if self._value(run) is not None)
         heights = self._estimates(list(groups.values()))
         money = means([[self._spent(run) for run in group] for group in groups.values()], Domain(0.0))
@@ -192,7 +162,7 @@ class Results:
         line = tag("path", d=f"M{steps}", class_="front") if len(front) > 1 else ""
         name = self.metric.replace("_", " ")
         axes = plot.axes("dollars per run", name, x_format="${:g}")
-        return plot.drawn(f"{name} against money, a point for each condition", axes, line, *marks)
+        return plot.drawn(f"{name} against cost, a point per condition", axes, line, *marks)
 
     def models(self) -> list[str]:
         """The models of the runs, in the order of their colours."""
@@ -221,10 +191,9 @@ class Results:
         return tag("a", *drawn, href=links.runs(study=study, key=[group[0].key]))
 
     def _metrics(self) -> list[str]:
-        """Metrics that some run has, those of tables first."""
-        there = dict.fromkeys(name for run in self.runs for name in run.metrics)
+        present = dict.fromkeys(name for run in self.runs for name in run.metrics)
         first = self._headline()
-        metrics = [*(name for name in first if name in there), *(name for name in there if name not in first)]
+        metrics = [*(name for name in first if name in present), *(name for name in present if name not in first)]
         return [*metrics, *_OF_USE, *_SHARES]
 
     def _headline(self) -> tuple[str, ...]:
@@ -265,7 +234,7 @@ class Results:
         return means(values, [self._domain(group) for group in groups])
 
     def _scale(self, estimates: Sequence[Estimate]) -> tuple[float, float]:
-        """The ends of the metric's domain; where it has none, those of the means."""
+        """The bounds of the metric's domain; without bounds, those of the means."""
         domain = self._domain(self.runs) if self.runs else ANY
         if abs(domain.low) < float("inf") and abs(domain.high) < float("inf"):
             return domain.low, domain.high
@@ -279,12 +248,9 @@ class Results:
 def results_section(
     store: Store, study: str, runs: Sequence[RunRecord], query: Mapping[str, str], links: Links
 ) -> Markup:
-    """The results of a study as the first part of its page; empty if no run has ended.
+    """The results section of a study's page; empty without ended runs.
 
-    Raises
-    ------
-    UsageError
-        If a parameter of the query is unknown.
+    Raises `UsageError` if a parameter of the query is unknown.
     """
     if not any(run.status in ENDED for run in runs):
         return Markup("")
@@ -302,7 +268,7 @@ def results_section(
 
 
 def _chosen(what: str, query: Mapping[str, str], offered: Sequence[str], usual: str | None = None) -> str:
-    """A query's choice among the offers; without one the usual choice, by default the first."""
+    """A query's choice among the offers; without one, the usual choice or the first."""
     name = query.get(what, "")
     if name and name not in offered:
         raise unknown_name(what, name[:100], filter(None, offered))
@@ -316,7 +282,7 @@ def _span(values: Sequence[float], *more: float) -> tuple[float, float]:
 
 
 def _front(points: Sequence[tuple[float, float]], better: str | None) -> list[tuple[float, float]]:
-    """The Pareto front as steps: points than which no other is both cheaper and better."""
+    """The Pareto front of cost and metric, as steps."""
     if better is None:
         return []
     sign = 1 if better == "higher" else -1

@@ -1,4 +1,4 @@
-"""The pages of one run: its first page, the story of its events, and one event with all that belongs to it."""
+"""The pages of one run: overview, story of its events, single events, and forms for people."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from labmates.workflows.people import people_of
 
 _log = logging.getLogger(__name__)
 LIVE_MOST: Final = 200
-"""New events in one update."""
+"""Maximum new events per update."""
 _MOST_WARNINGS: Final = 20
 _MOST_AGENTS: Final = 200
-"""Whose names are offered to choose from."""
+"""Maximum agents in the filter."""
 
 
 def overview(reader: RunReader, links: Links, form_token: str = "") -> Markup:
-    """A run's first page; with a `form_token`, notes can be added."""
+    """A run's overview page; with a `form_token`, notes can be added."""
     noted = _noted(reader, form_token)
     return render("run.html", sections=sections(reader, links), **noted, **head(reader, links, "overview"))
 
 
 def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict[str, Any]:
-    """The notes of a run, or of one of its events, and what their form needs."""
+    """The notes of a run or of one of its events, and the values for their form."""
     notes = [note for note in notes_of(reader.store.database, reader.run.id) if event in (None, note.event)]
     return {"notes": notes, "flags": FLAGS, "form_token": form_token, "event_number": event}
 
 
 def sections(reader: RunReader, links: Links) -> list[Section]:
-    """Sections of a run's first page: its course, the part of its experiment, and its numbers."""
+    """The sections of a run's overview: time line, scores, the experiment's sections, budget and record."""
     parts: list[Section] = []
     warnings = {
         number: event
@@ -79,8 +79,7 @@ def sections(reader: RunReader, links: Links) -> list[Section]:
 def experiment_sections(reader: RunReader, links: Links) -> list[Section]:
     """The sections of a run's experiment.
 
-    A record that this version can't read (one cut short, or another version's) must not hide the rest of the page: then
-    the reason is shown.
+    If the record is unreadable in this version, the reason is shown and the rest of the page remains usable.
     """
     kind = reader.run.kind
     sections: list[Section] = []
@@ -103,7 +102,7 @@ def scores(reader: RunReader, links: Links) -> Markup:
 
 
 def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
-    """Head of every page of a run."""
+    """The values for the head of a run's pages."""
     run = reader.run
     return {
         "run": run,
@@ -129,10 +128,7 @@ def _may_ask(run: RunRecord) -> bool:
 def match_page(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     """The page of one match of a run.
 
-    Raises
-    ------
-    UsageError
-        If the run's experiment has no such pages, or the run has no such match.
+    Raises `UsageError` if the experiment has no pages of matches, or the match is unknown.
     """
     kind = reader.run.kind
     sections_of = EXPERIMENTS.get(kind).match if kind in EXPERIMENTS else None
@@ -142,13 +138,7 @@ def match_page(reader: RunReader, query: Mapping[str, str], links: Links) -> Mar
 
 
 def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
-    """A page of the story of a run's events.
-
-    Raises
-    ------
-    UsageError
-        If the query asks for a page, a type or a team that there is not.
-    """
+    """A page of the story of a run's events. Raises `UsageError` if the page, the type or the team is unknown."""
     types, teams, agents = Counter[str](), Counter[str](), Counter[str]()
     for (name, team, agent), number in reader.counts.items():
         if name not in HIDDEN:
@@ -168,7 +158,7 @@ def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     chosen = {name: value for name, value in (("type", kind), ("team", team), ("agent", who)) if value}
     return render(
         "story.html",
-        items=_told(reader, wanted, links),
+        items=_items_of(reader, wanted, links),
         page=page,
         pages=pages,
         total=len(numbers),
@@ -181,10 +171,10 @@ def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     )
 
 
-def _told(reader: RunReader, wanted: list[int], links: Links) -> list[Item]:
+def _items_of(reader: RunReader, wanted: list[int], links: Links) -> list[Item]:
     if not wanted:
         return []
-    # One more: the charge for the last call comes right after it.
+    # One more, since the charge for the last call follows it.
     span = reader.span(wanted[0], wanted[-1] + 1)
     numbers = set(wanted)
     events = {number: event for number, event in span.items() if number in numbers or event.type in HIDDEN}
@@ -192,19 +182,16 @@ def _told(reader: RunReader, wanted: list[int], links: Links) -> list[Item]:
 
 
 def story_since(reader: RunReader, after: int, links: Links) -> tuple[Markup, int]:
-    """Later events as the story shows them, and the number of the last one."""
+    """The items of later events, and the number of the last one."""
     events = reader.span(after + 1, after + LIVE_MOST)
     story = items(reader, events, links, start=reader.run.started)
     return render("items.html", items=story, links=links, run=reader.run), max(events, default=after)
 
 
 def event_page(reader: RunReader, number: int, links: Links, form_token: str = "") -> Markup:
-    """Page of one event: its full texts, the messages to a model, the earlier version of an artifact.
+    """The page of one event: full texts, the prompt of a call, the changes of an artifact.
 
-    Raises
-    ------
-    UsageError
-        If there is no such event.
+    Raises `UsageError` if the event is unknown.
     """
     events = reader.span(number, number + 1)
     if number not in events:
@@ -241,16 +228,9 @@ def event_page(reader: RunReader, number: int, links: Links, form_token: str = "
 
 
 def approval_page(reader: RunReader, links: Links, *, question: Question | None, note: str, form_token: str) -> Markup:
-    """The page with the question that a run asks a person, and the form to answer it.
+    """The page with a run's question to a person, if one waits, and its form.
 
-    Parameters
-    ----------
-    question
-        The question that waits; None if there is none.
-    note
-        Why an answer was not passed on; empty if there is nothing to say.
-    form_token
-        Shows that a form is of this viewer.
+    `note` is the reason for a refused answer; `form_token` proves that a form comes from this viewer.
     """
     answers = reader.events("approval")
     values = {"question": question, "note": note, "form_token": form_token, "answers": answers, "heading": heading}
@@ -267,18 +247,10 @@ def turn_page(
     form_token: str,
     given: Mapping[str, str] | None,
 ) -> Markup:
-    """The page on which a person takes part in a run.
+    """The page for a person who takes part in a run.
 
-    Parameters
-    ----------
-    shown
-        Whose turns wait (``agents``), and the ``turn`` to answer, as `labmates.workflows.people.turn_of` has it.
-    agent
-        Whose page it is; empty for anybody's.
-    note
-        Why a reply was not taken; empty if there is nothing to say.
-    given
-        The fields of that reply, which the person goes on with.
+    `shown` has the waiting ``agents`` and the ``turn`` to answer, from `labmates.workflows.people.turn_of`. `agent`
+    restricts the page to one agent. `note` is the reason for a refused reply, and `given` are its fields.
     """
     values = {"turn": shown.get("turn"), "agents": shown.get("agents", []), "agent": agent, "given": given or {}}
     return render("turn.html", **values, note=note, form_token=form_token, **head(reader, links, "turn"))
@@ -289,20 +261,13 @@ def _page_of(numbers: list[int], number: int) -> int:
 
 
 def _page(query: Mapping[str, str], pages: int, numbers: list[int]) -> int:
-    """Requested page of the story: by its number, or by an event on it."""
     if (at := query.get("at", "")).isdecimal():
         return min(pages, _page_of(numbers, int(at[:12])))
     return page_number(query, pages)
 
 
 def page_number(query: Mapping[str, str], pages: int) -> int:
-    """The number of the page that a query asks for.
-
-    Raises
-    ------
-    UsageError
-        If there is no such page.
-    """
+    """The number of the requested page. Raises `UsageError` if the page does not exist."""
     requested = query.get("page", "1")
     if not requested.isdecimal() or not 1 <= int(requested[:12]) <= pages:
         raise UsageError(f"there is no page '{requested[:40]}'; there are 1 to {pages}")

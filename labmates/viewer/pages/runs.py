@@ -1,4 +1,4 @@
-"""The list of runs, and that of studies."""
+"""The lists of runs and of studies."""
 
 from __future__ import annotations
 
@@ -24,20 +24,14 @@ from labmates.workflows.experiment import EXPERIMENTS
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5
 _NAMED: Final = ("task", "game", "mechanism")
-"""Parameters that a list shows always, and by their values alone."""
+"""Parameters that are always listed, by value only."""
 NUMERIC: Final = ("started", "seconds", "spent")
-"""Orders that begin with the greatest unless asked otherwise."""
+"""Columns that are sorted in descending order by default."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Request for a list.
-
-    Attributes
-    ----------
-    descending
-        Whether the greatest comes first.
-    """
+    """A request for a list of runs."""
 
     chosen: Chosen
     sort: str
@@ -46,19 +40,16 @@ class Asked:
     before: str = ""
 
     def query(self, **changes: Any) -> dict[str, Any]:
-        """Query of an address for the same list with `changes`, from the first page on."""
+        """The query of the same list with `changes`, from its first page."""
         order = "" if self.descending == (self.sort in NUMERIC) else "desc" if self.descending else "asc"
         sort = "" if self.sort == "started" else self.sort
         return {**asdict(self.chosen), "sort": sort, "order": order, **changes}
 
 
 def asked_for(query: QueryParams, known: Facets) -> Asked:
-    """The request that the query of an address makes.
+    """The request in the query of an address.
 
-    Raises
-    ------
-    UsageError
-        If it asks for a study, a kind, a status or an order that there is not.
+    Raises `UsageError` if a study, kind, status, flag or order is unknown.
     """
     texts = {name: query.get(name, "").strip() for name in asdict(Chosen()) if name != "key"}
     chosen = Chosen(**texts, key=tuple(query.getlist("key")))
@@ -78,13 +69,7 @@ def asked_for(query: QueryParams, known: Facets) -> Asked:
 
 
 def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int = 0) -> Markup:
-    """The page of the list for a query.
-
-    Raises
-    ------
-    UsageError
-        If it asks for what there is not.
-    """
+    """The page of the list of runs for a query. Raises `UsageError` if the query is invalid."""
     known = facets(store.database)
     asked = asked_for(query, known)
     page = run_page(
@@ -120,7 +105,7 @@ def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Link
 
 
 def standing(store: Store, study: str) -> dict[str, Any]:
-    """The progress of a study, its spending, and why runs failed or are invalid."""
+    """The progress and cost of a study, and the reasons of failed and invalid runs."""
     counts = study_counts(store.database, study)
     return {
         "name": study,
@@ -133,13 +118,13 @@ def standing(store: Store, study: str) -> dict[str, Any]:
 
 
 def study_news(counts: Counts) -> dict[str, Any]:
-    """Whether a study has runs to come, and a stamp that changes with its progress."""
+    """Whether a study has unfinished runs, and a stamp that changes with its progress."""
     numbers = [f"{name}{number}" for name, number in sorted(counts.runs.items())]
     return {"is_live": counts.of("running", *WAITING) > 0, "stamp": "-".join([*numbers, str(counts.spent)])}
 
 
 def _chips(runs: Sequence[RunRecord]) -> dict[str, dict[str, str]]:
-    """By run, the parameters that name its condition or in which the runs of the page differ."""
+    """By run, the parameters that name its condition or vary on the page."""
     varies: dict[str, list[str]] = {}
     for kind in dict.fromkeys(run.kind for run in runs):
         varies[kind] = varying(run for run in runs if run.kind == kind)
@@ -157,7 +142,7 @@ def studies_page(store: Store, links: Links) -> Markup:
 
 
 def headline(kind: str) -> tuple[str, ...]:
-    """Metrics in lists of runs of an experiment; none for an experiment that this installation lacks."""
+    """Metrics in lists of an experiment's runs; none for an unknown experiment."""
     try:
         experiment = EXPERIMENTS.get(kind)
     except LabmatesError:
@@ -166,7 +151,7 @@ def headline(kind: str) -> tuple[str, ...]:
 
 
 def _record(store: Store, name: str) -> Any:
-    """A study's plan; None if the store has its runs alone."""
+    """A study's plan; None if the store has only its runs."""
     try:
         return study_record(store.database, name)
     except LabmatesError:

@@ -1,4 +1,4 @@
-"""Full-text search: the texts that match, each with its surroundings and its event."""
+"""Full-text search: excerpts of matching texts, with their events."""
 
 from __future__ import annotations
 
@@ -25,14 +25,11 @@ from labmates.viewer.pages.runs import asked_for
 _log = logging.getLogger(__name__)
 _SHOWN: Final = 20
 _PATIENCE: Final = 2.0
-"""Seconds for which a page waits for the index."""
+"""Seconds that a page waits for the index."""
 
 
 class Indexer:
-    """Indexes the texts of a store in a thread, so that no page waits for long.
-
-    The viewer's own store may be open to read alone; the thread has a connection of its own.
-    """
+    """Indexes the texts of a store in a thread, so that pages don't wait; the thread has a writable connection."""
 
     def __init__(self, store: Store) -> None:
         self._database = store.database
@@ -40,7 +37,7 @@ class Indexer:
         self._lock = threading.Lock()
 
     def catch_up(self) -> int:
-        """The number of runs that are still unindexed after a moment; the thread goes on with them."""
+        """The number of runs that are unindexed after a short wait; the thread continues with them."""
         if unindexed(self._database):
             with self._lock:
                 if self._thread is None or not self._thread.is_alive():
@@ -58,7 +55,7 @@ class Indexer:
 
 
 @dataclass(frozen=True)
-class Found:
+class Match:
     """The text around a match, in pieces, and the numbers of the events with it."""
 
     events: list[int]
@@ -70,12 +67,12 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
     database = readers.store.database
     known = facets(database)
     chosen = asked_for(query, known).chosen
-    matches: list[tuple[str, list[Found]]] = []
+    matches: list[tuple[str, list[Match]]] = []
     error, left, more = "", 0, 0
     if chosen.search:
         try:
             parsed, left = parse_query(chosen.search), indexer.catch_up()
-            matches, more = _found(readers, parsed, chosen, query.get("before", ""))
+            matches, more = _matches(readers, parsed, chosen, query.get("before", ""))
         except UsageError as wrong:
             error = str(wrong).removeprefix("search: ")
     page = render(
@@ -84,8 +81,8 @@ def search_page(readers: Readers, indexer: Indexer, query: QueryParams, links: L
     return (400 if error else 200), page
 
 
-def _found(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple[list[tuple[str, list[Found]]], int]:
-    """The matching texts by run, and the place from which the list goes on; 0 at its end."""
+def _matches(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple[list[tuple[str, list[Match]]], int]:
+    """The matching texts by run, and the position of the next page; 0 at the end."""
     if before and not (before.isdecimal() and len(before) < 12):
         raise UsageError(f"'{before[:40]}' is not a position in this list")
     database = readers.store.database
@@ -97,8 +94,8 @@ def _found(readers: Readers, query: Query, chosen: Chosen, before: str) -> tuple
         values, events = readers.open(run).values(numbers), events_of_bodies(readers.store, run, numbers)
         excerpts: dict[tuple[tuple[str, bool], ...], list[int]] = {}
         for number in numbers:
-            if number in events:  # a text that no event names can't be looked at
+            if number in events:  # texts without an event have no page
                 excerpts.setdefault(tuple(excerpt(values[number], query)), []).append(events[number])
         if excerpts:
-            shown.append((run, [Found(sorted(places), pieces) for pieces, places in excerpts.items()]))
+            shown.append((run, [Match(sorted(places), pieces) for pieces, places in excerpts.items()]))
     return shown, matching[_SHOWN - 1].place if len(matching) > _SHOWN else 0

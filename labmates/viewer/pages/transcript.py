@@ -1,4 +1,4 @@
-"""Transcripts: all prompts and replies of agents, call by call, with the changes from prompt to prompt."""
+"""Transcripts: prompts and replies of agents, call by call, with the changes between prompts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, render
 from labmates.records.bodies import Value
-from labmates.viewer.event_items import SHORT_CHARS, Text, beginning, changes, message_texts
+from labmates.viewer.event_items import SHORT_CHARS, Text, changes, cut_text, message_texts
 from labmates.viewer.pages.run import head, page_number
 
 PER_PAGE: Final = 40
@@ -26,57 +26,32 @@ MOST_LANES: Final = 6
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a prompt that differs from the prompt before, or a reply.
+    """A new or changed message of a prompt, or a reply."""
 
-    Attributes
-    ----------
-    name
-        The role of the message; for a changed one, ``changed`` and the role.
-    texts
-        Its texts; empty for a changed message.
-    lines
-        The lines of a changed message, as `changes` has them.
-    """
-
-    name: str
-    texts: tuple[Text, ...] = ()
-    lines: tuple[tuple[str, str], ...] = ()
+    name: str  # the message's role, after ``changed`` for a changed message
+    texts: tuple[Text, ...] = ()  # empty for a changed message
+    lines: tuple[tuple[str, str], ...] = ()  # the diff of a changed message, from `changes`
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A call of an agent.
+    """A call of an agent."""
 
-    Attributes
-    ----------
-    number
-        Of the call's event.
-    lane
-        The place of the agent among those that are shown.
-    kept
-        The number of messages that the prompt shares with the prompt and the reply before it.
-    left_out
-        The number of earlier messages that the prompt no longer has.
-    """
-
-    number: int
+    number: int  # of the call's event
     agent: str
     team: str
-    lane: int
+    lane: int  # index of the agent on the page
     seconds: float
-    kept: int
-    left_out: int
-    told: tuple[Part, ...]
+    unchanged: int  # messages shared with the previous prompt and its reply
+    left_out: int  # earlier messages that are missing in the prompt
+    messages: tuple[Part, ...]  # new and changed messages
     reply: Part
 
 
 def transcript(reader: RunReader, query: QueryParams, links: Links) -> Markup:
-    """A page of the transcript of one agent, or of several side by side.
+    """A page of the transcripts of one or several agents.
 
-    Raises
-    ------
-    UsageError
-        If the query names an unknown agent, too many of them, or a page that is not there.
+    Raises `UsageError` if an agent or the page is unknown, or there are too many agents.
     """
     calls = _calls(reader)
     agents = list(dict.fromkeys(_name(row) for row in calls))
@@ -117,7 +92,7 @@ def _name(row: Any) -> str:
 
 
 def _before(rows: Sequence[Any]) -> dict[int, list[int]]:
-    """By call, the messages that its agent had read and written up to then."""
+    """By call, the messages of its agent's previous prompt and reply."""
     latest: dict[str, list[int]] = {}
     earlier = {}
     for row in rows:
@@ -140,7 +115,7 @@ def _turns(
                 wanted |= {*before[row.seq][old:old_end], *row.data["messages"][new:new_end]}
     bodies = reader.values(wanted)
     for row in rows:
-        messages, unchanged, left_out = _told(before[row.seq], row.data["messages"], steps[row.seq], bodies)
+        messages, unchanged, left_out = _changes(before[row.seq], row.data["messages"], steps[row.seq], bodies)
         yield Turn(
             row.seq,
             row.agent,
@@ -154,10 +129,10 @@ def _turns(
         )
 
 
-def _told(
+def _changes(
     before: Sequence[int], now: Sequence[int], steps: Sequence[Any], bodies: Mapping[int, Value]
 ) -> tuple[list[Part], int, int]:
-    """The new and changed messages of a prompt, how many stayed, and how many were left out."""
+    """The new and changed messages of a prompt, and the numbers of unchanged and missing ones."""
     parts: list[Part] = []
     unchanged = left_out = 0
     for how, old, old_end, new, new_end in steps:
@@ -180,7 +155,7 @@ def _changed(was: Value | None, message: Value | None) -> Part:
 
 
 def _message(message: Value | None) -> Part:
-    texts = (beginning(text, SHORT_CHARS) for text in message_texts(message) if text.body.strip())
+    texts = (cut_text(text, SHORT_CHARS) for text in message_texts(message) if text.body.strip())
     return Part(_role(message), tuple(texts))
 
 

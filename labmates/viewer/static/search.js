@@ -1,5 +1,5 @@
-// Full-text search over exported pages: the texts of each run are a script beside its pages, since pages that lie on a
-// disk can't load anything else.
+// Full-text search over exported pages: the texts of each run are a script, since pages opened from disk can
+// load nothing else.
 "use strict";
 
 const MOST_HITS = 200;
@@ -35,9 +35,9 @@ function parse(query) {
       groups.push([]);
       continue;
     }
-    const said = words(plain ?? phrase);
+    const terms = words(plain ?? phrase);
     const end = star || plain?.endsWith("*") ? "" : " ";
-    if (said.length) groups.at(-1).push({ said, text: ` ${said.join(" ")}${end}`, isExcluded: minus === "-" });
+    if (terms.length) groups.at(-1).push({ terms, text: ` ${terms.join(" ")}${end}`, isExcluded: minus === "-" });
   }
   return groups.every((group) => group.some((term) => !term.isExcluded)) ? groups : null;
 }
@@ -47,7 +47,7 @@ function matches(entry, groups) {
 }
 
 function excerpt(text, groups) {
-  const wanted = groups.flat().filter((term) => !term.isExcluded).flatMap((term) => term.said);
+  const wanted = groups.flat().filter((term) => !term.isExcluded).flatMap((term) => term.terms);
   const pattern = new RegExp(`(${wanted.join("|")})`, "giu");
   const start = Math.max(0, text.search(pattern) - AROUND / 2);
   const part = document.createElement("p");
@@ -74,7 +74,7 @@ form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const groups = parse(form.elements.search.value);
   hits.replaceChildren();
-  found.textContent = groups ? "Reading …" : "Give words, \"a phrase\", begin*, -without, or one OR other.";
+  found.textContent = groups ? "Reading …" : "Enter words, \"a phrase\", begin*, -without, or this OR that.";
   if (!groups) return;
   loading ??= Promise.all(JSON.parse(form.dataset.runs).map(load));
   await loading;

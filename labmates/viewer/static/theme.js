@@ -1,10 +1,10 @@
-// Before the page is drawn: the theme that was chosen here, if any.
+// Apply the saved theme before the first paint.
 (() => {
   try {
     const theme = localStorage.getItem("labmates-theme");
     if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
   } catch {
-    // A browser that keeps nothing has the theme of its system.
+    // Without storage, the system's theme applies.
   }
   document.documentElement.classList.add("scripted");
 })();

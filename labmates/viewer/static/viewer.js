@@ -1,4 +1,4 @@
-// Keys, the theme, the choice of runs, and what is new in a run that goes on. Every page works without it.
+// Keys, theme, selection of runs, and live updates. Every page also works without this script.
 "use strict";
 
 const main = document.getElementById("main");
@@ -12,7 +12,7 @@ function flipTheme() {
   try {
     localStorage.setItem("labmates-theme", root.dataset.theme);
   } catch {
-    // Then it holds for this page.
+    // Without storage, the choice holds for this page only.
   }
 }
 document.getElementById("theme").addEventListener("click", flipTheme);
@@ -30,7 +30,7 @@ function move(by) {
   if (!all.length) return;
   let at = all.indexOf(marked);
   if (at < 0) {
-    const top = all.findIndex((one) => one.getBoundingClientRect().bottom > 60);
+    const top = all.findIndex((element) => element.getBoundingClientRect().bottom > 60);
     at = by > 0 ? top - 1 : top;
   }
   const next = all[Math.max(0, Math.min(all.length - 1, at + by))];
@@ -72,7 +72,7 @@ document.addEventListener("keydown", (event) => {
   action();
 });
 
-// An address with an event's number opens on that event.
+// Mark the event in the address.
 function markTarget() {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   if (!target || !target.hasAttribute("data-step")) return;
@@ -83,16 +83,16 @@ function markTarget() {
 addEventListener("hashchange", markTarget);
 markTarget();
 
-// Runs to compare.
+// Selection of runs to compare.
 const MOST_COMPARED = 6;
 const compare = [...document.querySelectorAll(".compare")];
 if (compare.length) {
   const boxes = [...document.querySelectorAll("[data-compare]")];
   const update = () => {
-    const count = boxes.filter((one) => one.checked).length;
+    const count = boxes.filter((element) => element.checked).length;
     compare.forEach((button) => (button.disabled = count < 2 || count > MOST_COMPARED));
   };
-  boxes.forEach((one) => one.addEventListener("change", update));
+  boxes.forEach((element) => element.addEventListener("change", update));
   update();
 }
 
@@ -111,7 +111,7 @@ function addButton(element, text, action) {
   (element.closest(".scroll") ?? element).insertAdjacentElement("afterend", button);
 }
 
-// Drawings as files that look the same without our style sheet, and their numbers.
+// Drawings as self-contained files, and their data.
 const STYLES = ["display", "fill", "fill-opacity", "font-family", "font-size", "opacity", "paint-order", "stroke"];
 STYLES.push("stroke-dasharray", "stroke-linejoin", "stroke-width", "text-anchor");
 const PNG_SCALE = 3;
@@ -148,7 +148,7 @@ async function asPng(drawing) {
   return new Promise((done) => canvas.toBlob(done));
 }
 
-// The browser's own print dialog, with the drawing alone on a page of its size.
+// Print the drawing alone, on a page of its size.
 async function printAlone(drawing) {
   const picture = await asPicture(drawing);
   const { width, height } = picture;
@@ -201,7 +201,7 @@ function offerFiles(place) {
 }
 offerFiles(main);
 
-// What is new in a run or a study that is still running.
+// Live updates of a run or study in progress.
 const PAUSE = 2000;
 const LONGEST_PAUSE = 30000;
 const PARTS = {
@@ -232,9 +232,9 @@ async function watch() {
       document.getElementById("story").insertAdjacentHTML("beforeend", news.html);
     }
     if (news.ended || (main.dataset.mode !== "append" && isNew)) {
-      const begun = performance.now();
+      const started = performance.now();
       await refresh(news.ended);
-      pause = Math.max(PAUSE, 10 * (performance.now() - begun));
+      pause = Math.max(PAUSE, 10 * (performance.now() - started));
     }
     if (news.ended && replies) {
       replies.remove();
@@ -250,7 +250,7 @@ async function refresh(ended) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of PARTS[main.dataset.mode]) {
     const [old, fresh] = [main.querySelector(part), page.querySelector(`main ${part}`)];
-    if (old && [...old.querySelectorAll("textarea")].some((field) => field.value)) continue;  // somebody writes
+    if (old && [...old.querySelectorAll("textarea")].some((field) => field.value)) continue;  // unsaved text
     if (old && fresh) {
       old.replaceWith(fresh);
       offerFiles(fresh);
@@ -260,7 +260,7 @@ async function refresh(ended) {
 
 if (main.dataset.live) watch();
 
-// Replies under way, and a question that waits. A page that nobody sees doesn't listen: nothing is streamed for it.
+// Streaming replies and waiting questions; hidden pages close the stream.
 const MOST_SHOWN = 4000;
 const replies = document.getElementById("replies");
 let source = null;
