@@ -1,3 +1,3 @@
-"""The version, in the one place that everything else reads."""
+"""The version of labmates."""
 
 __version__ = "0.1.0"

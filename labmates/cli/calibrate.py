@@ -57,7 +57,7 @@ def calibrate(
     injection that the screening flags. A flagged report is rated twice.
 
     The store keeps the replies and the batches of models: after an interruption the same command resumes, and pays no
-    call twice. To ask a model anew, choose another store.
+    call twice. To repeat the calls, choose another store.
     """
     from labmates.budgets.prices import read_prices
     from labmates.judges.panel import make_panel

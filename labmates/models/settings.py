@@ -107,7 +107,9 @@ def read_query(text: str, query: str) -> dict[str, Any]:
             at = at.setdefault(name, {})
             if not isinstance(at, dict):
                 raise UsageError(f"model '{text}': '{path}' is given twice, in different ways")
-        last, read = names[-1], _value(names[0], unquote(value))
+        last, read = names[-1], unquote(value)
+        if names[0] in JSON_FIELDS and _is_json(read):
+            read = json.loads(read)
         if last not in at:
             at[last] = read
         elif names == ["stop"]:
@@ -126,12 +128,6 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from ((path, str(stop)) for stop in value)
         else:
             yield path, value if isinstance(value, str) and not (prefix and _is_json(value)) else json.dumps(value)
-
-
-def _value(field: str, text: str) -> Any:
-    if field not in JSON_FIELDS or not _is_json(text):
-        return text
-    return json.loads(text)
 
 
 def _is_json(text: str) -> bool:

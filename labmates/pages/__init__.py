@@ -1,1 +1,1 @@
-"""Writing pages that people read: templates, links, drawings and safe text. No experiment is known here."""
+"""HTML pages: templates, links, drawings and safe text, independent of experiments."""

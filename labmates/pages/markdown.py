@@ -62,7 +62,7 @@ def _parser() -> MarkdownIt:
     options = {"html": False, "linkify": False, "maxNesting": DEEPEST}
     parser = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     parser.block.ruler.at("table", _dense_table, {"alt": ["paragraph", "reference"]})
-    parser.validateLink = _is_web  # type: ignore[method-assign]
+    parser.validateLink = lambda url: url.lower().startswith(("http://", "https://"))  # type: ignore[method-assign]
     parser.add_render_rule("image", _no_image)
     for level in ("heading_open", "heading_close"):
         parser.add_render_rule(level, _lower_heading)
@@ -86,10 +86,6 @@ def _dense_table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
 
 def _bars(state: StateBlock, line: int) -> int:
     return state.src.count("|", state.bMarks[line], state.eMarks[line])
-
-
-def _is_web(url: str) -> bool:
-    return url.lower().startswith(("http://", "https://"))
 
 
 def _no_image(

@@ -41,7 +41,7 @@ def drawing(
     role: str = "img",
     series: Series = _NONE,
 ) -> Markup:
-    """A drawing that fills the width of its place.
+    """A drawing with the full width of its container.
 
     `title` is the alternative text, `role` is ``group`` for a drawing with links, and `series` are the numbers for the
     page's download as CSV.

@@ -20,7 +20,7 @@ _TO_JSON = json.JSONEncoder(separators=(",", ":")).encode  # built once: it take
 
 
 MOST_PASSED = 100_000
-"""So many values are known again after they were forgotten, at about 200 bytes each."""
+"""Maximum number of forgotten values with a known digest, at about 200 bytes each."""
 _DICTIONARY_BYTES = 16 * 1024
 """Size of the compression dictionary, made of earlier bodies: messages are short, but repetitive."""
 
@@ -69,7 +69,7 @@ class Bodies:
         self._values: dict[int, Value] = {}
         # By content, not digest: a prompt adds all of its messages, few of which are new.
         self._numbers: dict[tuple[Media, bytes], int] = {}
-        self._passed: dict[bytes, int] | None = None  # by digest, once values are forgotten
+        self._passed: dict[bytes, int] | None = None  # numbers by digest, after `forget`
         self._count = 0
         self._new: list[Body] = []
         unpacker = Unpacker()
@@ -89,7 +89,7 @@ class Bodies:
         return self._numbers[content]
 
     def forget(self) -> None:
-        """Forget all values, from now on too: they can't be read any more, and each is known by its digest."""
+        """Forget all values, now and in future: they become unreadable, and are identified by digest."""
         if self._passed is None:
             self._passed = {content_digest(*content): number for content, number in self._numbers.items()}
             self._values.clear()
@@ -98,7 +98,7 @@ class Bodies:
     def _pass(self, content: tuple[Media, bytes], passed: dict[bytes, int]) -> int:
         digest = content_digest(*content)
         number = passed.pop(digest, None) or self._add(content, digest)
-        passed[digest] = number  # at the end: the first is the one that has not come for longest
+        passed[digest] = number  # at the end: the first is the least recently used
         if len(passed) > MOST_PASSED:
             del passed[next(iter(passed))]
         return number

@@ -31,7 +31,7 @@ class NewStepError(LabmatesError):
 
 @dataclass(frozen=True)
 class _Sums:
-    """What events add up to; `bill` is None where a price is unknown, and all amounts are in micro-dollars."""
+    """Sums over events, in micro-dollars; `bill` is None if a price is unknown."""
 
     usage: Usage
     bill: int | None

@@ -175,7 +175,7 @@ def _enclosure(way: Way, limits: Limits, binds: dict[Path, Path], folder: Path) 
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", str(_HOME)),
     ]
-    program = shutil.which("bwrap") or "bwrap"  # found with this process's PATH, not the kernel's
+    program = shutil.which("bwrap") or "bwrap"  # from this process's PATH, not the kernel's
     return [program, *options, "--", *way.user_command()]
 
 

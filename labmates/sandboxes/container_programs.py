@@ -70,7 +70,7 @@ async def run_in_container(
         "command": list(command),
         "environment": {"HOME": str(HOME), "LANG": "C.UTF-8", **environment},
     }
-    waiting = ThreadPoolExecutor(1)  # of its own: programs at once could otherwise take all of the loop's threads
+    waiting = ThreadPoolExecutor(1)  # separate: concurrent programs could occupy all threads of the loop
     try:
         container = await in_thread(_create, client, {**files, given: _INPUT}, options)
         return await asyncio.get_running_loop().run_in_executor(waiting, _run, container)
@@ -93,7 +93,7 @@ def _create(client: DockerClient, files: Mapping[Path, Path], options: dict[str,
 
 
 def _run(container: Container) -> Ended:
-    """Run a container to its end; what its program prints is read as it comes, and the engine keeps none of it."""
+    """Run a container to its end, and read its output as it arrives; the engine stores none."""
     written = Printed(), Printed()
     streams = container.attach(stream=True, demux=True)
     with closing(streams._response):  # closing the stream itself leaves its connection open

@@ -43,7 +43,7 @@ class LocalEnclosure:
         self._exited = asyncio.Event()
         self._complaints, complain = os.pipe()
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - no shell, and a command of our own
+            self._process = subprocess.Popen(  # noqa: S603 - no shell, and a fixed command
                 command,
                 env=environment,
                 cwd=folder,

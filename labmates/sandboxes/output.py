@@ -56,20 +56,14 @@ class HeadTail:
 
 
 class Printed(HeadTail):
-    """What a program writes to a stream, which may be endless.
-
-    Parameters
-    ----------
-    head, tail
-        Number of characters to keep from the beginning and from the end.
-    """
+    """The output of a program on one stream: its first `head` and last `tail` characters."""
 
     def __init__(self, head: int = PRINTED_HEAD_CHARS, tail: int = PRINTED_TAIL_CHARS) -> None:
         super().__init__(head, tail)
         self._decoder = getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: bytes) -> None:
-        """Append bytes of UTF-8; what is invalid is replaced."""
+        """Append UTF-8 bytes; invalid ones are replaced."""
         self.add(self._decoder.decode(data))
 
     def __str__(self) -> str:

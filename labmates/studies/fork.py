@@ -54,7 +54,9 @@ async def fork(
     settings = settings.resolved(catalog).model_copy(update={"salt": origin.settings.get("salt")})
     await checked([condition], settings)
     first = events[: whole_steps(events, at)]
-    bodies = _bodies_of(first, stored)
+    # Without gaps, since new bodies continue the numbering.
+    last_body = max((number for event in first for number in body_numbers(event)), default=0)
+    bodies = [body for body in stored if body.number <= last_body]
     spent = sum(event.amount for event in first if isinstance(event, ChargeEvent))
     if condition.pool is not None and condition.pool < spent:
         raise UsageError(
@@ -137,12 +139,6 @@ def whole_steps(events: Sequence[Event], at: int) -> int:
     if 0 < at < len(events) and isinstance(events[at], ChargeEvent) and events[at].step == events[at - 1].step:
         return at - 1
     return at
-
-
-def _bodies_of(events: Sequence[Event], bodies: Sequence[Body]) -> list[Body]:
-    """The bodies up to the last one of the events, without gaps, since new bodies continue the numbering."""
-    last = max((number for event in events for number in body_numbers(event)), default=0)
-    return [body for body in bodies if body.number <= last]
 
 
 async def _check_replay(run: RunRecord, condition: Condition, events: Sequence[Event], bodies: list[Body]) -> None:

@@ -140,7 +140,7 @@ class _Measured:
             self._of[" + ".join(run.models)].append(run)
 
     def estimate(self, model: str, own: bool) -> tuple[Estimate | None, Basis]:
-        """The means of this model's runs, else of other models' runs; baselines are estimated from baselines."""
+        """The means of this model's runs, or else of other models' runs; baselines only from baselines."""
         if model in self._of:
             return _mean(self._of[model]), "measured"
         alike = [run for runs in self._of.values() for run in runs if all(map(is_own_baseline, run.models)) == own]

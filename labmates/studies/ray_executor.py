@@ -179,7 +179,8 @@ class _Driver:
             while not stop.done():
                 waiting, going_on = await asyncio.to_thread(self._look)
                 for _ in range(min(waiting, workers - len(self._workers))):
-                    self._start_worker()
+                    task = self._worker.remote(self._url, self._spec, self._settings, self._postbox)
+                    self._workers[asyncio.wrap_future(task.future())] = task
                 if not self._workers and not going_on:
                     break
                 watched: set[asyncio.Future[Any]] = {*self._workers, stop}
@@ -199,10 +200,6 @@ class _Driver:
         counts = study_counts(self._store.database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
         return 0 if counts.cannot_go_on(self._spec.cap) else waiting, counts.of("running") > 0
-
-    def _start_worker(self) -> None:
-        task = self._worker.remote(self._url, self._spec, self._settings, self._postbox)
-        self._workers[asyncio.wrap_future(task.future())] = task
 
     async def _collect(self) -> None:
         """Pass on the workers' notes, and raise the errors of finished workers."""

@@ -123,8 +123,8 @@ class StudySpec(_Part):
     )
     bound: Dollars | None = Field(
         None,
-        description="What one run may spend, judges included, in dollars; by default what its calls can cost at most. "
-        "A run that can't pay its next call stops there, and goes on when this is raised.",
+        description="Maximum spending of one run, judges included, in dollars; by default the maximum cost of its "
+        "calls. A run that can't pay its next call stops, and resumes after an increase.",
     )
     attempts: int = Field(
         5,

@@ -1,1 +1,1 @@
-"""Looking at runs in a browser: pages made on this machine, for nobody else, from a store that is only read."""
+"""A viewer of runs in a browser: local pages, for this user only, from a store opened read-only."""

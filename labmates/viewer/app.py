@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, quote
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -112,9 +113,9 @@ class _Viewer:
             "/analyses/figure": self._analysis_figure,
             "/compare": self._compare,
             "/runs/{run}": self._run,
-            "/runs/{run}/story": self._story,
-            "/runs/{run}/transcript": self._transcript,
-            "/runs/{run}/match": self._match,
+            "/runs/{run}/story": partial(self._page_of_run, story),
+            "/runs/{run}/transcript": partial(self._page_of_run, transcript),
+            "/runs/{run}/match": partial(self._page_of_run, match_page),
             "/runs/{run}/live": self._live,
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
@@ -191,11 +192,8 @@ class _Viewer:
     def _run(self, request: Request) -> Response:
         return HTMLResponse(overview(self._reader(request), _LINKS, self._form_token))
 
-    def _story(self, request: Request) -> Response:
-        return HTMLResponse(story(self._reader(request), request.query_params, _LINKS))
-
-    def _transcript(self, request: Request) -> Response:
-        return HTMLResponse(transcript(self._reader(request), request.query_params, _LINKS))
+    def _page_of_run(self, page: Callable[[RunReader, QueryParams, Links], Markup], request: Request) -> Response:
+        return HTMLResponse(page(self._reader(request), request.query_params, _LINKS))
 
     def _event(self, request: Request) -> Response:
         reader = self._reader(request)
@@ -222,9 +220,6 @@ class _Viewer:
             of_study = list(self._store.runs(study=run.study, keys=[run.key])) if by_condition else []
             columns[(run.study, run.key) if by_condition else place] = Compared(reader, of_study or [run])
         return HTMLResponse(compare_page(list(columns.values()), _LINKS, by_condition=by_condition))
-
-    def _match(self, request: Request) -> Response:
-        return HTMLResponse(match_page(self._reader(request), request.query_params, _LINKS))
 
     def _live(self, request: Request) -> Response:
         reader = self._reader(request)
@@ -392,7 +387,7 @@ def _saved(name: str, content: bytes, media: str = "application/octet-stream") -
 
 
 def _number(request: Request, name: str) -> int:
-    """A number from an address; numbers too large for a database are not found."""
+    """A number from an address; numbers too large for a database give 404."""
     number: int = request.path_params[name]
     if number > MOST_NUMBER:
         raise HTTPException(404)

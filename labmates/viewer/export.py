@@ -20,7 +20,6 @@ from labmates.records.bodies import Unpacker, Value
 from labmates.records.events import Event
 from labmates.records.listing import PAGE, Chosen, ListedRun, RunPage, facets, run_page
 from labmates.records.reading import events_of_bodies
-from labmates.records.run import RunRecord
 from labmates.records.search import searchable_text
 from labmates.records.store import Store
 from labmates.records.studies import study_record
@@ -76,7 +75,10 @@ def export_pages(
         _lists(store, rows, links, writer)
         for name in sorted(studies):
             watch(f"the analyses of {name}")
-            _analyses(store, name, [row.run for row in rows if row.run.study == name], links, writer)
+            runs = [row.run for row in rows if row.run.study == name]
+            for analysis in ("", *analyses_of(runs)):
+                page = analyses_page(store, name, runs, replace(links, depth=2), analysis)
+                writer.write(links.analyses(name, analysis), page)
         readers = Readers(store)
         for place, row in enumerate(rows, start=1):
             watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
@@ -138,12 +140,6 @@ def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _W
     writer.write("studies.html", studies_page(store, links))
     runs = [links.texts(row.run.id) for row in rows]
     writer.write("search.html", render("search_files.html", runs=runs, links=links))
-
-
-def _analyses(store: Store, study: str, runs: Sequence[RunRecord], links: FileLinks, writer: _Writer) -> None:
-    below = replace(links, depth=2)
-    for name in ("", *analyses_of(runs)):
-        writer.write(links.analyses(study, name), analyses_page(store, study, runs, below, name))
 
 
 def _run(reader: RunReader, links: FileLinks, writer: _Writer, *, events: bool) -> None:

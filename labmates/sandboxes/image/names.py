@@ -24,7 +24,7 @@ REPOSITORIES = (IMAGE, PACKAGES_IMAGE, BASE_IMAGE)
 KIND_LABEL = "labmates.image"
 """Label of every image of ours: ``sandbox``, ``packages``, ``base``, or ``build`` for an unfinished build."""
 BASE_LABEL = "labmates.base"
-"""Label that names what an image is based on."""
+"""Label with the base of an image."""
 VERSION_LABEL = "labmates.version"
 """Label with the version of labmates that made an image."""
 

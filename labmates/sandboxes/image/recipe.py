@@ -45,7 +45,7 @@ class Recipe:
 
 
 def make_image(client: DockerClient, recipe: Recipe, tell: Callable[[str], None]) -> Image:
-    """Build an image and tag it after its check; nothing else remains of the build.
+    """Build an image and tag it after its check, and remove all other results of the build.
 
     Raises `SandboxError` if the build or the check fails.
     """

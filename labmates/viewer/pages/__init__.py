@@ -1,1 +1,1 @@
-"""The pages: each is made from what is read and from addresses alone, so that a server and an export share them."""
+"""Pages of the viewer, shared by server and export: each is a function of the read data and of links."""
