@@ -26,7 +26,7 @@ GOOD = ["--task", "anomaly", "--model", "scripted:silent"]
         ([*GOOD, "--budget", "0"], "--budget: a pool of $0 can't pay for a call"),
         ([*GOOD, "--model", "scripted:hasty"], "--model is given 2 times; it takes one value"),
         ([*GOOD, "--base-url", "http://a/v1", "--base-url", "http://b/v1"], "--base-url is given 2 times"),
-        ([*GOOD, "--model-for", "data=scripted:hasty", "--model-for", "data=a:b"], "--model-for: data is given twice"),
+        ([*GOOD, "--model-for", "data=scripted:hasty", "--model-for", "data=a:b"], "--model-for: data is repeated"),
         ([*GOOD, "--budget", "much"], "not a dollar amount"),
         ([*GOOD, "--budget", "nan"], "not a dollar amount"),
         ([*GOOD, "--team-size", "4"], "--team-size: the largest team of pipeline has 3 seats"),

@@ -65,7 +65,7 @@ def test_a_report_of_self_play_tells_every_mixture_of_every_run_by_its_name(url:
         assert table.count(f" {share} ") == len(runs)
     assert "2.000 [equal values]" in table  # all cooperate: each gets k = 2 times what it gives
     assert "1.000 [equal values]" in table
-    assert "Means over runs that have ended" in text
+    assert "Means over ended runs" in text
 
 
 def test_a_report_of_evolution_tells_who_wins_how_often(url: str) -> None:

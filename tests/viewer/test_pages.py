@@ -209,7 +209,7 @@ def test_an_unknown_run_is_told_with_those_that_are_near(site: Site, recorded: R
 def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> None:
     one, other = recorded.ids["contract"], recorded.ids["repetition"]
     page = site.get(f"/compare?a={one}&b={other}").text
-    for part in ("Differences between their conditions", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
+    for part in ("Parameters with differences", "mechanism", "stag-hunt", 'id="a-earned"', 'id="b-earned"'):
         assert part in page
     assert one in site.get(f"/compare?a={other}").text  # to choose from
     assert "The runs share condition and seed" in site.get(f"/compare?a={one}&b={one}").text

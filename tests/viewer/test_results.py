@@ -135,7 +135,7 @@ def test_conditions_are_compared_by_the_means_of_their_runs(store: Store) -> Non
         assert "&lt;script&gt;" in page
         assert HOSTILE not in page
         same = site.get("/compare?run=run00&run=run01&by=condition").text
-        assert "these are the same condition" in same
+        assert "The conditions are identical" in same
 
 
 def test_a_list_names_the_parameters_in_which_its_runs_differ(store: Store) -> None:
