@@ -44,7 +44,7 @@ MEMORY_BYTES = 512 << 20
 _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
 _WORTH_LOADING = 200_000
-"""Decisions of a process after which the machine pays for what it takes to load it."""
+"""Decisions after which the machine pays for what it takes to load it once."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Workers:
     def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
         wanted = min(self.processes, len(batches))
         self._decisions += sum(batch.groups.size * batch.rounds for batch in batches)
-        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING * max(wanted, len(self._engines))
+        native = bool(self._settings["native"]) or self._decisions > _WORTH_LOADING
         if native and self._native is None:
             self._end_engines()
             self._native = self._load_machine()

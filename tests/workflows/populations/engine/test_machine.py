@@ -126,6 +126,21 @@ def test_the_machine_plays_as_python_does(game: str) -> None:
     _assert_same(_source([*bodies.values()]), [*bodies], game)
 
 
+def test_the_machine_can_be_loaded_between_two_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [
+        Batch(make_repeated("public-goods", 4, 9), np.zeros((8, 4), np.int64), seed, anew=True) for seed in (0, 1)
+    ]
+    played = []
+    for worth in (400, 1 << 60):
+        monkeypatch.setattr("labmates.workflows.populations.engine.workers._WORTH_LOADING", worth)
+        with Workers(processes=2) as workers:
+            workers.load("test.py", _source([BODIES["random"]]))
+            played += [[one.actions for one in workers.play(batches[:number])] for number in (1, 2)]
+            assert (workers._native is not None) == (worth == 400)
+    for one, other in zip(played[0] + played[1], played[2] + played[3], strict=True):
+        assert (one == other).all()
+
+
 def test_binomials_are_not_left_to_python() -> None:
     results = _played(
         _source([BODIES["binomials"], BODIES["large binomials"], LEFT["large integers alone"]]), native=True
