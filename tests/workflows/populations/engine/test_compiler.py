@@ -197,13 +197,23 @@ def test_enumerations_do_what_they_do_in_a_process_of_their_own() -> None:
     _assert_same_alone(body, methods)
 
 
-def test_an_enumeration_that_is_more_or_is_a_value_does_not_fit() -> None:
-    members = "class A:\n    class Mode(Enum):\n        KIND = 1\n"
-    for more in ("        def f(self): pass\n", "    x = Mode\n", ""):
-        value = "" if more else "x = self.Mode"
-        text = HEAD + members + more + f"    def __call__(self, history):\n        {value}\n        return C\n"
-        [source] = read_source(text.replace("class A:", "class Strategy_SELFISH_1(BaseStrategy):"), "test.py")
-        assert not source.compiled
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [
+        ("def f(self): pass", "return C"),
+        ("x = Mode", "return C"),
+        ("", "x = self.Mode\n        return C"),
+        ("", "self.Mode = 1\n        return C"),
+        ("", "self.Mode.KIND.n = 1\n        return C"),
+        ("", "x = getattr(self, 'Mode')\n        return C"),
+        ("", "return C if self.Mode(1) else D"),
+        ("", "return C if self.Mode.HARD else D"),
+    ],
+)
+def test_an_enumeration_that_is_more_or_is_a_value_does_not_fit(more: str, body: str) -> None:
+    text = f"class Mode(Enum):\n        KIND = 1\n        {more}\n    def __call__(self, history):\n        {body}\n"
+    [source] = read_source(f"{HEAD}\nclass Strategy_SELFISH_1(BaseStrategy):\n    {text}", "test.py")
+    assert not source.compiled
 
 
 def _assert_same_alone(body: str, methods: str) -> None:
