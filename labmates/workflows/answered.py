@@ -14,6 +14,7 @@ from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 from pydantic import ValidationError
 
+from labmates.errors import UsageError
 from labmates.workflows.interrupts import Asked
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ async def invoke_answered(
     ----------
     answer
         Returns what an interrupt resumes with.
+
+    Raises
+    ------
+    UsageError
+        If a graph within this one can't resume.
     """
     # A process that ends loses nothing: the run has its record.
     saver = InMemorySaver(serde=_Copies())
@@ -47,6 +53,7 @@ async def invoke_answered(
     while True:
         answers: dict[str, asyncio.Future[Any]] = {}
         before, asked = asked, {}
+        names.active.clear()
         parts: AsyncIterator[Any] = graph.astream(
             order, config, context=context, stream_mode=["tasks", "values"], subgraphs=True
         )
@@ -69,6 +76,7 @@ async def invoke_answered(
                     waiting.cancel()
                 asked = {name: _again(question, error) for name, question in before.items()}
                 answers = {name: asyncio.ensure_future(answer(question)) for name, question in asked.items()}
+            names.check_resumed(before)
             if not asked:
                 return state
             order = Command(resume={name: await waiting for name, waiting in answers.items()})
@@ -101,16 +109,24 @@ class _Copies:
 
 
 class TaskNames:
-    """Names of a graph's tasks that are the same in each process: their nodes, from the outermost in, and a number."""
+    """Names of a graph's tasks that are the same in each process: their nodes, from the outermost in, and a number.
+
+    Attributes
+    ----------
+    active
+        LangGraph's names of the tasks that have begun or ended in this invocation.
+    """
 
     def __init__(self) -> None:
         self._names: dict[str, tuple[str, ...]] = {}
         self._counts: Counter[tuple[str, ...]] = Counter()
         self._interrupts: defaultdict[str, list[str]] = defaultdict(list)
         self._of: dict[str, str] = {}
+        self.active: set[str] = set()
 
     def begin(self, namespace: Sequence[str], task: Mapping[str, Any]) -> None:
         """Name a task of the graph in a namespace, if it is new: tasks begin in the same order in each process."""
+        self.active.add(task["id"])
         if task["id"] not in self._names:
             name = (*self._graph(namespace), task["name"])
             number, self._counts[name] = self._counts[name], self._counts[name] + 1
@@ -121,6 +137,7 @@ class TaskNames:
 
         They come again from the tasks around it, which have no part in them.
         """
+        self.active.add(task["id"])
         for interrupt in task.get("interrupts", ()):
             known = self._interrupts[self._of.setdefault(interrupt["id"], task["id"])]
             if interrupt["id"] not in known:
@@ -128,6 +145,21 @@ class TaskNames:
             name = self._names.get(self._of[interrupt["id"]], ())[1:]  # the first is a node of the experiment's own
             number = str(known.index(interrupt["id"]))
             yield interrupt["id"], Asked(interrupt["value"], name, number, interrupt.get("response_schema"))
+
+    def check_resumed(self, answered: Mapping[str, Asked]) -> None:
+        """Check that the tasks of answered interrupts went on; a graph without a checkpointer begins anew instead.
+
+        Raises
+        ------
+        UsageError
+            If one did not.
+        """
+        for interrupt, question in answered.items():
+            if self._of[interrupt] not in self.active:
+                raise UsageError(
+                    f"the graph with the node {'/'.join(question.task)} did not resume after its interrupt; compile it "
+                    "without checkpointer=False"
+                )
 
     def _graph(self, namespace: Sequence[str]) -> tuple[str, ...]:
         """The name of a graph: that of the task that runs it, and a number if it is not the first one there."""

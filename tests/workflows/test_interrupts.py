@@ -129,7 +129,7 @@ class Said(TypedDict):
     said: Annotated[list[Any], lambda a, b: a + b]
 
 
-def graph(*values: Any, schema: Any = None, beside: int = 1) -> Any:
+def graph(*values: Any, schema: Any = None, beside: int = 1, checkpointer: Any = None) -> Any:
     """A graph within a graph: nodes side by side that ask these one after the other."""
 
     async def ask(state: Any) -> Said:
@@ -139,7 +139,7 @@ def graph(*values: Any, schema: Any = None, beside: int = 1) -> Any:
     inner.add_node("ask", ask)
     inner.add_conditional_edges(START, lambda state: [Send("ask", state)] * beside)
     outer = StateGraph(Said)
-    outer.add_node("lab", inner.compile())
+    outer.add_node("lab", inner.compile(checkpointer=checkpointer))
     outer.add_edge(START, "lab")
     return outer.compile()
 
@@ -190,6 +190,11 @@ async def test_an_answer_that_breaks_the_schema_is_asked_for_again_and_the_recor
 async def test_where_nobody_can_be_asked_the_error_says_what_to_do() -> None:
     with pytest.raises(UsageError, match=r"graph \(team\) asks a person at ask, but nobody .*--approve-all"):
         await said(graph("Why?"), None, Recorder(None, None))
+
+
+async def test_a_graph_without_a_checkpointer_is_told_and_not_asked_for_without_end() -> None:
+    with pytest.raises(UsageError, match=r"node ask did not resume after its interrupt.*checkpointer=False"):
+        await said(graph("Why?", checkpointer=False), approve_all, Recorder(None, None))
 
 
 async def test_an_automatic_yes_and_a_timeout_are_recorded_as_such() -> None:

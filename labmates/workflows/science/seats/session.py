@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.errors import GraphInterrupt
 
 from labmates.agents.tools import ToolError
 from labmates.agents.transcript import message_to_data, said_in, text_of
@@ -274,6 +275,10 @@ class SeatSession:
             return await self._running
         except (SeatError, asyncio.CancelledError):
             raise
+        except GraphInterrupt as error:
+            raise SeatError(
+                "the agent's graph asks a person by an interrupt, which only an organisation as code can"
+            ) from error
         except Exception as error:
             raise SeatError(f"the agent failed: {type(error).__name__}: {error}") from error
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
 
 from labmates.agents.organisation_files import find_organisation
 from labmates.agents.organisation_parts import Seat
@@ -66,6 +68,21 @@ async def asking(seat: PythonSeat) -> str:
     with suppress(RefusedRequestError):
         await seat.model.ainvoke(seat.messages)
     return "All is said."
+
+
+def interrupting(seat: PythonSeat) -> Any:
+    """A graph that would ask a person."""
+    del seat
+    graph = StateGraph(dict)
+    graph.add_node("ask", lambda state: {"messages": [interrupt("Why?")]})
+    graph.add_edge(START, "ask")
+    return graph.compile()
+
+
+async def test_a_graph_on_a_seat_that_interrupts_is_told_so(lab: Lab) -> None:
+    run = await lab.play(dutiful, organisation=seated(python=f"{__file__}:interrupting"))
+    [warning, *_] = [event.text for event in lab.events(run) if isinstance(event, WarningEvent)]
+    assert warning.endswith("asks a person by an interrupt, which only an organisation as code can")
 
 
 async def test_an_agent_that_fails_starts_again_where_it_was(lab: Lab) -> None:
