@@ -77,7 +77,9 @@ def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: boo
 
 def _settings(run: RunRecord, *, by_condition: bool) -> dict[str, Any]:
     per_run = {} if by_condition else {"seed": run.seed, "version": run.version}
-    return {"kind": run.kind, "study": run.study, **per_run, **run.condition}
+    described = EXPERIMENTS.get(run.kind).described if run.kind in EXPERIMENTS else dict
+    given = {name: value for name, value in described(run.condition).items() if value != {}}
+    return {"kind": run.kind, "study": run.study, **per_run, **given}
 
 
 def _numbers(reader: RunReader) -> dict[str, Any]:

@@ -81,11 +81,15 @@ def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
 
 
 def described(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition as people read it: every run has an organisation, and one agent alone is the organisation solo."""
+    """A condition as people read it: every run has an organisation, and one of divided evidence an arm.
+
+    One agent alone is the organisation solo.
+    """
     organisation = "solo" if condition.get("solo") else condition.get("organisation", "pipeline")
+    arm = {"arm": condition.get("arm", "team")} if "evidence" in condition else {}
     # First, because a list leaves out what follows from an earlier parameter: the size of teams says less.
-    return {"organisation": organisation} | {
-        name: value for name, value in condition.items() if name not in ("solo", "organisation")
+    return {"organisation": organisation, **arm} | {
+        name: value for name, value in condition.items() if name not in ("solo", "organisation", *arm)
     }
 
 

@@ -157,6 +157,5 @@ def _shown(value: object) -> str:
 
 
 def _entry(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(as_text(one) for one in value.values())
-    return as_text(value)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return as_text(value) if parts is None else ", ".join(map(_entry, parts))

@@ -18,6 +18,7 @@ from labmates.tasks.evidence import divide
 from labmates.tasks.registry import get_task
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.evidence import Arm, held_part, prepare
+from labmates.workflows.science.experiment import described
 from tests.support.line_task import LineTask
 from tests.support.puppet import agent_of, dutiful, step_of, turn_of
 from tests.workflows.science.test_science_lab import Lab, tool_results
@@ -151,3 +152,16 @@ async def test_one_agent_holds_all_instruments_or_the_readings(lab: Lab) -> None
         run = await lab.play(play, arm=arm, evidence="split:1")
         tables[arm] = tool_results(lab, run, "run_code")[0][1].partition("]")[0]
     assert tables == {"oracle": "['blocks', 'checks', 'names', 'readings'", "restricted": "['readings'"}
+
+
+def test_a_run_of_divided_evidence_names_its_arm_where_people_read_it() -> None:
+    values = {"task": "anomaly", "model": "scripted:sharing"}
+    for arm in ("oracle", "team", "mute"):
+        organisation = {} if arm == "oracle" else {"organisation": "decentralised"}
+        given = {**values, **organisation, "evidence": "split:1", "arm": arm}
+        condition = ScienceCondition.model_validate(given).model_dump(mode="json")
+        assert list(described(condition).items())[:2] == [
+            ("organisation", "solo" if arm == "oracle" else "decentralised"),
+            ("arm", arm),
+        ]
+    assert "arm" not in described(ScienceCondition.model_validate(values).model_dump(mode="json"))

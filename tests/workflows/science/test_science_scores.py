@@ -14,6 +14,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
 from labmates.workflows.science.experiment import judged_metrics
+from labmates.workflows.science.page import findings
 from tests.support.older import make_older
 
 
@@ -84,3 +85,10 @@ def test_old_runs_get_the_present_names_and_unread_reports_accuracy_zero(tmp_pat
         "game": {"quality": 0.5},
         "near": {"pareto_proximity": 0.25, "level": 3.0, "cooperation": 0.75, "efficiency": 0.0},
     }
+
+
+def test_an_entry_of_a_stated_finding_stands_on_one_line() -> None:
+    credit = {"finding": "events", "credit": 1.0, "weight": 1.0, "reason": ""}
+    stated = {"events": [{"start": 1, "sensors": ["A", "B"]}, {"start": 2, "sensors": []}]}
+    [shown] = findings({"credits": [credit], "findings": stated}, "")
+    assert shown.stated.splitlines() == ["1, A, B", "2, "]

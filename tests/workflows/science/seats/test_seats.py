@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import START, StateGraph
@@ -70,10 +70,16 @@ async def asking(seat: PythonSeat) -> str:
     return "All is said."
 
 
+class Asking(TypedDict):
+    """The state of a graph that asks."""
+
+    messages: list[str]
+
+
 def interrupting(seat: PythonSeat) -> Any:
     """A graph that would ask a person."""
     del seat
-    graph = StateGraph(dict)
+    graph = StateGraph(Asking)
     graph.add_node("ask", lambda state: {"messages": [interrupt("Why?")]})
     graph.add_edge(START, "ask")
     return graph.compile()
