@@ -53,7 +53,7 @@ def timeline(reader: RunReader, links: Links) -> Markup:
     if not marks:
         return Markup("")
     start, end = float(marks[0].at), float(max(mark.at for mark in marks))
-    span = max(end - start, 1e-6)
+    span = max(end - start, 0.01)  # a single event has none
     rows = _rows((mark.team, mark.agent) for mark in marks)
     if not rows:
         return Markup("")

@@ -270,6 +270,7 @@ def test_a_run_that_goes_on_tells_what_is_new_and_nothing_twice(store: Store) ->
     run = a_record(status="running", attempt=1, worker="w")
     store.create(run, lease=60, events=begun, bodies=bodies.take_new())
     with served(store) as site:
+        assert re.search(r"<text[^>]*>0.002 s</text>", site.get(f"/runs/{run.id}").text)  # an axis of one moment
         page = site.get(f"/runs/{run.id}/story").text
         assert f'data-live="/runs/{run.id}/live" data-last="0" data-mode="append"' in page
         none = site.get(f"/runs/{run.id}/live?after=0&mode=append").data
