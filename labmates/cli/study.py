@@ -357,9 +357,10 @@ def _print_plan(plan: Plan) -> None:
     from labmates.budgets.money import show_dollars
     from labmates.models.options import BATCH_HOURS
 
-    done = f", {plan.done} of them done" if plan.done else ""
-    cells = f"{plan.conditions} conditions × {plan.replicates} runs"
-    out().print(f"{plan.name}: {cells} = {plan.runs} runs{done}. Estimate for the remaining runs:")
+    done = f", {plan.done:,} of them done" if plan.done else ""
+    replicates = f"{plan.replicates:,} {'run' if plan.replicates == 1 else 'runs'}"
+    cells = f"{plan.conditions:,} conditions × {replicates}"
+    out().print(f"{plan.name}: {cells} = {plan.runs:,} runs{done}. Estimate for the remaining runs:")
     headings = ["model", "runs", "calls", "tokens in", "out", "dollars", "at most", "hours", "basis"]
     rows = []
     for model_plan in [*plan.models, plan.total()] if len(plan.models) > 1 else plan.models:
