@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Advantage:
-    """By how much one mean exceeds the largest of others, with its 95 % interval and a one-sided p.
+    """The difference between a mean and the largest of others, with its 95 % interval and a one-sided p.
 
     Attributes
     ----------
     p
-        Against the hypothesis that there is no advantage; None where all values of each group are equal.
+        Against the hypothesis of no advantage; None if all values of each group are equal.
     """
 
     difference: Estimate
@@ -34,14 +34,14 @@ def advantage(
 ) -> Advantage:
     """The advantage of the mean of `first` over the largest mean of `others`.
 
-    Each group is resampled by itself. Degrees of freedom are those of `first` and the group with the largest mean.
+    Groups are resampled independently. Degrees of freedom are those of `first` and the group with the largest mean.
 
     Parameters
     ----------
     first
         Independent values, for instance the means of tournaments.
     others
-        The groups that it is compared with.
+        The groups to compare with.
     domain
         Of the difference.
 

@@ -7,4 +7,4 @@ from typing import Any
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-"""A NumPy array of any type; its shape is given where it is used."""
+"""A NumPy array of any type; shapes are documented where it is used."""

@@ -1,7 +1,7 @@
 """Coefficients of agreement, for one sample or many resamples of it at once.
 
-All take weights of shape (resamples, n): how often each of the n observations counts. One row of ones is the sample
-itself. Where a coefficient is not defined (nothing varies) it is NaN.
+All take weights of shape (resamples, n): the multiplicity of each of the n observations. A row of ones is the sample
+itself. Undefined coefficients (nothing varies) are NaN.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 TINY = 1e-12
-"""A variance below this is none: scores lie in [0, 1]."""
+"""Variances below this count as zero: scores lie in [0, 1]."""
 
 
 def pearson(a: Floats, b: Floats, weights: Floats) -> Floats:
@@ -25,10 +25,10 @@ def pearson(a: Floats, b: Floats, weights: Floats) -> Floats:
 
 
 def concordance(a: Floats, b: Floats, weights: Floats) -> Floats:
-    """Lin's concordance: like r, but a shift or another scale lowers it.
+    """Lin's concordance: like r, but lowered by a shift or a different scale.
 
-    On whole-numbered levels it is Cohen's kappa with quadratic weights: both are one minus the mean squared difference
-    over the one expected if the two were independent (Fleiss and Cohen 1973; Lin 1989, with moments over n).
+    On integer levels it is Cohen's kappa with quadratic weights: both are one minus the mean squared difference over
+    the expected one under independence (Fleiss and Cohen 1973; Lin 1989, with moments over n).
     """
     mean_a, mean_b, variance_a, variance_b, covariance = _moments(a, b, weights)
     expected = variance_a + variance_b + (mean_a - mean_b) ** 2
@@ -51,8 +51,8 @@ def within_pearson(a: Floats, b: Floats, groups: NDArray[np.intp], weights: Floa
 
     Notes
     -----
-    What is left of a high pooled r when groups are compared with nothing but themselves: two judges may agree on which
-    models are good and on nothing else.
+    The part of a high pooled r that remains when groups are only compared with themselves: two judges may agree only on
+    which models are good.
     """
     member = (groups[:, None] == np.arange(groups.max(initial=-1) + 1)).astype(float)
     sizes = weights @ member
@@ -75,38 +75,34 @@ def krippendorff_alpha(ratings: Floats, weights: Floats) -> Floats:
     Parameters
     ----------
     ratings
-        Shape (judges, n); NaN where a judge gave none. What fewer than two judges rated does not count.
+        Shape (judges, n); NaN for missing ratings. Units with fewer than two ratings are ignored.
 
     Notes
     -----
-    The ordinal distance of two values is the number of ratings from one to the other, with half of those that are equal
-    to either. That is the difference of their mid-ranks among all ratings; so alpha is that of interval data, on
-    mid-ranks. With m ratings of a unit and S their sum of squares about the unit's mean, the observed disagreement is
-    the sum of m S / (m - 1) over units, and the expected one the sum of squares of all n ratings about their mean,
-    times n / (n - 1). A resample has its own ranks.
+    The ordinal distance of two values is the number of ratings between them, with half of those equal to either. That
+    is the difference of their mid-ranks among all ratings, so alpha is that of interval data on mid-ranks. With m
+    ratings of a unit and S their sum of squares about the unit's mean, the observed disagreement is the sum of
+    m S / (m - 1) over units, and the expected one the sum of squares of all n ratings about their mean, times
+    n / (n - 1). A resample has its own ranks.
     """
     pairable = (~np.isnan(ratings)).sum(axis=0) > 1
     from scipy.sparse import coo_array
 
-    values, kept = ratings[:, pairable], weights[:, pairable]
+    values, used = ratings[:, pairable], weights[:, pairable]
     rated = ~np.isnan(values)
     number = rated.sum(axis=0).astype(float)
-    # Values that differ by rounding alone are the same.
+    # Values that differ only by rounding are equal.
     levels, flat = np.unique(np.round(np.where(rated, values, 0.0), 9), return_inverse=True)
     places = flat.reshape(values.shape)
     judges, units = np.nonzero(rated)
-    # Sparse: scores of thousands of runs may all differ.
+    # Sparse, since thousands of runs may all have different scores.
     counts = coo_array((np.ones(len(units)), (places[judges, units], units)), (len(levels), values.shape[1])).tocsr()
-    alphas = [_alpha_of_ranks(some, places, rated, number, counts) for some in _parts(kept)]
-    return np.concatenate(alphas)
+    # In parts, to bound the memory of temporary arrays.
+    parts = np.array_split(used, max(1, math.ceil(used.size / _AT_ONCE)))
+    return np.concatenate([_alpha_of_ranks(part, places, rated, number, counts) for part in parts])
 
 
 _AT_ONCE = 1_000_000
-
-
-def _parts(weights: Floats) -> list[Floats]:
-    """The resamples in parts whose arrays are not too large for the memory."""
-    return np.array_split(weights, max(1, math.ceil(weights.size / _AT_ONCE)))
 
 
 def _alpha_of_ranks(
@@ -115,13 +111,13 @@ def _alpha_of_ranks(
     total = weights @ number
     marginals = (counts @ weights.T).T
     with np.errstate(invalid="ignore", divide="ignore"):
-        # As shares of all ratings, so that the scale does not depend on their number.
+        # Ranks as shares of all ratings, so that the scale does not depend on their number.
         ranks = (np.cumsum(marginals, axis=1) - marginals / 2) / total[:, None]
         sums, squares = np.zeros(weights.shape), np.zeros(weights.shape)
         for judge in range(len(places)):
-            mine = np.where(rated[judge], ranks[:, places[judge]], 0.0)
-            sums += mine
-            squares += mine**2
+            rank = np.where(rated[judge], ranks[:, places[judge]], 0.0)
+            sums += rank
+            squares += rank**2
         within = ((squares - sums**2 / number) * number / (number - 1) * weights).sum(axis=1)
         around = (weights * squares).sum(axis=1) - (weights * sums).sum(axis=1) ** 2 / total
         expected = around * total / (total - 1)
@@ -129,14 +125,14 @@ def _alpha_of_ranks(
 
 
 def spearman(a: Floats, b: Floats) -> float:
-    """Spearman's rank correlation, ties at their mean rank."""
+    """Spearman's rank correlation, with mean ranks for ties."""
     from scipy.stats import rankdata
 
     return float(pearson(rankdata(a), rankdata(b), np.ones((1, len(a))))[0]) if len(a) else float("nan")
 
 
 def kendall(a: Floats, b: Floats) -> float:
-    """Kendall's tau-b, which allows for ties."""
+    """Kendall's tau-b, which adjusts for ties."""
     from scipy.stats import kendalltau
 
     return float(kendalltau(a, b).statistic) if len(a) > 1 else float("nan")

@@ -1,8 +1,8 @@
-"""Contrasts: which levels of the factors of a design differ, where all else is equal.
+"""Contrasts: differences between the levels of a design's factors, all else equal.
 
-Levels of a factor are compared in strata: runs that are equal in all that is never compared across, and in the levels
-of the other factors. Each such stratum counts alike; what is independent in it are the runs. Models are also compared
-within each run, in the same place. P values are adjusted (Holm) for all pairs of a factor.
+Levels of a factor are compared in strata: runs with the same material and the same levels of the other factors. Strata
+have equal weights, and runs are the independent units in each. Models are also compared within each run, in the same
+place. P values are Holm-adjusted for all pairs of a factor.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MOST_DRAWN: Final = 60
 
 @dataclass(frozen=True)
 class Observed:
-    """The actions and payoffs of one agent in a run.
+    """Outcomes of one agent in a run.
 
     Attributes
     ----------
     place
-        What has to be the same where models are compared within a run: a seat and its co-players, for instance.
+        The comparison of models within a run matches this, for instance a seat and its co-players.
     values
-        By outcome, as far as there are any.
+        By outcome; missing outcomes are left out.
     """
 
     model: str
@@ -46,18 +46,18 @@ class Observed:
 
 @dataclass(frozen=True)
 class Run:
-    """One run as contrasts see it.
+    """A run as contrasts use it.
 
     Attributes
     ----------
     same
-        What is never compared across.
+        Only runs with equal values are compared.
     levels
         By factor.
     observed
-        The run's own value of an outcome is the mean over these.
+        The run's value of an outcome is the mean over these.
     parts
-        By what else the runs can be divided.
+        Further partitions of the runs.
     """
 
     same: Hashable
@@ -66,7 +66,7 @@ class Run:
     parts: Mapping[str, str] = field(default_factory=dict)
 
     def part(self, name: str) -> str | None:
-        """The part that it belongs to; None if it is not divided by this."""
+        """The part of the run in a partition; None if it has none."""
         return self.levels.get(name, self.parts.get(name))
 
 
@@ -77,11 +77,11 @@ class Design:
     Attributes
     ----------
     outcomes
-        The values that differences in them can take, by name.
+        The domains of their differences, by name.
     remark
-        What outcomes are, in sentences.
+        Description of the outcomes, in sentences.
     within_runs
-        What the comparison of models within runs is called.
+        Name of the comparison of models within runs.
     """
 
     runs: Sequence[Run]
@@ -97,9 +97,9 @@ class Contrast:
     Attributes
     ----------
     strata
-        How many equal conditions it is the mean over.
+        Number of strata averaged.
     p, p_holm
-        Two-sided; None where there is no interval.
+        Two-sided; None without an interval.
     """
 
     factor: str
@@ -113,7 +113,7 @@ class Contrast:
 
 
 def contrasts(design: Design, runs: Sequence[Run] | None = None) -> list[Contrast]:
-    """All contrasts of each factor that has two levels or more, models within runs included.
+    """All contrasts of each factor with at least two levels, including models within runs.
 
     Parameters
     ----------
@@ -133,9 +133,9 @@ def contrasts(design: Design, runs: Sequence[Run] | None = None) -> list[Contras
 def _of_factor(design: Design, runs: Sequence[Run], factor: str, outcome: str) -> Iterator[Contrast]:
     values: dict[tuple[Hashable, str], list[float]] = {}
     for run in runs:
-        if measured := [one.values[outcome] for one in run.observed if outcome in one.values]:
+        if values_of_run := [agent.values[outcome] for agent in run.observed if outcome in agent.values]:
             stratum = (run.same, *(level for name, level in run.levels.items() if name != factor))
-            values.setdefault((stratum, run.levels[factor]), []).append(fmean(measured))
+            values.setdefault((stratum, run.levels[factor]), []).append(fmean(values_of_run))
     cells = _cells(values)
     levels = dict.fromkeys(level for _, level in cells)
     strata = dict.fromkeys(stratum for stratum, _ in cells)
@@ -163,14 +163,14 @@ def _of_models(design: Design, runs: Sequence[Run], outcome: str) -> Iterator[Co
                 values.setdefault((stratum, (first, second)), []).append(fmean(sorted(gains)))
     cells = _cells(values)
     for first, second in dict.fromkeys(pair for _, pair in cells):
-        own = [cell for (_, pair), cell in cells.items() if pair == (first, second)]
-        parts = [(1 / len(own), cell) for cell in own]
+        strata = [cell for (_, pair), cell in cells.items() if pair == (first, second)]
+        parts = [(1 / len(strata), cell) for cell in strata]
         yield _contrast(design, design.within_runs, outcome, (first, second), parts)
 
 
 def _cells(values: Mapping[tuple[Hashable, Any], Sequence[float]]) -> dict[tuple[Hashable, Any], Sample]:
-    """Samples of runs, their variances pooled over the design."""
-    return dict(zip(values, pooled([Sample.of(some, ANY) for some in values.values()]), strict=True))
+    """Samples of runs, with variances pooled over the design."""
+    return dict(zip(values, pooled([Sample.of(runs, ANY) for runs in values.values()]), strict=True))
 
 
 def _contrast(
@@ -183,22 +183,17 @@ def _contrast(
 
 
 def _adjusted(differences: Iterable[Contrast]) -> list[Contrast]:
-    all_ = list(differences)
-    return [replace(one, p_holm=adjusted) for one, adjusted in zip(all_, holm([one.p for one in all_]), strict=True)]
+    contrasts = list(differences)
+    p_values = holm([contrast.p for contrast in contrasts])
+    return [replace(contrast, p_holm=p) for contrast, p in zip(contrasts, p_values, strict=True)]
 
 
-Found = Mapping[str, Sequence[Contrast]]
-"""Contrasts by what they are within."""
+Parts = Mapping[str, Sequence[Contrast]]
+"""Contrasts by the part of the runs that they compare."""
 
 
-def contrasts_table(contrasts: Found, remark: str) -> Table:
-    """The table of all contrasts, a row for each pair of levels.
-
-    Parameters
-    ----------
-    remark
-        What the outcomes are.
-    """
+def contrasts_table(contrasts: Parts, remark: str) -> Table:
+    """The table of all contrasts, one row per pair of levels; `remark` describes the outcomes."""
     rows = [_row(part, contrast) for part, some in contrasts.items() for contrast in some]
     columns = [Column(name, once=True) for name in ("within", "outcome", "factor")]
     columns += [Column("first"), Column("second", "minus"), Column("strata"), Column("difference_n", "runs")]
@@ -206,7 +201,7 @@ def contrasts_table(contrasts: Found, remark: str) -> Table:
     columns += [Column("p", form=".4f"), Column("p_holm", "p (Holm)", ".4f")]
     remarks = [
         remark,
-        "Strata: equal conditions that a difference is the mean over; runs: the fewest in one of them. "
+        "Strata: equal conditions averaged in a difference; runs: the minimum over strata. "
         f"‡: p (Holm) below {SIGNIFICANT}, adjusted for all pairs of a factor.",
         *notes(contrast.difference for some in contrasts.values() for contrast in some),
     ]
@@ -215,9 +210,8 @@ def contrasts_table(contrasts: Found, remark: str) -> Table:
 
 def _row(part: str, contrast: Contrast) -> dict[str, Any]:
     difference = contrast.difference
-    leaves_out = (
-        difference.low is not None and difference.high is not None and not difference.low <= 0 <= difference.high
-    )
+    low, high = difference.low, difference.high
+    excludes_zero = low is not None and high is not None and not low <= 0 <= high
     return {
         "within": part,
         "outcome": contrast.outcome,
@@ -228,43 +222,41 @@ def _row(part: str, contrast: Contrast) -> dict[str, Any]:
         **difference.row("difference"),
         "p": contrast.p,
         "p_holm": contrast.p_holm,
-        "mark": mark(leaves_out, contrast.p_holm),
+        "mark": mark(excludes_zero, contrast.p_holm),
     }
 
 
 def verdict(contrasts: Sequence[Contrast]) -> list[str]:
-    """For each outcome, how far the levels of each factor are apart, the largest first."""
+    """For each outcome, the largest difference between levels of each factor, in descending order."""
     sentences = []
-    for outcome in dict.fromkeys(one.outcome for one in contrasts):
+    for outcome in dict.fromkeys(contrast.outcome for contrast in contrasts):
         largest: dict[str, Contrast] = {}
-        for contrast in contrasts:
-            before = largest.get(contrast.factor)
-            if contrast.outcome == outcome and (
-                before is None or abs(contrast.difference.value) > abs(before.difference.value)
-            ):
-                largest[contrast.factor] = contrast
-        ordered = sorted(largest.values(), key=lambda one: -abs(one.difference.value))
-        differences = [f"{one.factor} {one.difference.value:+.2f} ({one.first} minus {one.second})" for one in ordered]
-        if differences:
-            sentences.append(f"Largest difference in {outcome} by factor: {'; '.join(differences)}.")
+        for contrast in sorted(contrasts, key=lambda contrast: -abs(contrast.difference.value)):
+            if contrast.outcome == outcome:
+                largest.setdefault(contrast.factor, contrast)
+        differences = [
+            f"{contrast.factor} {contrast.difference.value:+.2f} ({contrast.first} minus {contrast.second})"
+            for contrast in largest.values()
+        ]
+        sentences.append(f"Largest difference in {outcome} by factor: {'; '.join(differences)}.")
     return sentences
 
 
-def contrasts_drawing(contrasts: Found) -> Iterator[Drawing]:
+def contrasts_drawing(contrasts: Parts) -> Iterator[Drawing]:
     """A figure of the contrasts of each outcome over all runs."""
-    for outcome in dict.fromkeys(one.outcome for one in contrasts["all"]):
-        own = [one for one in contrasts["all"] if one.outcome == outcome][:_MOST_DRAWN]
+    for outcome in dict.fromkeys(contrast.outcome for contrast in contrasts["all"]):
+        shown = [contrast for contrast in contrasts["all"] if contrast.outcome == outcome][:_MOST_DRAWN]
         alt = f"Differences in {outcome} between levels of each factor, with intervals; the table has the numbers."
         name = f"contrasts-{outcome.replace(' ', '-')}"
-        yield Drawing(name, f"Differences in {outcome}", alt, partial(contrasts_figure, own))
+        yield Drawing(name, f"Differences in {outcome}", alt, partial(contrasts_figure, shown))
 
 
 def contrasts_figure(contrasts: Sequence[Contrast]) -> Figure:
-    """Draw differences with their intervals, a row for each pair of levels, factors by colour and marker."""
-    factors = list(dict.fromkeys(one.factor for one in contrasts))
+    """Differences with their intervals, one row per pair of levels, with factors by colour and marker."""
+    factors = list(dict.fromkeys(contrast.factor for contrast in contrasts))
     figure, [ax] = new_figure(7.2, 0.8 + 0.24 * len(contrasts))
     for number, factor in enumerate(factors):
-        places = [place for place, one in enumerate(contrasts) if one.factor == factor]
+        places = [place for place, contrast in enumerate(contrasts) if contrast.factor == factor]
         values = [contrasts[place].difference.value for place in places]
         reach = error_bars([contrasts[place].difference for place in places])
         colour, marker = look(number)
@@ -272,7 +264,7 @@ def contrasts_figure(contrasts: Sequence[Contrast]) -> Figure:
             values, places, xerr=reach, fmt=marker, color=colour, markersize=4, capsize=2, linewidth=1, label=factor
         )
     ax.axvline(0, color=GREY, linewidth=0.8)
-    ax.set_yticks(range(len(contrasts)), [f"{one.first} − {one.second}" for one in contrasts], fontsize=7)
+    ax.set_yticks(range(len(contrasts)), [f"{each.first} − {each.second}" for each in contrasts], fontsize=7)
     ax.set_ylim(len(contrasts) - 0.5, -0.5)
     ax.set_xlabel(f"difference in {contrasts[0].outcome}, 95 % interval")
     add_legend_beside(ax)

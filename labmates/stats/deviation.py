@@ -1,15 +1,15 @@
-"""Deviation ratings: how little anybody could gain by always choosing a model, in the strictest equilibrium.
+"""Deviation ratings: the gain of always choosing a model, in the strictest equilibrium.
 
 Source: Marris et al. 2025, "Deviation ratings: a general, clone-invariant rating method". Over symmetric joint
-distributions of the metagame's profiles, the gain of a model is what a player gains who always deviates to it, averaged
-over seats. The largest gain is made as small as possible; a model whose gain has that value at every optimum has it as
-its rating; with these fixed, the largest gain of the rest is made as small as possible, and so on. The result is
-unique: it depends neither on the order of models nor on the solver, and copies of a model change nothing.
+distributions of the metagame's profiles, the gain of a model is the gain of a player who always deviates to it,
+averaged over seats. The largest gain is minimised; a model with this gain at every optimum has it as its rating; with
+these ratings fixed, the largest gain of the rest is minimised, and so on. The result is unique: it depends neither on
+the order of models nor on the solver, and copies of a model change nothing.
 
 A symmetric distribution is one over multisets of models, so there is one variable for each multiset and one row for
 each model. A row with a positive dual price is tight at every optimum (complementary slackness), and some free row
-always has one; so each linear program fixes one rating at least, without any further test. Variables are added as they
-are needed (column generation), since few of many thousands are used.
+always has one; so each linear program fixes at least one rating without a further test. Variables are added as needed
+(column generation), since few of many thousands are used.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from labmates.errors import LabmatesError, UsageError
 from labmates.stats.metagame import Array, as_metagame
 
 TIE = 1e-6
-"""Ratings that differ by no more than this share of the payoffs' range are the same."""
+"""Ratings within this share of the payoffs' range are equal."""
 
 _FEASIBLE = 1e-10  # the strictest tolerance that the solver takes
 _ENTERS = 1e-10
 _EXCESS_COST, _MOST_EXCESS_COST = 1e4, 1e9
-"""What it costs when fixed gains exceed their values: without that way out, rounding can leave a program without any
-solution. It costs more where a program makes use of it."""
+"""Cost of fixed gains above their values: without this slack, rounding can make a program infeasible. The cost rises if
+a program uses the slack."""
 _NO_EXCESS = 1e-10
 _PRICE = 1e-3
-"""A dual price that counts as positive. A rating is then off by 1e-7 of the range of payoffs at most, and a row with a
-smaller price is decided by a later program."""
+"""Minimum positive dual price. The error of a rating is then at most 1e-7 of the range of payoffs, and a later program
+decides rows with smaller prices."""
 
 
 class SolverError(LabmatesError):
-    """The linear solver gave no optimum."""
+    """The linear solver found no optimum."""
 
 
 def deviation_ratings(payoffs: ArrayLike) -> Array:
@@ -53,7 +53,7 @@ def deviation_ratings(payoffs: ArrayLike) -> Array:
     Returns
     -------
     ratings
-        In the unit of the payoffs, shape ``(models,)``. None is above 0.
+        In the unit of the payoffs, shape ``(models,)``; at most 0.
 
     Raises
     ------
@@ -67,29 +67,29 @@ def deviation_ratings(payoffs: ArrayLike) -> Array:
 
 
 def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
-    """The deviation rating of each choice of each player, where players are not alike.
+    """The deviation rating of each choice of each player, in games of different players.
 
     Parameters
     ----------
     payoffs
-        For each player what it gets at each profile of choices, all of the same shape, an axis for each player.
+        The payoffs of each player by profile of choices, all of the same shape, with one axis per player.
 
     Returns
     -------
     ratings
-        In the unit of the payoffs, shape ``(players, choices)``, if all players have as many choices.
+        In the unit of the payoffs, shape ``(players, choices)``.
 
     Raises
     ------
     UsageError
-        If the arrays do not fit.
+        If the arrays have different shapes or players different numbers of choices, or a payoff is not finite.
     SolverError
         If a linear program could not be solved.
     """
     arrays = [np.asarray(array, dtype=float) for array in payoffs]
     shape = arrays[0].shape
     if any(array.shape != shape for array in arrays) or len(shape) != len(arrays) or len(set(shape)) != 1:
-        raise UsageError(f"each of {len(arrays)} players needs payoffs with an axis per player, all as long")
+        raise UsageError(f"payoffs of {len(arrays)} players need arrays with {len(arrays)} axes of equal length")
     if not all(np.isfinite(array).all() for array in arrays):
         raise UsageError("a payoff is not a finite number")
 
@@ -105,7 +105,7 @@ def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
 
 
 def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) -> Array:
-    """The ratings out of the gains of payoffs that were brought into [0, 1], in the payoffs' unit."""
+    """Ratings in the payoffs' unit, from the gains of payoffs scaled to [0, 1]."""
     low, high = float(min(map(np.min, arrays))), float(max(map(np.max, arrays)))
     if high == low:
         return np.zeros(len(gains(arrays)))
@@ -114,12 +114,12 @@ def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) 
 
 
 def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:
-    """The rank of each rating, 1 for the highest; ratings no further apart than a `TIE` share the average rank.
+    """The rank of each rating, 1 for the highest; ratings within `TIE` share the average rank.
 
     Parameters
     ----------
     unit
-        The range of the payoffs: ranks don't depend on what payoffs are counted in.
+        The range of the payoffs.
     """
     values = np.asarray(ratings, dtype=float)
     order = np.argsort(-values, kind="stable")
@@ -153,7 +153,7 @@ def deviation_gains(payoffs: Array) -> Array:
 
 
 def _lexicographic(gains: Array) -> Array:
-    """The gains of models at the distribution whose sorted gains are lexicographically least."""
+    """The gains of models at the distribution with the lexicographically smallest sorted gains."""
     ratings = np.full(len(gains), np.nan)
     program = _Program(gains)
     while np.isnan(ratings).any():
@@ -166,7 +166,7 @@ def _lexicographic(gains: Array) -> Array:
 
 
 class _Program:
-    """Least t for a distribution of multisets: no free model's gain is above t, no fixed one's above what it was."""
+    """Minimum t over distributions of multisets; free models' gains are at most t, fixed ones' at most their value."""
 
     def __init__(self, gains: Array) -> None:
         import highspy
@@ -174,7 +174,7 @@ class _Program:
         self._gains = gains
         self._models = len(gains)
         self._is_in = np.zeros(gains.shape[1], dtype=bool)
-        # To begin with, the profiles at which the largest gain is least: more of them only slow the solver down.
+        # Start from the profiles with the smallest largest gains; more of them only slow the solver down.
         best = np.argsort(gains.max(axis=0), kind="stable")[: 2 * self._models]
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         highs.silent()
@@ -198,7 +198,7 @@ class _Program:
         self._add(best)
 
     def solve(self) -> tuple[float, Array]:
-        """The least possible t, and the dual price of each model's row (the free ones' add up to 1)."""
+        """The minimum t, and the dual price of each model's row; prices of free rows sum to 1."""
         while True:
             self._run()
             solution = self._highs.getSolution()
@@ -216,7 +216,7 @@ class _Program:
             self._add(np.argpartition(reduced, most - 1)[:most])
 
     def _run(self) -> None:
-        """Find an optimum; from the beginning if the solver gets lost on the way from the one before."""
+        """Find an optimum, from scratch if the warm start fails."""
         from highspy import HighsModelStatus
 
         self._highs.run()
@@ -228,7 +228,7 @@ class _Program:
             raise SolverError(f"a deviation rating could not be computed: {reason}")
 
     def fix(self, models: NDArray[np.intp], value: float) -> None:
-        """Keep the gains of these models at or below a value from now on."""
+        """Bound the gains of these models by a value."""
         for model in models.tolist():
             self._highs.changeCoeff(model, 0, 0.0)
             self._highs.changeRowBounds(model, -self._infinite, value)

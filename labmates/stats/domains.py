@@ -1,4 +1,4 @@
-"""The values that outcomes can take, and the scales on which their intervals are symmetric."""
+"""Domains of outcomes, and the scales on which their intervals are symmetric."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 ROUNDING: Final = 1e-12
-"""Differences as small as this, relative to the values, are errors of rounding."""
+"""Relative differences up to this size are rounding errors."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that an outcome can take.
+    """The possible values of an outcome.
 
     Attributes
     ----------
     low, high
-        The ends; infinite where there is none.
+        The bounds; infinite for an unbounded side.
     unit
-        For an outcome without ends, a size in which outcomes of different cells can be compared.
+        For an unbounded outcome, a size that makes outcomes of different cells comparable.
     """
 
     low: float = -math.inf
@@ -28,11 +28,11 @@ class Domain:
     unit: float = 1.0
 
     def difference(self) -> Domain:
-        """The values that the difference of two such outcomes can take."""
+        """The domain of differences between two outcomes."""
         return Domain(self.low - self.high, self.high - self.low)
 
     def holding(self, low: float, high: float) -> Domain:
-        """The same domain, extended to values that lie outside."""
+        """The same domain, extended to values outside."""
         return replace(self, low=min(self.low, low), high=max(self.high, high))
 
 
@@ -41,14 +41,13 @@ SHARE: Final = Domain(0.0, 1.0)
 COUNT: Final = Domain(0.0)
 CORRELATION: Final = Domain(-1.0, 1.0)
 AT_MOST_ONE: Final = Domain(high=1.0)
-"""Skill: 1 for the truth, 0 for a guess, without a lower end."""
+"""Skill: 1 for perfect, 0 for a guess, without a lower bound."""
 Domains = Callable[[Mapping[str, Any]], Mapping[str, Domain]]
-"""Returns the domains of metrics, by name, in runs of a condition."""
+"""Returns the domains of metrics, by name, for a condition's runs."""
 
 
-def unknown(condition: Mapping[str, Any]) -> Mapping[str, Domain]:
+def unknown(_condition: Mapping[str, Any]) -> Mapping[str, Domain]:
     """No domains."""
-    del condition
     return {}
 
 
@@ -59,11 +58,11 @@ class Scale:
     Attributes
     ----------
     place, slope, bend
-        The value on the scale, its derivative there, and the second derivative over the first.
+        The value on the scale, its derivative, and the second derivative over the first.
     spread
-        How the variance of a value depends on its mean, up to a factor: that of a binomial or a Poisson variable.
+        The variance as a function of the mean, up to a factor: that of a binomial or a Poisson variable.
     open
-        The sides without a bound: -1 is below, 1 above.
+        The unbounded sides: -1 is below, 1 above.
     """
 
     name: str
@@ -80,7 +79,7 @@ class Scale:
         over, under = value - domain.low, domain.high - value
         if math.isinf(over) and math.isinf(under):
             return cls("", value, 1.0, 0.0, domain.unit**2, (-1, 1), lambda place: place)
-        # So near to an end, rounding is all that is left.
+        # This close to a bound, the distance is a rounding error.
         if not min(over, under) > ROUNDING * max(1.0, abs(value)):
             return None
         if math.isinf(under):

@@ -1,4 +1,4 @@
-"""Figures with one look: legible in print and for the colour-blind, saved as PNG, SVG or PDF."""
+"""Figures with one style: legible in print and with colour blindness; saved as PNG, SVG, PDF or PGF."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf", ".pgf")
 _LATEX = ("xelatex", "lualatex", "pdflatex")
-"""The programs by one of which matplotlib measures the texts of a ``.pgf`` figure."""
+"""LaTeX programs; matplotlib measures the texts of a ``.pgf`` figure with one of them."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Distinct for the colour-blind too (Okabe and Ito, 2008)."""
+"""Distinct with colour blindness too (Okabe and Ito, 2008)."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-"""So that nothing is told by colour alone."""
+"""Markers, so that colour is never the only distinction."""
 LEGEND_ROW = 0.18
-"""Inches of a row of a legend: a figure has to be as high as its legend."""
+"""Height of a legend's row in inches; a figure must be at least as high as its legend."""
 GREY = "#8a8a8a"
 _DPI = 160
 _STYLE: Any = {
@@ -49,11 +49,11 @@ class Picture:
     Attributes
     ----------
     title
-        What stands under it.
+        Its caption.
     alt
-        What it shows, for those who do not see it.
+        A description of its content.
     svg
-        The file.
+        Its SVG text.
     """
 
     title: str
@@ -62,20 +62,20 @@ class Picture:
 
     @property
     def address(self) -> str:
-        """The picture itself as an address."""
+        """The picture as a data URL."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode()).decode()
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that is drawn when it is needed.
+    """A figure that is drawn on demand.
 
     Attributes
     ----------
     name
         A short name, part of file names.
     title, alt
-        The caption, and what it shows in words.
+        The caption, and a description of the content.
     draw
         Returns the figure; None if there is nothing to draw.
     """
@@ -92,23 +92,23 @@ class Drawing:
 
 
 def look(place: int) -> tuple[str, str]:
-    """The colour and the marker of the n-th thing in a figure; no two of the first 49 have both alike."""
+    """The colour and marker of the n-th element of a figure; the first 49 differ."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
 def error_bars(estimates: Sequence[Estimate]) -> tuple[list[float], list[float]]:
-    """The distances from values down and up to the ends of their intervals, as matplotlib takes them."""
+    """Distances from values down and up to the ends of their intervals, for matplotlib."""
     bounds = [(estimate.value, *estimate.ends()) for estimate in estimates]
     return [value - low for value, low, _ in bounds], [high - value for value, _, high in bounds]
 
 
 def check_figure(path: Path) -> None:
-    """Check that a figure can be drawn and written, before there is anything to draw.
+    """Check, before drawing, that a figure can be drawn and written.
 
     Raises
     ------
     UsageError
-        If the file's ending is none of `FORMATS`, its folder can't be made, or matplotlib or LaTeX is not installed.
+        If the ending is not in `FORMATS`, the folder can't be made, or matplotlib or LaTeX is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"a figure's file ends in {', '.join(FORMATS)}, not '{path.name}'")
@@ -133,7 +133,7 @@ def new_figure(
     width, height
         In inches.
     height_ratios
-        How high rows are, compared with each other; by default all the same.
+        Relative heights of rows; by default equal.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -145,18 +145,18 @@ def new_figure(
 
 
 def add_legend_beside(ax: Axes) -> None:
-    """Put the legend to the right of the axes, where it covers no data."""
+    """Put the legend to the right of the axes, outside the data."""
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8, frameon=False)
 
 
 _LIGHT = 0.5
-"""The brightness (ITU-R BT.601) above which a cell is light."""
+"""Brightness (ITU-R BT.601) above which a cell is light."""
 
 
 def write_numbers(ax: Axes, panel: Array, ends: Sequence[Array] = (), others: Array | None = None) -> None:
-    """Write the values into the cells of a heat map, with their intervals and further values below them.
+    """Write the values into the cells of a heat map, with intervals and further values below them.
 
-    The heat map is the newest image of `ax`; numbers are white on its dark cells and black on its light ones.
+    The heat map is the last image of `ax`; numbers are white on dark cells and black on light ones.
     """
     image = ax.images[-1]
     for row, column in product(range(panel.shape[0]), range(panel.shape[1])):
@@ -180,37 +180,37 @@ def name_cells(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:
 
 
 def has_figures() -> bool:
-    """Whether figures can be drawn: matplotlib is installed."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def svg_text(figure: Figure) -> str:
-    """A figure as SVG; the same figure always gives the same text."""
+    """A figure as SVG; deterministic."""
     return figure_file(figure, ".svg").decode()
 
 
 def figure_file(figure: Figure, ending: str) -> bytes:
-    """A figure as a file with one of the endings of `FORMATS`; the same figure always gives the same file.
+    """A figure as a file with an ending of `FORMATS`; deterministic.
 
     Raises
     ------
     UsageError
-        If a ``.pgf`` file is asked for, and LaTeX is not installed.
+        If a ``.pgf`` file is requested without LaTeX.
     """
     import matplotlib
 
     program = _check_latex(ending)
-    _without_formulas(figure)
+    _disable_formulas(figure)
     style = {**_STYLE, **({"pgf.texsystem": program} if program else {})}
-    kept: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
+    undated: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending, {})
     file = io.BytesIO()
     with matplotlib.rc_context(style):
-        figure.savefig(file, format=ending[1:], dpi=_DPI, metadata=kept)
+        figure.savefig(file, format=ending[1:], dpi=_DPI, metadata=undated)
     return file.getvalue()
 
 
 def _check_latex(ending: str) -> str:
-    """The program that measures the texts of a ``.pgf`` figure; empty for the other endings."""
+    """The LaTeX program for a ``.pgf`` figure; empty for the other endings."""
     program = next(filter(which, _LATEX), "") if ending == ".pgf" else ""
     if ending == ".pgf" and not program:
         raise UsageError(f"a .pgf figure needs LaTeX ({', '.join(_LATEX)}); a .pdf figure needs nothing more")
@@ -218,13 +218,7 @@ def _check_latex(ending: str) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file; the same figure always gives the same file.
-
-    Raises
-    ------
-    UsageError
-        If it can't be written.
-    """
+    """Write a figure to a file (deterministic); a `UsageError` if that fails."""
     check_figure(path)
     try:
         path.write_bytes(figure_file(figure, path.suffix.lower()))
@@ -232,8 +226,8 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise UsageError(f"can't write a figure to '{path}': {error.strerror}") from error
 
 
-def _without_formulas(figure: Figure) -> None:
-    """Let dollars be dollars in all texts: names are not ours, and two dollars would begin and end a formula."""
+def _disable_formulas(figure: Figure) -> None:
+    """Show dollar signs in texts literally: two dollars in users' names would delimit a formula."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):

@@ -1,11 +1,11 @@
 """Selection in finite populations with rare mutations: fixation probabilities, stationary distribution, alpha-rank.
 
-With rare mutations a population has two types at most: a mutant takes over or dies out before the next one comes
-(Fudenberg and Imhof 2006). So the population moves between states of a single type, and a type's share of the time is
-the stationary distribution of that small Markov chain. Groups are drawn from the population without replacement.
+With rare mutations a population has at most two types: a mutant takes over or dies out before the next one appears
+(Fudenberg and Imhof 2006). The population thus moves between states of a single type, and a type's share of time is the
+stationary distribution of that small Markov chain. Groups are drawn from the population without replacement.
 
-Payoffs of pairs of types are an array of shape ``(types, types, players)``: what a player of the first type gets in a
-group in which as many others as the last index are of its type, and the rest of the second type.
+Payoffs of pairs of types are an array of shape ``(types, types, players)``: the payoff of a player of the first type in
+a group with as many others of its type as the last index, and the rest of the second type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labmates.stats.metagame import Array
 Process = Literal["pairwise", "moran"]
 
 ALPHA_RANK_POPULATION, ALPHA = 50, 1e6
-"""Population of alpha-rank, and its strength of selection on payoffs scaled to 0 to 1: for its limit at infinity."""
+"""Population of alpha-rank, and the selection strength, on payoffs scaled to 0 to 1, that approximates infinity."""
 _MOST_POPULATION = 100_000
 
 
@@ -32,7 +32,7 @@ def population_payoffs(pairs: Array, population: int) -> Array:
     Returns
     -------
     payoffs
-        Of the first type when 1, 2, … ``population - 1`` members are of it and all others of the second type; shape
+        Of the first type when 1, 2, … ``population - 1`` members have it and all others the second type; shape
         ``(types, types, population - 1)``.
 
     Raises
@@ -49,7 +49,7 @@ def population_payoffs(pairs: Array, population: int) -> Array:
 
 
 def log_fixation(pairs: Array, population: int, strength: float, process: Process = "pairwise") -> Array:
-    """The logarithm of each fixation probability: that one mutant's descendants take over a population.
+    """The logarithm of each fixation probability: that of a single mutant's takeover of a population.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def log_fixation(pairs: Array, population: int, strength: float, process: Proces
     Returns
     -------
     logarithms
-        Shape ``(types, types)``: residents in rows, mutants in columns. The diagonal is that of a neutral mutant.
+        Shape ``(types, types)``: residents in rows, mutants in columns. The diagonal is for a neutral mutant.
 
     Raises
     ------
@@ -87,13 +87,13 @@ def log_fixation(pairs: Array, population: int, strength: float, process: Proces
 def stationary_distribution(log_rates: Array) -> Array:
     """The stationary distribution of a Markov chain, exact for rates of any size.
 
-    Elimination without subtractions (Grassmann, Taksar and Heyman 1985), in logarithms: strong selection makes rates
-    that no float can hold.
+    Elimination without subtractions (Grassmann, Taksar and Heyman 1985), in logarithms, since strong selection leads to
+    rates outside the range of floats.
 
     Parameters
     ----------
     log_rates
-        Logarithms of the rates from rows to columns, all up to a common factor; the diagonal is ignored.
+        Logarithms of the rates from rows to columns, up to a common factor; the diagonal is ignored.
     """
     rates = np.array(log_rates, dtype=float)
     for state in range(len(rates) - 1, 0, -1):
@@ -107,7 +107,7 @@ def stationary_distribution(log_rates: Array) -> Array:
 
 
 def alpha_rank(pairs: Array, population: int = ALPHA_RANK_POPULATION) -> Array:
-    """The alpha-rank of types of one population: their shares of time under infinitely strong selection.
+    """The alpha-rank of types in one population: their shares of time under infinitely strong selection.
 
     Source: Omidshafiei et al. 2019, "α-Rank: multi-agent evaluation by evolution", with a single population.
 
@@ -116,7 +116,7 @@ def alpha_rank(pairs: Array, population: int = ALPHA_RANK_POPULATION) -> Array:
     pairs
         Payoffs of pairs of types.
     population
-        Raised to the size of a group where it is smaller.
+        Raised to the size of a group if smaller.
     """
     width = float(np.ptp(pairs))
     scaled = (pairs - pairs.min()) / width if width else np.zeros_like(pairs)

@@ -1,12 +1,12 @@
-"""Confidence intervals: one engine for every table, figure and report.
+"""Confidence intervals for all tables, figures and reports.
 
-An interval is Student's t on the scale of the outcome: the plain one for outcomes without bounds, the log for those
-with one bound, the logit for those with two. So no interval leaves the values that the outcome can take. It is extended
-on the side to which the sample is skewed, by Hall's transformation (Hall 1992, J. R. Stat. Soc. B 54, 221), and further
-on a side without a bound, since few values seldom show how skewed they are. Where many cells of one design have few
-values each, their variances are pooled as far as they are alike (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3, 3).
-Scores and shares that pile up at an end of their range hide rare values far from it: their interval is Gaffke's (2005),
-which assumes nothing but the range. Equal values give no interval, since they don't show how much others would differ.
+An interval is Student's t on the scale of the outcome: linear for unbounded outcomes, log for one bound, logit for two.
+So no interval leaves the outcome's domain. It is extended on the side of the sample's skewness by Hall's transformation
+(Hall 1992, J. R. Stat. Soc. B 54, 221), and further on an unbounded side, since few values seldom reveal their
+skewness. In designs of many cells with few values each, variances are pooled as far as they are similar (Smyth 2004,
+Stat. Appl. Genet. Mol. Biol. 3, 3). Scores and shares that pile up at a bound hide rare values far from it: their
+interval is Gaffke's (2005), which assumes only the bounds. Equal values give no interval, since they don't show how
+much others would differ.
 
 Measured coverage: ``python -m benchmarks.coverage --experiment intervals``.
 """
@@ -29,9 +29,9 @@ ONE: Final = "one value"
 EQUAL: Final = "equal values"
 GAFFKE: Final = "Gaffke, range only"
 _UNSEEN_SKEW = {2: 1.5, 3: 1.15, 4: 1.1}
-"""The widening of intervals of so few unbounded values: they hardly show skewness (coverage .91 without)."""
+"""Factor of intervals of few unbounded values, which hardly show skewness (coverage .91 without)."""
 _REACH = 0.5
-"""How much further an end without a bound is moved, per unit of skewness over the root of n (coverage .90 without)."""
+"""Extension of an unbounded end, per unit of skewness over the root of n (coverage .90 without)."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Estimate:
     error
         Standard error; None for one value.
     low, high
-        None where there is no interval; `reason` then says why.
+        None without an interval; `reason` then says why.
     n
-        How many independent units it rests on.
+        Number of independent units.
     df
         Degrees of freedom of t.
     method
@@ -63,34 +63,28 @@ class Estimate:
 
     @property
     def p(self) -> float | None:
-        """The two-sided p of t against 0; None where there is no interval."""
+        """The two-sided p of t against 0; None without an interval."""
         if self.low is None or self.df is None or not self.error:
             return None
         return 2 * (1 - probability(abs(self.value) / self.error, self.df))
 
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval for a figure: the value twice where there is none."""
+        """The ends of the interval for a figure; the value twice without an interval."""
         return (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
 
     def row(self, key: str) -> dict[str, Any]:
-        """The values of a table's row, under names that begin with `key`."""
+        """The values for a table row, under names that begin with `key`."""
         names = ("error", "low", "high", "n", "df", "method", "reason")
         return {key: self.value, **{f"{key}_{name}": getattr(self, name) for name in names}}
 
 
 def mean(values: Sequence[float], domain: Domain = ANY) -> Estimate:
-    """The mean of independent values with its interval.
-
-    Raises
-    ------
-    ValueError
-        If there are no values.
-    """
+    """The mean of independent values with its interval; a `ValueError` if there are none."""
     return estimate(Sample.of(values, domain))
 
 
 def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] = ANY) -> list[Estimate]:
-    """The means of cells of one design, with variances pooled where values are few.
+    """The means of cells of one design, with variances pooled if cells are small.
 
     Parameters
     ----------
@@ -100,19 +94,13 @@ def means(cells: Sequence[Sequence[float]], domains: Domain | Sequence[Domain] =
         Of all cells, or of each.
     """
     each = [domains] * len(cells) if isinstance(domains, Domain) else domains
-    return [estimate(cell) for cell in pooled([Sample.of(*one) for one in zip(cells, each, strict=True)])]
+    return [estimate(cell) for cell in pooled(list(map(Sample.of, cells, each)))]
 
 
 def average(cells: Sequence[Sample]) -> Estimate:
-    """The mean of the means of independent cells; see `combination`.
-
-    Parameters
-    ----------
-    cells
-        Out of `pooled`.
-    """
+    """The mean of the means of independent cells out of `pooled`; see `combination`."""
     k = len(cells)
-    domain = Domain(math.fsum(one.domain.low for one in cells) / k, math.fsum(one.domain.high for one in cells) / k)
+    domain = Domain(math.fsum(cell.domain.low for cell in cells) / k, math.fsum(cell.domain.high for cell in cells) / k)
     return combination([(1 / k, cell) for cell in cells], domain)
 
 
@@ -122,9 +110,9 @@ def combination(parts: Sequence[tuple[float, Sample]], domain: Domain = ANY) -> 
     Parameters
     ----------
     parts
-        Weights and cells, the latter out of `pooled`. Weights of both signs make a contrast.
+        Weights and cells, the latter out of `pooled`. Weights of both signs form a contrast.
     domain
-        The values that the sum can take.
+        Of the sum.
     """
     value = math.fsum(weight * cell.mean for weight, cell in parts)
     n = min(cell.n for _, cell in parts)
@@ -134,7 +122,7 @@ def combination(parts: Sequence[tuple[float, Sample]], domain: Domain = ANY) -> 
     if not variances:
         return Estimate(value, 0.0, None, None, n, reason=EQUAL)
     variance = math.fsum(part for part, _ in variances)
-    df = variance**2 / math.fsum(part**2 / own for part, own in variances)
+    df = variance**2 / math.fsum(part**2 / freedom for part, freedom in variances)
     pooled_over = max(cell.pooled for _, cell in parts)
     return interval(value, math.sqrt(variance), df, domain, n=n, pooled_over=pooled_over)
 
@@ -147,9 +135,9 @@ def interval(
     Parameters
     ----------
     n
-        Independent units behind it.
+        Number of independent units.
     method
-        What to call it.
+        Its name in tables.
     """
     scale = Scale.of(domain, value)
     if not error > 0 or scale is None:
@@ -160,9 +148,9 @@ def interval(
 
 
 def clipped(value: float, error: float, df: float, domain: Domain, *, n: int, method: str) -> Estimate:
-    """The t interval of an estimate that often lies at an end of its domain, cut off there; see `interval`.
+    """The t interval of an estimate that is often at a bound of its domain, truncated to the domain; see `interval`.
 
-    Nothing is lost by cutting, since the truth lies in the domain.
+    Truncation loses nothing, since the true value is in the domain.
     """
     if not error > ROUNDING:
         return Estimate(value, error, None, None, n, df, reason=EQUAL)
@@ -177,20 +165,20 @@ def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> E
     Parameters
     ----------
     left_out
-        The coefficient without each cluster in turn; NaN where it is not defined.
+        The coefficient without each cluster in turn; NaN if undefined.
     domain
-        The coefficient's. On the scale of a domain from -1 to 1 a correlation is Fisher's z.
+        Of the coefficient. On the scale of a domain from -1 to 1 a correlation is Fisher's z.
 
     Notes
     -----
-    Squares are about the coefficient of all clusters and not about the mean of the others, so that its bias counts too.
+    Squares are about the coefficient of all clusters rather than the mean of the others, so that its bias counts too.
     They are summed without the factor 1 - 1/clusters, as in MacKinnon and White's HC3 (1985, J. Econometrics 29, 305):
-    with it intervals of concordance held .94 for 4 to 20 clusters.
+    with it, intervals of concordance had a coverage of .94 for 4 to 20 clusters.
     """
     m = len(left_out)
     if m < LEAST_CLUSTERS:
         return Estimate(value, None, None, None, m, reason=f"needs {LEAST_CLUSTERS} models")
-    scale, others = Scale.of(domain, value), [Scale.of(domain, one) for one in left_out]
+    scale, others = Scale.of(domain, value), [Scale.of(domain, other) for other in left_out]
     places = [other.place for other in others if other is not None and math.isfinite(other.place)]
     if scale is None:
         return Estimate(value, 0.0, None, None, m, reason="at the end of its range")
@@ -205,9 +193,9 @@ def clusters(value: float, left_out: Sequence[float], domain: Domain = ANY) -> E
 
 
 def against_zero(given: Estimate, domain: Domain) -> float | None:
-    """The two-sided p of t against 0 on the scale of an interval; None where there is none, or 0 is no value.
+    """The two-sided p of t against 0 on the scale of an interval; None without one, or with 0 outside the domain.
 
-    It is below .05 just where the interval leaves 0 out, which `Estimate.p` is not on a bent scale.
+    Unlike `Estimate.p` on a nonlinear scale, it is below .05 exactly if the interval excludes 0.
     """
     if given.low is None or given.high is None or given.df is None:
         return None
@@ -221,7 +209,7 @@ def against_zero(given: Estimate, domain: Domain) -> float | None:
 
 @lru_cache(maxsize=4096)
 def quantile(df: float, level: float = LEVEL) -> float:
-    """The two-sided critical value of t with `df` degrees of freedom at a confidence `level`."""
+    """The two-sided critical value of t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
@@ -235,7 +223,7 @@ def probability(t: float, df: float) -> float:
 
 
 def notes(estimates: Iterable[Estimate | None]) -> list[str]:
-    """The sentences under a table that say what its intervals are, and where there are none and why."""
+    """Sentences under a table on the methods of its intervals, and the reasons for missing ones."""
     kinds: dict[str, list[Estimate]] = {}
     without: dict[str, int] = {}
     for shown in estimates:
@@ -245,7 +233,7 @@ def notes(estimates: Iterable[Estimate | None]) -> list[str]:
             without[shown.reason] = without.get(shown.reason, 0) + 1
     sentences = []
     if kinds:
-        methods = "; ".join(f"{method} ({_sizes(some)})" for method, some in kinds.items())
+        methods = "; ".join(f"{method} ({_sizes(group)})" for method, group in kinds.items())
         sentences.append(f"In brackets: 95 % intervals: {methods}.")
     if without:
         sentences.append(f"No interval: {', '.join(f'{reason} ({number})' for reason, number in without.items())}.")
@@ -285,32 +273,32 @@ def estimate(cell: Sample) -> Estimate:
 
 
 def _reach(cell: Sample, scale: Scale, side: int) -> float:
-    """The number of standard errors the upper (1) or lower (-1) end of an interval lies from the mean."""
+    """Distance of the upper (1) or lower (-1) end of an interval from the mean, in standard errors."""
     n, root = cell.n, math.sqrt(cell.n)
     t = quantile(cell.df) * (1.0 if scale.name else _UNSEEN_SKEW.get(n, 1.0))
     if n < 3:
         return t
-    # The studentised mean is not t where values are skewed or the scale bends; Hall's cubic makes up for that. It comes
-    # from the error of the cell's own variance, of which pooling leaves so much:
-    own = (n - 1) / cell.df
+    # The studentised mean is not t if values are skewed or the scale is nonlinear; Hall's cubic corrects for that. The
+    # deviation is due to the cell's own variance, whose weight after pooling is:
+    weight = (n - 1) / cell.df
     spread = math.sqrt(cell.variance)
     skewness, end = cell.skewness, t
     if side in scale.open:
-        # Positive values are about as skewed as a gamma variable, of which few values show less.
+        # Positive values are about as skewed as a gamma variable; few values show less of it.
         least = 2 * (1 - 1.5 / n) * spread * scale.slope if scale.name else 0.0
         skewness = side * max(side * skewness, least)
-        end *= 1 + _REACH * max(0.0, side * skewness) / root * own
-    bend = (skewness / 3 + spread * scale.bend / 2) / root * own
-    point = -side * end - skewness / (6 * root) * own
+        end *= 1 + _REACH * max(0.0, side * skewness) / root * weight
+    bend = (skewness / 3 + spread * scale.bend / 2) / root * weight
+    point = -side * end - skewness / (6 * root) * weight
     return max(t, -side * ((math.cbrt(1 + 3 * bend * point) - 1) / bend if bend else point))
 
 
 def _bounds(values: Sequence[float], domain: Domain) -> tuple[float, float]:
-    """Gaffke's interval of the mean of values with a known range.
+    """Gaffke's interval of the mean of values with known bounds.
 
-    Values and one end of the range get random weights, uniform among those that sum to 1: the lower bound is a quantile
-    of their mean with the lower end, the upper bound with the upper one. Of zeros and ones it is Clopper and Pearson's
-    interval (Gaffke 2005, Math. Methods Stat. 14, 451; Learned-Miller and Thomas 2020, arXiv:1905.06208).
+    Values and one bound get random weights, uniform on the simplex: the lower end is a quantile of their mean with the
+    lower bound, the upper end with the upper bound. For zeros and ones it is Clopper and Pearson's interval (Gaffke
+    2005, Math. Methods Stat. 14, 451; Learned-Miller and Thomas 2020, arXiv:1905.06208).
     """
     import numpy as np
 

@@ -1,8 +1,8 @@
-"""The metagame: each player chooses a model that plays for it. What a model gets against each set of co-players.
+"""The metagame: each player chooses a model to play for it; entries are models' payoffs against sets of co-players.
 
-A metagame is an array of shape ``(models,) * players``: its first index is the model, the others are the models of the
-co-players, whose order makes no difference. Roles are averaged: an entry is the mean over all seats of the model and
-all orders of its co-players (CoopEval, section 5).
+A metagame is an array of shape ``(models,) * players``: the first index is the model, the others are its co-players'
+models, in any order. Roles are averaged: an entry is the mean over all seats of the model and all orders of its
+co-players (CoopEval, section 5).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from labmates.errors import UsageError
 Array = NDArray[np.float64]
 
 MOST_PAYOFF = 1e100
-"""Beyond this, differences of payoffs might be no numbers any more."""
+"""Beyond this, differences of payoffs may overflow."""
 MOST_ENTRIES = 20_000_000
-"""A metagame with more entries than this is refused: it would take more than 160 MB."""
+"""Limit on the size of a metagame; more entries would take more than 160 MB."""
 
 
 def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]]]) -> Array:
-    """The metagame of matches that were played.
+    """The metagame of played matches.
 
     Parameters
     ----------
@@ -38,8 +38,7 @@ def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]
     Raises
     ------
     UsageError
-        If there are no matches, they differ in their number of seats, name models that there are not, or some set of
-        models has never met.
+        If there are no matches, their numbers of seats differ, a model is unknown, or a set of models never met.
     """
     seen: defaultdict[tuple[int, ...], list[float]] = defaultdict(list)
     sizes = set()
@@ -53,10 +52,10 @@ def metagame(models: int, matches: Iterable[tuple[Sequence[int], Sequence[float]
             others = sorted([*seats[:place], *seats[place + 1 :]])
             seen[model, *others].append(float(payoffs[place]))
     if len(sizes) != 1 or min(sizes) < 2:
-        raise UsageError(f"all matches need the same number of seats, two at least; there are some of {sorted(sizes)}")
+        raise UsageError(f"all matches need the same number of seats, at least two; there are some of {sorted(sizes)}")
     players = sizes.pop()
     if models**players > MOST_ENTRIES:
-        raise UsageError(f"{models} models in games of {players} make too large a metagame")
+        raise UsageError(f"{models} models in games of {players} players make too large a metagame")
     tensor = np.full((models,) * players, np.nan)
     for model in range(models):
         for met in combinations_with_replacement(range(models), players - 1):
@@ -74,22 +73,21 @@ def as_metagame(payoffs: ArrayLike) -> Array:
     Raises
     ------
     UsageError
-        If its axes differ in length, an entry is no finite number or too large, or the order of co-players makes a
-        difference.
+        If its axes differ in length, an entry is not finite or too large, or the order of co-players matters.
     """
     try:
         array: Any = np.asarray(payoffs, dtype=float)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"a metagame is an array of numbers: {error}") from error
+        raise UsageError(f"a metagame must be an array of numbers: {error}") from error
     if array.ndim < 2 or len(set(array.shape)) != 1 or not array.size:
-        raise UsageError(f"a metagame has one axis per player, all as long as there are models; not {array.shape}")
+        raise UsageError(f"a metagame needs one axis per player, each as long as there are models; not {array.shape}")
     if not np.isfinite(array).all():
         raise UsageError("a payoff of the metagame is not a finite number")
     if np.abs(array).max() > MOST_PAYOFF:
         raise UsageError(f"a payoff of the metagame is larger than {MOST_PAYOFF:g}")
     for axis in range(2, array.ndim):
         if np.abs(array - np.swapaxes(array, 1, axis)).max() > 1e-9 * np.abs(array).max():
-            raise UsageError("the order of co-players makes a difference in this metagame; average over it first")
+            raise UsageError("the order of co-players matters in this metagame; average over it first")
     return np.ascontiguousarray(array)
 
 
@@ -100,7 +98,7 @@ def mean_payoffs(payoffs: ArrayLike) -> Array:
 
 
 def pairs_of(payoffs: Array) -> Array:
-    """The payoffs of pairs of models in a metagame, as `labmates.stats.fixation` has them."""
+    """The payoffs of pairs of models in a metagame, in the shape of `labmates.stats.fixation`."""
     models, players = payoffs.shape[0], payoffs.ndim
     pairs = np.empty((models, models, players))
     for own in range(models):

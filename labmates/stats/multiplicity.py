@@ -9,9 +9,9 @@ from labmates.stats.tables import ADJUSTED, CREDIBLE
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """P values adjusted for several tests (Holm 1979): the chance of any false finding stays at its level.
+    """Adjusted p values of several tests (Holm 1979), which bound the probability of any false positive.
 
-    None stays None, and counts as no test.
+    None stays None and is not counted as a test.
     """
     tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -26,7 +26,7 @@ SIGNIFICANT: Final = 0.05
 
 
 def mark(leaves_out_zero: bool, p_holm: float | None) -> str:
-    """The mark of an effect: a dagger where its interval leaves 0 out, a double one where Holm's p is small."""
+    """The mark of an effect: a dagger if its interval excludes 0, a double one if Holm's p is significant too."""
     if not leaves_out_zero:
         return ""
     return ADJUSTED if p_holm is not None and p_holm < SIGNIFICANT else CREDIBLE

@@ -1,4 +1,4 @@
-"""The smallest difference of two means that a comparison can find, before any run is paid for."""
+"""The minimum detectable difference of two means, before any run is paid for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POWER: Final = 0.8
 def detectable_difference(spread: float, n: int) -> float:
     """The minimum detectable difference (80 % power) between two means of `n` values each.
 
-    Of the t test for two independent samples of equal standard deviation `spread`, two-sided at the 5 % level, by the
+    For the two-sided t test at the 5 % level of two independent samples with equal standard deviation `spread`, by the
     noncentral t distribution (Cohen 1988, section 2.5).
 
     Raises
@@ -29,14 +29,14 @@ def detectable_difference(spread: float, n: int) -> float:
 
 @lru_cache
 def _noncentrality(df: int) -> float:
-    """The noncentrality at which the two-sided t test has its power."""
+    """The noncentrality at which the two-sided t test has the power `POWER`."""
     from scipy.optimize import brentq
     from scipy.special import nctdtr
 
     critical = quantile(df, LEVEL)
 
-    def lacking(shift: float) -> float:
+    def excess(shift: float) -> float:
         return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical)) - POWER
 
-    # It is 2.8 to 5.7; from 7.9 on, SciPy's distribution is NaN at some places.
-    return float(brentq(lacking, 0.0, 7.0))
+    # The solution is between 2.8 and 5.7; from 7.9 on, SciPy's distribution is NaN in places.
+    return float(brentq(excess, 0.0, 7.0))

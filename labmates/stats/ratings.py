@@ -1,7 +1,7 @@
 """Ratings of models in social dilemmas: mean, fitness and deviation rating of each cell, and their means over runs.
 
-A cell is one game under one mechanism in one run. Where co-players are drawn anew in every round (reputation) there is
-no metagame, and a cell has means alone.
+A cell is one game under one mechanism in one run. With new co-players in every round (reputation) there is no metagame,
+and a cell has only means.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALL_GAMES = "all"
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale common to different games: each player's payoff when all defect and when all cooperate."""
+    """A scale common to different games: each player's payoff at full defection and at full cooperation."""
 
     defect: float
     cooperate: float
@@ -39,12 +39,12 @@ class Scale:
 
 @dataclass(frozen=True)
 class Evolution:
-    """The evolution of populations of models.
+    """Parameters of the evolution of a population of models.
 
     Attributes
     ----------
     start
-        Shares of models at first, by name; the others share alike in what is left.
+        Initial shares of models, by name; other models share the rest equally.
     """
 
     steps: int = STEPS
@@ -52,7 +52,7 @@ class Evolution:
     start: Mapping[str, float] = field(default_factory=dict)
 
     def population(self, models: Sequence[str]) -> list[float] | None:
-        """The shares of these models at first; None where all are alike."""
+        """The initial shares of these models; None for equal shares."""
         given = {model: self.start[model] for model in models if model in self.start}
         if not given:
             return None
@@ -74,15 +74,15 @@ class Cell:
     Attributes
     ----------
     payoffs
-        The metagame; or, where there is none, the mean payoff of each model, shape ``(models,)``.
+        The metagame, or without one the mean payoff of each model, shape ``(models,)``.
     scale
-        None for a game that has no cooperative play.
+        None for a game without a cooperative profile.
     failures
-        How many decisions of each model failed; None where nobody knows, as in files of payoffs.
+        Failed decisions of each model; None if unknown, as in files of payoffs.
     left_out
         Models that played and are not rated, with their decisions.
     domain
-        What the payoff of a player can be.
+        Of a player's payoff.
     """
 
     run: str
@@ -96,23 +96,20 @@ class Cell:
     domain: Domain = ANY
 
     def failed_rate(self, model: str) -> float | None:
-        """The share of a model's decisions that failed; None where nobody knows."""
+        """The share of a model's decisions that failed; None if unknown."""
         if self.failures is None:
             return None
         return {**self.failures, **self.left_out}[model].rate
 
     def valid(self, model: str) -> bool | None:
-        """Whether a model's play may be used; None where nobody knows."""
+        """Whether a model's play is valid; None if unknown."""
         rate = self.failed_rate(model)
         return None if rate is None else rate <= MOST_FAILED
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The worst and the best mean and rank of a model over what its failed choices could have been.
-
-    Ranks are None without a metagame.
-    """
+    """Bounds of a model's mean and rank over alternatives to its failed choices; ranks are None without a metagame."""
 
     worst_mean: float
     best_mean: float
@@ -127,19 +124,19 @@ class Rated:
     Attributes
     ----------
     mean
-        Payoff over all seatings.
+        Mean payoff over all seatings.
     fitness
-        Payoff against the population after replicator dynamics, which is `population`.
+        Payoff against `population`, the population after replicator dynamics.
     deviation, rank
-        Deviation rating, and the rank that it gives (1 is best).
+        Deviation rating, and the resulting rank (1 is best).
     alpha_rank
         Share of time under rare mutations and infinitely strong selection.
     average_fitness
-        What that population gets on average.
+        Mean payoff in that population.
     converged
-        Whether that population has come to rest; see `labmates.stats.replicator.Dynamics`.
+        Whether that population is at rest; see `labmates.stats.replicator.Dynamics`.
     bounds
-        Of each model that has failed decisions, also of those that are left out; None where they can't be told.
+        Of each model with failed decisions, including those left out; None if unknown.
     """
 
     cell: Cell
@@ -156,8 +153,9 @@ class Rated:
     def as_json(self) -> dict[str, Any]:
         """The ratings as JSON data.
 
-        ``normalised`` has mean and fitness with 0 all defect, 1 all cooperate. ``failed`` has shares of decisions, null
-        where nobody knows, ``valid`` whether they are below the limit, ``left_out`` the models that are not rated.
+        ``normalised`` has mean and fitness scaled to 0 at full defection and 1 at full cooperation. ``failed`` has
+        shares of decisions, null if unknown; ``valid``, whether they are within the limit; ``left_out``, the models
+        without ratings.
         """
         cell, arrays = self.cell, ("mean", "fitness", "population", "deviation", "rank", "alpha_rank")
         values: dict[str, Any] = {name: _listed(getattr(self, name)) for name in arrays}
@@ -165,7 +163,7 @@ class Rated:
         if cell.scale is not None:
             both = {"mean": self.mean, "fitness": self.fitness}
             normalised = {
-                name: None if values is None else _listed(cell.scale.normalise(values)) for name, values in both.items()
+                name: None if rating is None else _listed(cell.scale.normalise(rating)) for name, rating in both.items()
             }
         return {
             "run": cell.run,
@@ -187,7 +185,7 @@ class Rated:
         }
 
     def ends(self, model: str, rating: str) -> tuple[float, float] | None:
-        """The least and the greatest value that a rating of a model could have had; None where nobody knows."""
+        """Bounds of a model's rating over alternatives to its failed choices; None if unknown."""
         if model not in self.bounds:
             values: Array | None = getattr(self, rating)
             if values is None or model not in self.cell.models:
@@ -216,20 +214,18 @@ class Summary:
     game
         `ALL_GAMES` for the mean over games; values are then normalised.
     rating
-        ``mean``, ``fitness`` or ``rank``; also ``deviation`` for a single game.
-    normalised
-        Whether values are normalised.
+        ``mean``, ``fitness`` or ``rank``; for a single game also ``deviation``.
     average
-        Of all models; for fitness, of the final population.
+        Over models; for fitness, over the final population.
     failed
-        Share of decisions that failed, of each of the models, all runs together; None where nobody knows.
+        Share of failed decisions of each model in all runs; None if unknown.
     left_out
-        The same of the models that are not rated.
+        The same for models without ratings.
     bounds
-        For mean and rank of one game, the mean over runs of the least and the greatest value (`Bounds`) of each model
-        with failed decisions for which they can be told.
+        For mean and rank of one game, the mean over runs of the bounds (`Bounds`) of each model with failed decisions,
+        where known.
     unconverged
-        Of fitness, in how many cells the population has not come to rest.
+        For fitness, the number of cells with a population that is not at rest.
     """
 
     mechanism: str
@@ -247,7 +243,7 @@ class Summary:
 
 
 EVOLUTION = Evolution()
-"""That of CoopEval."""
+"""The parameters of CoopEval."""
 
 
 def rate(cell: Cell, evolution: Evolution = EVOLUTION) -> Rated:
@@ -277,13 +273,13 @@ Groups = Mapping[tuple[str, str], Sequence[Rated]]
 def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None) -> list[Summary]:
     """Every rating over the runs of each game under each mechanism, and over all games of each mechanism.
 
-    Over all games, mean and fitness are normalised before games are averaged. Where runs are few, intervals rest on the
-    variances in all games and mechanisms that the same models played (see `labmates.stats.samples.pooled`).
+    Over all games, mean and fitness are normalised before averaging. With few runs, intervals use the variances in all
+    games and mechanisms with the same models (see `labmates.stats.samples.pooled`).
 
     Parameters
     ----------
     together
-        What is averaged over games, if other than `rated`: with the same models in all of them.
+        The cells for averages over games, with the same models in all games; by default `rated`.
     """
     cells = list(rated)
     whole = cells if together is None else list(together)
@@ -296,7 +292,7 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
                 what = (mechanism, game, models, rating, False)
                 summaries.append((game, _summary(what, groups[mechanism, game], list(map(estimate, columns)), bounds)))
     for models, groups in _by_models(whole).items():
-        comparable = {key: some for key, some in groups.items() if some[0].cell.scale is not None}
+        comparable = {key: runs for key, runs in groups.items() if runs[0].cell.scale is not None}
         for rating in ("mean", "fitness", "rank"):
             samples = _samples(comparable, rating, normalise=rating != "rank")
             for mechanism in dict.fromkeys(mechanism for mechanism, _ in comparable):
@@ -305,11 +301,12 @@ def summarise(rated: Iterable[Rated], *, together: Iterable[Rated] | None = None
                     continue
                 each = [average(column) for column in zip(*(samples[key] for key in games), strict=True)]
                 what = (mechanism, ALL_GAMES, models, rating, rating != "rank")
-                summaries.append((ALL_GAMES, _summary(what, [one for key in games for one in comparable[key]], each)))
-    order = list(dict.fromkeys((one.cell.mechanism, one.cell.game) for one in cells))
+                runs = [rated for key in games for rated in comparable[key]]
+                summaries.append((ALL_GAMES, _summary(what, runs, each)))
+    order = list(dict.fromkeys((ratings.cell.mechanism, ratings.cell.game) for ratings in cells))
     order += [(mechanism, ALL_GAMES) for mechanism in dict.fromkeys(mechanism for mechanism, _ in order)]
     mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in order))
-    summaries.sort(key=lambda one: (mechanisms.index(one[1].mechanism), order.index((one[1].mechanism, one[0]))))
+    summaries.sort(key=lambda pair: (mechanisms.index(pair[1].mechanism), order.index((pair[1].mechanism, pair[0]))))
     return [summary for _, summary in summaries]
 
 
@@ -322,15 +319,15 @@ def _by_models(rated: Iterable[Rated]) -> dict[tuple[str, ...], dict[tuple[str, 
 
 
 def _samples(groups: Groups, rating: str, *, normalise: bool = False) -> dict[tuple[str, str], list[Sample]]:
-    """The runs of a rating in each group, column by column; the last column is the average."""
+    """The samples of a rating in each group, one per model; the last one is of the average."""
     keys, columns = [], []
-    for key, some in groups.items():
-        values = _values(some, rating, normalise=normalise)
+    for key, runs in groups.items():
+        values = _values(runs, rating, normalise=normalise)
         if values is not None:
-            domain = _domain([one.cell for one in some], rating, normalise=normalise)
+            domain = _domain([ratings.cell for ratings in runs], rating, normalise=normalise)
             keys.append(key)
             columns.append([Sample.of(column.tolist(), domain) for column in values.T])
-    # A model's runs are independent of each other; models of one run are not, so each column is pooled by itself.
+    # A model's runs are independent; models of one run are not, so each model is pooled separately.
     shared = zip(*(pooled(column) for column in zip(*columns, strict=True)), strict=True) if columns else ()
     return dict(zip(keys, map(list, shared), strict=True))
 
@@ -343,7 +340,7 @@ def _domain(runs: Sequence[Cell], rating: str, *, normalise: bool) -> Domain:
     if rating == "deviation":
         # No gain exceeds the range of payoffs; if unknown, the largest observed payoff replaces it.
         width = payoffs.high - payoffs.low
-        return Domain(-(width if math.isfinite(width) else max(float(np.ptp(one.payoffs)) for one in runs)), 0.0)
+        return Domain(-(width if math.isfinite(width) else max(float(np.ptp(run.payoffs)) for run in runs)), 0.0)
     if normalise and cell.scale is not None:
         low, high = cell.scale.normalise(np.array([payoffs.low, payoffs.high]))
         return Domain(float(min(low, high)), float(max(low, high)))
@@ -351,17 +348,17 @@ def _domain(runs: Sequence[Cell], rating: str, *, normalise: bool) -> Domain:
 
 
 def _bounds(rated: Sequence[Rated], rating: str) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield the bounds of each model with failed decisions, where they can be told in every run."""
-    for model in dict.fromkeys(name for one in rated for name in one.bounds):
-        ends = [one.ends(model, rating) for one in rated]
-        known = [both for both in ends if both is not None]
+    """The bounds of each model with failed decisions, if known in every run."""
+    for model in dict.fromkeys(name for ratings in rated for name in ratings.bounds):
+        ends = [ratings.ends(model, rating) for ratings in rated]
+        known = [pair for pair in ends if pair is not None]
         if len(known) == len(ends):
             low, high = np.mean(known, axis=0)
             yield model, (float(low), float(high))
 
 
 def _failed(cells: Sequence[Cell], model: str) -> float | None:
-    """The share of a model's decisions that failed in several cells; None where nobody knows."""
+    """The share of a model's decisions that failed in several cells; None if unknown."""
     if any(cell.failures is None for cell in cells):
         return None
     known = [{**(cell.failures or {}), **cell.left_out}[model] for cell in cells]
@@ -373,10 +370,8 @@ def _values(rated: Sequence[Rated], name: str, *, normalise: bool = False) -> Ar
     rows = []
     for ratings in rated:
         values: Array | None = getattr(ratings, name)
-        if values is None:
+        if values is None or not len(values):  # no metagame, or all models left out
             return None
-        if not len(values):
-            return None  # All models are left out.
         average = ratings.average_fitness if name == "fitness" else values.mean()
         row = np.array([*values, average], dtype=float)
         rows.append(ratings.cell.scale.normalise(row) if normalise and ratings.cell.scale is not None else row)
@@ -390,7 +385,7 @@ def _summary(
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Summary:
     *each, average = estimates
-    cells = [one.cell for one in rated]
+    cells = [ratings.cell for ratings in rated]
     left_out = dict.fromkeys(model for cell in cells for model in cell.left_out)
     return Summary(
         *what,
@@ -400,7 +395,7 @@ def _summary(
         tuple(_failed(cells, model) for model in what[2]),
         {model: _failed(cells, model) or 0.0 for model in left_out},
         bounds or {},
-        sum(one.converged is False for one in rated) if what[3] == "fitness" else 0,
+        sum(ratings.converged is False for ratings in rated) if what[3] == "fitness" else 0,
     )
 
 

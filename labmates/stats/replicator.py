@@ -1,4 +1,4 @@
-"""Replicator dynamics: what becomes of a society whose members change to models that earn more.
+"""Replicator dynamics: evolution of a society whose members switch to models that earn more.
 
 Discrete dynamics with exponential weights (Freund and Schapire 1997), from the uniform population; CoopEval, section 5
 and appendix E.
@@ -19,7 +19,7 @@ from labmates.stats.metagame import Array, as_metagame
 
 STEPS, RATE = 1000, 0.1
 AT_REST = 0.01
-"""A population is at rest if no model gets more than this share of the payoffs' range above the average."""
+"""Maximum gain of a model over the average in a population at rest, as a share of the payoffs' range."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Dynamics:
     Attributes
     ----------
     population
-        The last share of each model, shape ``(models,)``; adds up to 1.
+        The final share of each model, shape ``(models,)``.
     fitness
-        What each model gets against that population.
+        Each model's payoff against that population.
     gain
-        By how much the best model against that population exceeds its average, as a share of the range of payoffs: 0 at
-        an equilibrium, whatever payoffs are counted in.
+        The excess of the best model's fitness over the average, as a share of the range of payoffs; 0 at an
+        equilibrium.
     path
-        The shares after each step, the first ones before any; shape ``(steps + 1, models)``.
+        The shares before the first and after each step; shape ``(steps + 1, models)``.
     """
 
     population: Array
@@ -51,10 +51,10 @@ class Dynamics:
 
     @property
     def converged(self) -> bool:
-        """Whether the population has come to rest (`AT_REST`).
+        """Whether the population is at rest (`AT_REST`).
 
-        The rate is per unit of payoff, so that societies of games with small payoffs move little in as many steps; and
-        some go round for ever.
+        The rate is per unit of payoff, so populations in games with small payoffs move little in the same number of
+        steps; and some cycle.
         """
         return self.gain <= AT_REST
 
@@ -62,39 +62,36 @@ class Dynamics:
 def replicator_dynamics(
     payoffs: ArrayLike, *, steps: int = STEPS, rate: float = RATE, start: Sequence[float] | None = None
 ) -> Dynamics:
-    """Let a population of models evolve.
+    """The evolution of a population of models.
 
-    In each step a model's share is multiplied by ``exp(rate * (fitness - average))``; then shares are scaled to sum up
-    to 1.
+    In each step a model's share is multiplied by ``exp(rate * (fitness - average))``; then shares are normalised.
 
     Parameters
     ----------
     payoffs
         A metagame.
-    steps
-        Number of steps.
     rate
         Learning rate, per unit of payoff.
     start
-        The share of each model at first, positive and with the sum 1; by default all are alike.
+        The initial shares of models, positive with the sum 1; by default equal.
 
     Raises
     ------
     UsageError
-        If `payoffs` is no metagame, `steps` or `rate` is negative or no finite number, or `start` is no population.
+        If `payoffs` is not a metagame, `steps` or `rate` is negative or infinite, or `start` is invalid.
     """
     array = as_metagame(payoffs)
     if steps < 0 or not 0 <= rate < np.inf:
-        raise UsageError(f"steps and rate are at least 0 and finite, not {steps} and {rate}")
+        raise UsageError(f"steps and rate must be at least 0 and finite, not {steps} and {rate}")
     models = len(array)
     fitness_of = _fitness(array)
     population = np.full(models, 1.0 / models) if start is None else np.array(start, dtype=float)
     if len(population) != models or not (population > 0).all() or not np.isclose(population.sum(), 1):
-        raise UsageError(f"a population has a positive share of each of {models} models, with the sum 1")
+        raise UsageError(f"a population needs a positive share of each of {models} models, with the sum 1")
     path = np.empty((steps + 1, models))
     path[0] = population
 
-    # Logarithms of shares, so that a share too small for a number is not gone for ever.
+    # Logarithms of shares, so that shares can recover from underflow.
     logs = np.zeros(models) if start is None else np.log(population)
     fitness = fitness_of(population)
     for step in range(steps):
@@ -109,15 +106,17 @@ def replicator_dynamics(
 
 
 def _fitness(array: Array) -> Callable[[Array], Array]:
-    """A function that gives the payoff of each model against a population.
+    """A function from populations to the payoff of each model.
 
-    The order of co-players makes no difference, so that each set of them is looked at once, with its number of orders.
+    The order of co-players does not matter, so each multiset is evaluated once, weighted by its number of orders.
     """
     models, others = len(array), array.ndim - 1
     if others == 1:
         return lambda population: np.asarray(array @ population)
     sets = np.array(list(combinations_with_replacement(range(models), others)), dtype=np.intp)
-    orders = [factorial(others) / prod(map(factorial, np.unique(one, return_counts=True)[1].tolist())) for one in sets]
+    orders = [
+        factorial(others) / prod(map(factorial, np.unique(each, return_counts=True)[1].tolist())) for each in sets
+    ]
     places = tuple(sets.T)
     payoffs = np.ascontiguousarray(array[(slice(None), *places)] * orders)
 

@@ -1,4 +1,4 @@
-"""Samples of an outcome: what intervals need of them, and the pooling of variances where values are few."""
+"""Samples of an outcome: their statistics for intervals, and the pooling of variances of small samples."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEW: Final = 10
-"""Cells with fewer values than this borrow from the variances of others."""
+"""Cells with fewer values than this share variances with others."""
 LEAST_CELLS: Final = 10
-"""Fewer cells than this say too little of how alike variances are (coverage at 4 cells of 3 values: .90 to .93)."""
+"""Fewer cells don't show how similar variances are (coverage at 4 cells of 3 values: .90 to .93)."""
 _AT_END = 1e-3
-"""Values as near as this to an end of their range, relative to its width, lie at the end."""
+"""Values within this distance of a bound, relative to the range's width, are at the bound."""
 _PILE = 0.25
-"""With this share of the values at one end the interval is Gaffke's (coverage of t for beta(.95, .05): .60 to .85)."""
+"""Share of values at one bound from which the interval is Gaffke's (coverage of t for beta(.95, .05): .60 to .85)."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Independent values of one outcome, as far as an interval needs them.
+    """Statistics of independent values of one outcome.
 
     Attributes
     ----------
     skewness
-        Adjusted for few values; 0 for fewer than three.
+        Adjusted for small samples; 0 for fewer than three values.
     pooled
-        How many cells its variance was pooled over; 0 if it is its own.
+        Number of cells behind its variance; 0 for its own.
     piled
-        The values themselves where many lie at an end of their range, else none.
+        The values themselves if many are at a bound; else empty.
     """
 
     n: int
@@ -48,14 +48,14 @@ class Sample:
 
     @classmethod
     def of(cls, values: Sequence[float], domain: Domain) -> Sample:
-        """The sample of some values; the domain is extended where they lie outside."""
+        """The sample of some values; the domain is extended to values outside."""
         n = len(values)
         if not n:
             raise ValueError("a mean needs at least one value")
         low, high = float(min(values)), float(max(values))
         mean = math.fsum(values) / n
         domain = domain.holding(low, high)
-        # Differences with non-finite squares are dropped.
+        # Differences whose squares underflow count as equal values.
         squares = math.fsum((value - mean) ** 2 for value in values)
         if n < 2 or high - low <= ROUNDING * max(abs(low), abs(high)) or squares == 0:
             return cls(n, mean, 0.0, 0.0, n - 1, domain)
@@ -68,7 +68,7 @@ class Sample:
 
 
 def _piled(values: Sequence[float], domain: Domain) -> bool:
-    """Whether values of a known range lie at one end of it; differences have no such end, but a test against 0."""
+    """Whether values of a known range pile up at a bound; not for differences, whose 0 is no bound."""
     width = domain.high - domain.low
     if math.isinf(width) or domain.low < 0:
         return False
@@ -78,41 +78,41 @@ def _piled(values: Sequence[float], domain: Domain) -> bool:
 
 
 def pooled(cells: Sequence[Sample]) -> list[Sample]:
-    """Cells whose variances are drawn towards each other as far as they are alike, where values are few.
+    """Cells with variances shrunk towards each other as far as they are similar, where values are few.
 
-    Variances are compared relative to what means let expect (`Scale.spread`). How alike true ones are follows from how
-    much more measured ones differ than chance has it; that gives the degrees of freedom of what they have in common.
-    Cells of equal values say nothing of that and are left alone.
+    Variances are compared relative to their expectation given the mean (`Scale.spread`). The excess of their variation
+    over chance shows how similar true variances are; it gives the degrees of freedom of their common value. Cells of
+    equal values are left unchanged.
     """
     scales = [Scale.of(cell.domain, cell.mean) for cell in cells]
-    some = [
+    varying = [
         (place, cell.variance / scale.spread, cell.df)
         for place, (cell, scale) in enumerate(zip(cells, scales, strict=True))
         if scale is not None and cell.variance > 0
     ]
-    if len(some) < LEAST_CELLS or all(cells[place].n >= FEW for place, *_ in some):
+    if len(varying) < LEAST_CELLS or all(cells[place].n >= FEW for place, *_ in varying):
         return list(cells)
     import numpy as np
 
-    dispersions, freedoms = (np.array([one[at] for one in some]) for at in (1, 2))
+    dispersions, freedoms = (np.array([each[at] for each in varying]) for at in (1, 2))
     prior, prior_df = _common(dispersions, freedoms)
-    drawn = list(cells)
-    for place, dispersion, df in some:
+    shrunk = list(cells)
+    for place, dispersion, df in varying:
         scale = scales[place]
         if cells[place].n >= FEW or scale is None:
             continue
         shared = prior if math.isinf(prior_df) else (prior_df * prior + df * dispersion) / (prior_df + df)
-        drawn[place] = replace(
+        shrunk[place] = replace(
             cells[place],
             variance=float(shared * scale.spread),
             df=float(min(prior_df + df, freedoms.sum())),
-            pooled=len(some),
+            pooled=len(varying),
         )
-    return drawn
+    return shrunk
 
 
 def _common(dispersions: NDArray[np.float64], freedoms: NDArray[np.float64]) -> tuple[float, float]:
-    """The dispersion that cells have in common and its degrees of freedom, by moments of logarithms."""
+    """The common dispersion of cells and its degrees of freedom, by moments of logarithms."""
     import numpy as np
     from scipy.special import digamma, polygamma
 

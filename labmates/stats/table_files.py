@@ -1,4 +1,4 @@
-"""Files of tables: CSV, Parquet, JSON, LaTeX and plain text."""
+"""Export of tables: CSV, Parquet, JSON, LaTeX and plain text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ONE_TABLE: Final = (".csv", ".parquet")
 def latex(table: Table) -> str:
     r"""A table in LaTeX, for the package booktabs.
 
-    What users and models wrote is escaped: no text can be a command.
+    Texts of users and models are escaped, so none can be a command.
     """
     sides = "".join("r" if number else "l" for number in table.sides())
     lines = [
@@ -81,14 +81,14 @@ _HAT = re.compile(r"\$(\\\w+)\$\N{COMBINING CIRCUMFLEX ACCENT}")
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it stands; the minus of a number becomes a real one."""
+    """Text that LaTeX prints literally; the hyphen of a negative number becomes a minus sign."""
     shown = _NEGATIVE.sub("\N{MINUS SIGN}", _HYPHENS.sub("-\0", clean(text)))
     escaped = "".join(_LATEX.get(character, character) for character in shown).replace("\0", "{}")
     return _HAT.sub(r"$\\hat{\1}$", escaped)
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # A bracket at the beginning of a row would be read as the length of the row before.
+    # LaTeX would read a bracket at the start of a row as the length of the previous row's break.
     return " & ".join(f"{{{cell}}}" if cell.startswith("[") else cell for cell in map(escape_latex, cells)) + r" \\"
 
 
@@ -110,12 +110,12 @@ def _groups(columns: Sequence[Column]) -> Iterator[str]:
 
 
 def check_table(path: Path) -> None:
-    """Check that a table can be written to a file, before there is any.
+    """Check, before the rows exist, that a table can be written to a file.
 
     Raises
     ------
     UsageError
-        If the file's ending is none of `FORMATS`, its folder can't be made, or pyarrow is not installed for Parquet.
+        If the ending is not in `FORMATS`, the folder can't be made, or pyarrow is missing for Parquet.
     """
     ending = path.suffix.lower()
     if ending not in FORMATS:
@@ -132,20 +132,20 @@ def check_table(path: Path) -> None:
 
 
 def write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
-    """Write tables to a file in the format of its ending, and return the files that were written.
+    """Write tables to a file in the format of its ending, and return the files.
 
-    An existing file is replaced. CSV and Parquet hold one table each: several get files of their own, with the
-    names of the tables put before the ending (``out.csv``: ``out-actions.csv`` and so on).
+    An existing file is replaced. CSV and Parquet hold one table each, so several tables get files of their own, named
+    before the ending (``out.csv``: ``out-actions.csv`` and so on).
 
     Raises
     ------
     UsageError
-        As `check_table`, or if the file can't be written.
+        As in `check_table`, or if the file can't be written.
     """
     check_table(path)
     ending = path.suffix.lower()
     if ending in _ONE_TABLE and len(tables) != 1:
-        return [file for one in tables for file in write_tables([one], path.with_stem(f"{path.stem}-{one.name}"))]
+        return [file for each in tables for file in write_tables([each], path.with_stem(f"{path.stem}-{each.name}"))]
     try:
         if ending == ".parquet":
             tables[0].frame().to_parquet(path, index=False)
@@ -175,7 +175,7 @@ def plain_text(table: Table) -> str:
 
 
 def csv_text(table: Table) -> str:
-    """All values of a table as CSV; what is missing is empty."""
+    """All values of a table as CSV; missing values are empty."""
     file = io.StringIO()
     writer = csv.DictWriter(file, table.keys(), lineterminator="\n")
     writer.writeheader()

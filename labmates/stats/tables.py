@@ -1,7 +1,7 @@
-"""Tables: rows for programs, and columns that say how people see them.
+"""Tables: rows for programs, and columns that define their display.
 
-One table is shown on a screen, and written to files (`labmates.stats.table_files`). Programs get every value of
-every row, unrounded; people get the columns, rounded, with intervals beside values.
+A table is shown on a screen and written to files (`labmates.stats.table_files`). Programs get every value of every row,
+unrounded; readers get the columns, rounded, with intervals beside values.
 
 >>> table = Table(
 ...     "accuracy",
@@ -31,7 +31,7 @@ MISSING: Final = "–"
 """The text of a missing value."""
 _LARGE: Final = 1000
 CREDIBLE, ADJUSTED = "†", "‡"
-"""Marks after a value: the default, and the one for values that survive an adjustment for several tests."""
+"""Marks after a value: the default, and the one for values significant after adjustment for several tests."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,21 @@ class Column:
     Attributes
     ----------
     key
-        Its name in the rows. Its interval has the names ``key_low`` and ``key_high`` there; where there is none,
-        ``key_reason`` may say why.
+        Its name in the rows. Its interval has the names ``key_low`` and ``key_high``; without one, ``key_reason`` may
+        say why.
     heading
         By default the key, with spaces.
     form
-        Format of numbers, as in ``format(value, form)``; None for whole numbers with thousands marked, and three digits
-        after the point of others. Numbers of a thousand and more with decimals are rounded to whole ones.
+        Format of numbers, as in ``format(value, form)``; by default integers with thousands separators, and other
+        numbers with three decimals. Numbers of a thousand and more with decimals are rounded to integers.
     shows
         The value, its interval in brackets, or both.
     group
         A heading over this column and its neighbours of the same group.
     once
-        Do not repeat the value of the row above; where it changes, a part of the table begins.
+        Whether to blank repeated values; a new value starts a section of the table.
     marked
-        The name of a truth value in the rows: where it holds, a dagger stands after the number. A text there is the
-        mark itself.
+        The name of a boolean in the rows that adds a dagger after the number, or of a text with the mark itself.
     """
 
     key: str
@@ -98,22 +97,22 @@ class Column:
 
 
 class Table:
-    """Rows, and how people see them.
+    """Rows, and their display.
 
     Parameters
     ----------
     name
         A short name: part of file names, label in LaTeX.
     title
-        What the table is of, in a few words.
+        A short description of its content.
     columns
-        What people see; by default every key of the first row.
+        The displayed columns; by default every key of the first row.
     rows
         One mapping per row, or a data frame. NaN and infinities become None, NumPy's scalars Python's.
     notes
         Sentences under the table.
     shown
-        Number of rows shown on a screen; all by default.
+        Number of rows shown on a screen; by default all.
     """
 
     def __init__(
@@ -139,18 +138,18 @@ class Table:
         self.shown = shown
 
     def keys(self) -> list[str]:
-        """The names of all values of the rows, in the order in which they come first; else of the columns."""
+        """Names of all values in the rows, in order of first appearance; without rows, of the columns."""
         named = dict.fromkeys(key for row in self.rows for key in row)
         return list(named or dict.fromkeys(column.key for column in self.columns))
 
     def frame(self) -> pd.DataFrame:
-        """The rows as a data frame with all their values."""
+        """The rows with all values as a data frame."""
         import pandas as pd
 
         return pd.DataFrame(list(self.rows), columns=self.keys())
 
     def cells(self) -> Iterator[list[str]]:
-        """Yield the texts of each row's cells, column by column."""
+        """The texts of each row's cells."""
         last: list[str] = []
         for row in self.rows:
             cells = [column.cell(row) for column in self.columns]
@@ -162,13 +161,13 @@ class Table:
             ]
 
     def is_number(self, column: Column) -> bool:
-        """Whether a column is of numbers, which stand at the right."""
+        """Whether a column is numeric, and so right-aligned."""
         values = [row.get(column.key) for row in self.rows]
         kinds = {type(value) for value in values if value is not None}
         return bool(kinds) and kinds <= {int, float}
 
     def sides(self) -> list[bool]:
-        """Tell of each column whether it is of numbers."""
+        """For each column, whether it is numeric."""
         return [self.is_number(column) for column in self.columns]
 
     def as_json(self) -> dict[str, Any]:
@@ -177,7 +176,7 @@ class Table:
 
 
 def _plain(value: Any) -> Any:
-    """A value as Python's own types have it; what is no finite number is missing."""
+    """A value as a type of JSON; non-finite numbers become None."""
     if hasattr(value, "item") and not isinstance(value, str | bytes):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,7 +1,6 @@
 """Failed decisions, counted by model, and the limit above which play is invalid.
 
-A decision fails when no reply could be used. The rules then name a fallback, so that the others can play on; the
-fallback is nobody's play.
+A decision fails without a usable reply. A fallback then lets the others play on; it is not the player's choice.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 MOST_FAILED: Final = 0.2
-"""A model of which more decisions failed than this share has not played (cooperative-profiles paper, section 3.1)."""
+"""Maximum share of failed decisions of a model with valid play (cooperative-profiles paper, section 3.1)."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Tally:
 
     @property
     def rate(self) -> float:
-        """Share of decisions that failed; 0 if none was asked for."""
+        """Share of failed decisions; 0 without decisions."""
         return self.failed / self.asked if self.asked else 0.0
 
     @property
@@ -39,12 +38,12 @@ class Tally:
 
 
 def tallies(decisions: Iterable[tuple[K, bool]]) -> dict[K, Tally]:
-    """Count decisions, each given as whoever made it and whether it failed, in the order of first decisions."""
+    """Tallies of decisions, given as pairs of a key and a failure, in the order of first decisions."""
     asked, failed = Counter[K](), Counter[K]()
-    for who, has_failed in decisions:
-        asked[who] += 1
-        failed[who] += has_failed
-    return {who: Tally(number, failed[who]) for who, number in asked.items()}
+    for key, has_failed in decisions:
+        asked[key] += 1
+        failed[key] += has_failed
+    return {key: Tally(number, failed[key]) for key, number in asked.items()}
 
 
 def total(by: Mapping[K, Tally]) -> Tally:
@@ -54,16 +53,16 @@ def total(by: Mapping[K, Tally]) -> Tally:
 
 def invalid(by: Mapping[K, Tally]) -> tuple[K, ...]:
     """The models whose share of failed decisions exceeds `MOST_FAILED`."""
-    return tuple(who for who, tally in by.items() if not tally.is_valid)
+    return tuple(key for key, tally in by.items() if not tally.is_valid)
 
 
 def invalid_play(by_model: Mapping[str, Tally]) -> str | None:
-    """The reason why play can't be used, naming each model above `MOST_FAILED`; None if it can be."""
-    wrong = [
+    """Why play is invalid, naming each model above `MOST_FAILED`; None for valid play."""
+    reasons = [
         f"{model}: {failed_share(by_model[model])} of its {by_model[model].asked} decisions failed"
         for model in invalid(by_model)
     ]
-    return f"{'; '.join(wrong)} (at most {MOST_FAILED:.0%} may)" if wrong else None
+    return f"{'; '.join(reasons)} (at most {MOST_FAILED:.0%} may)" if reasons else None
 
 
 def failed_share(tally: Tally) -> str:

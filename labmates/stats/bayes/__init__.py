@@ -1,4 +1,4 @@
-"""Bayesian models of what runs measure, fitted by importance sampling on small sufficient statistics.
+"""Bayesian models of outcomes of runs, fitted by importance sampling on small sufficient statistics.
 
-The sampler is here; a folder for each of the two questions holds its data, its density, its checks and its tables.
+The sampler is here; each model's data, density, checks and tables are in its experiment's folder.
 """

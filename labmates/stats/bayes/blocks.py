@@ -1,7 +1,7 @@
 """Predictions of a fitted linear mixed model for each model's outcomes: densities, effects and replications.
 
-Given a draw of the coefficients and standard deviations, the outcomes of a model under test are jointly normal:
-y = fixed + Z b + ε, with b normal around 0. So their density is known in closed form, and b is drawn exactly.
+Given coefficients and standard deviations, the outcomes of a model under test are jointly normal: y = fixed + Z b + ε,
+with b normal around 0. Their density has a closed form, and b is drawn exactly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Block:
     outcome
         Shape (n,).
     fixed
-        What coefficients make of them, shape (s, n).
+        Their mean given the coefficients, shape (s, n).
     terms
         Z, shape (n, k).
     variance
@@ -50,7 +50,7 @@ class Block:
         return factor, np.linalg.solve(factor, against[..., None])[..., 0]
 
     def log_density(self) -> Array:
-        """The log density of all outcomes together, random effects integrated out, shape (s,)."""
+        """Joint log density of all outcomes, with random effects integrated out, shape (s,)."""
         factor, white = self._factor()
         left = self.outcome - self.fixed
         size = np.log(self.noise).sum(axis=1) + 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
@@ -58,13 +58,13 @@ class Block:
         return np.asarray(-0.5 * (len(self.outcome) * np.log(2 * np.pi) + size + square))
 
     def expected(self, rng: np.random.Generator) -> Array:
-        """Draw what is expected of each outcome given the data: fixed + Z b, shape (s, n)."""
+        """Draws of the expected outcomes given the data: fixed + Z b, shape (s, n)."""
         factor, white = self._factor()
         drawn = np.linalg.solve(factor.transpose(0, 2, 1), (white + rng.standard_normal(white.shape))[..., None])
         return np.asarray(self.fixed + (drawn[..., 0] * np.sqrt(self.variance)) @ self.terms.T)
 
     def predicted(self, rng: np.random.Generator) -> Array:
-        """Draw outcomes of another model with the same predictors: random effects are drawn anew, shape (s, n)."""
+        """Draws of outcomes of another model with the same predictors and new random effects, shape (s, n)."""
         effects = np.sqrt(self.variance) * rng.standard_normal(self.variance.shape)
         error = np.sqrt(self.noise) * rng.standard_normal(self.noise.shape)
         return np.asarray(self.fixed + effects @ self.terms.T + error)
@@ -77,12 +77,12 @@ class Parameter:
     Attributes
     ----------
     dimension, labels
-        What tells them apart; both empty for a single number.
+        Their dimension and coordinates; both empty for a single number.
     draws, prior
         From the posterior and from the prior, shape (s, k).
     log_prior
-        Log density of the prior at the draws from the posterior, shape (s,); None for effects of families and what
-        follows from other parameters.
+        Log density of the prior at the posterior draws, shape (s,); None for effects of families and derived
+        parameters.
     """
 
     dimension: str
@@ -94,30 +94,28 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A fit with all that checks and exports need; s draws, n outcomes, m models.
+    """A fit with all values for checks and exports; s draws, n outcomes, m models.
 
     Attributes
     ----------
     name
         Of the fit: an outcome and a form, or a specification.
     outcome
-        What is explained.
-    posterior
-        The s draws.
+        The explained quantity.
     cells, model_of
-        What tells outcomes apart, and the place of each one's model.
+        Names of the outcomes, and the index of each one's model.
     observed, count
-        Outcomes, and the simulations or runs that each is the mean of.
+        Outcomes, and the number of simulations or runs averaged in each.
     expected
-        Draws of what is expected of each, shape (s, n).
+        Draws of the expected outcomes, shape (s, n).
     spread
-        Standard deviation of each outcome around that, shape (s, n).
+        Standard deviation of each outcome around its expectation, shape (s, n).
     replicated
         Draws of new data for the same models, shape (s, n).
     log_likelihood
         Of each outcome given its model's effects, shape (s, n).
     by_model
-        Of all outcomes of a model, with its effects integrated out, shape (s, m).
+        Log likelihood of all outcomes of a model, with its effects integrated out, shape (s, m).
     noise
         Standard deviation of a single simulation or observation, shape (s,).
     """
@@ -141,20 +139,20 @@ class Evaluated:
     @property
     def log_prior(self) -> Array:
         """Log density of all priors, shape (s,)."""
-        log_priors = [one.log_prior for one in self.parameters.values() if one.log_prior is not None]
+        log_priors = [each.log_prior for each in self.parameters.values() if each.log_prior is not None]
         return np.asarray(np.sum(log_priors, axis=0))
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A normal prior; half-normal with this standard deviation where it is `positive`."""
+    """A normal prior; half-normal with this standard deviation if `positive`."""
 
     mean: float
     sd: float
     positive: bool = False
 
     def like(self, draws: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draws from the prior in the shape of those given, (s, k), and its log density at these, shape (s,)."""
+        """Draws from the prior in the shape of `draws`, (s, k), and its log density at `draws`, shape (s,)."""
         drawn = rng.normal(self.mean, self.sd, draws.shape)
         density = log_normal_density(draws, self.mean, self.sd**2).sum(axis=1)
         if not self.positive:
@@ -164,7 +162,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters of a posterior that have one prior in common: the key and dimension of their `Parameter`."""
+    """Parameters of a posterior with a common prior: the key and dimension of their `Parameter`."""
 
     key: str
     names: Sequence[str]
@@ -182,16 +180,16 @@ class Kind:
 def evaluate(
     blocks: Sequence[Block], model_of: Array, noise: Array, rng: np.random.Generator, within: Array | float = 0.0
 ) -> dict[str, Array]:
-    """The attributes of `Evaluated` that follow from the blocks of all models.
+    """The attributes of `Evaluated` computed from the blocks of all models.
 
     Parameters
     ----------
     model_of
-        Place of the model of each outcome, shape (n,).
+        Index of the model of each outcome, shape (n,).
     noise
         Standard deviation of a single simulation or observation, shape (s,).
     within
-        Log density of what each outcome is the mean of, given the outcome, shape (s, n).
+        Log density of the values averaged in each outcome, given the outcome, shape (s, n).
     """
     expected, variance = (np.empty((len(noise), len(model_of))) for _ in range(2))
     observed = np.empty(len(model_of))

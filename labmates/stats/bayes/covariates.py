@@ -1,4 +1,4 @@
-"""A user's own predictors of models: columns of a table, as columns of a regression."""
+"""User-supplied predictors of models: table columns encoded as regression columns."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from labmates.errors import UsageError
 from labmates.stats.arrays import Array
 
 PREFIX: Final = "covariate:"
-"""What stands before the name of such a predictor."""
+"""Prefix of the names of these predictors."""
 Covariates = Mapping[str, Mapping[str, str]]
-"""By covariate, the values by model as they are written."""
+"""Values as text, by covariate and model."""
 _NAMES: Final = ("name", "model", "models")
 _DETERMINED: Final = 1e-9
 
 
 def read_covariates(wanted: Sequence[str], files: Sequence[Path]) -> dict[str, dict[str, str]]:
-    """Read columns of tables that name a model in each row: a roster, simulations, profiles or lab runs.
+    """Columns of tables with a model in each row: a roster, simulations, profiles or lab runs.
 
     Raises
     ------
     UsageError
-        If no file has a column, or a model has several values in it.
+        If a column is missing, or a model has several values in it.
     """
     tables = [read_rows(path) for path in files] if wanted else []
     covariates: dict[str, dict[str, str]] = {}
     for name in dict.fromkeys(wanted):
         values: dict[str, set[str]] = {}
-        mine = [rows for rows in tables if name in rows[0] and name not in _NAMES]
-        if not mine:
-            there = dict.fromkeys(column for rows in tables for column in rows[0] if column not in _NAMES)
-            known = f"these have: {', '.join(there)}" if there else "give a table of models with --roster FILE"
+        sources = [rows for rows in tables if name in rows[0] and name not in _NAMES]
+        if not sources:
+            present = dict.fromkeys(column for rows in tables for column in rows[0] if column not in _NAMES)
+            known = f"the columns are: {', '.join(present)}" if present else "give a table of models with --roster FILE"
             raise UsageError(f"--covariate: no file has a column '{name}'; {known}")
-        for rows in mine:
-            key = next((one for one in _NAMES if one in rows[0]), None)
+        for rows in sources:
+            key = next((column for column in _NAMES if column in rows[0]), None)
             if key is None:
                 raise UsageError(f"--covariate: the table with the column '{name}' has no column model or name")
             for row in rows:
                 if row[name]:
                     values.setdefault(row[key].lower(), set()).add(row[name])
-        for model, some in values.items():
-            if len(some) > 1:
+        for model, distinct in values.items():
+            if len(distinct) > 1:
                 raise UsageError(
-                    f"--covariate {name}: {model} has several values ({', '.join(sorted(some)[:4])}); a covariate "
+                    f"--covariate {name}: {model} has several values ({', '.join(sorted(distinct)[:4])}); a covariate "
                     "is the same in all rows of a model"
                 )
-        covariates[name] = {model: next(iter(some)) for model, some in values.items()}
+        covariates[name] = {model: next(iter(distinct)) for model, distinct in values.items()}
     return covariates
 
 
@@ -61,13 +61,13 @@ def covariate_columns(
 ) -> tuple[list[str], Array]:
     """Names and values of the columns of covariates, shape ``(models, columns)``.
 
-    A covariate of numbers is on the scale of standard deviations between the models; of another there is a column for
-    each value but the most frequent one, which the others are compared with.
+    A numeric covariate is standardised over the models. Any other has an indicator column for each value except the
+    most frequent one, the reference.
 
     Parameters
     ----------
     known, known_names
-        What else is known of the models, shape ``(models, k)``.
+        The other predictors of the models, shape ``(models, k)``.
 
     Raises
     ------
@@ -81,15 +81,13 @@ def covariate_columns(
         if missing := [model for model, text in zip(models, texts, strict=True) if not text]:
             raise UsageError(f"--covariate {name}: no value for {', '.join(missing)}")
         if len(set(texts)) == 1:
-            raise UsageError(
-                f"--covariate {name}: it is {texts[0]} for all of these models, so it can't explain anything"
-            )
+            raise _constant(name, texts[0])
         titles, columns = _encoded(name, texts)
         for title, column in zip(titles, columns.T, strict=True):
             before = np.column_stack([np.ones(len(models)), known, encoded])
             left = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
             if (left**2).sum() <= _DETERMINED * (column**2).sum():
-                others = ", ".join([*known_names, *(one.removeprefix(PREFIX) for one in names)])
+                others = ", ".join([*known_names, *(column.removeprefix(PREFIX) for column in names)])
                 raise UsageError(
                     f"--covariate {name}: {title.removeprefix(PREFIX)} is determined by the other predictors of these "
                     f"{len(models)} models ({others or 'the intercept'}), so its effect can't be separated from theirs"
@@ -105,15 +103,17 @@ def _encoded(name: str, texts: Sequence[str]) -> tuple[list[str], Array]:
         values = np.array(numbers, dtype=float)
         spread = values.std()
         if not spread > _DETERMINED * np.abs(values).max():
-            raise UsageError(
-                f"--covariate {name}: it is {texts[0]} for all of these models, so it can't explain anything"
-            )
+            raise _constant(name, texts[0])
         return [f"{PREFIX}{name} (per sd)"], ((values - values.mean()) / spread)[:, None]
-    if some := [text for text, number in zip(texts, numbers, strict=True) if number is not None]:
+    if numeric := [text for text, number in zip(texts, numbers, strict=True) if number is not None]:
         other = next(text for text, number in zip(texts, numbers, strict=True) if number is None)
-        raise UsageError(f"--covariate {name}: '{other}' is not a number, but {some[0]} is; use one kind of values")
+        raise UsageError(f"--covariate {name}: '{other}' is not a number, but {numeric[0]} is; use one kind of values")
     counts = Counter(texts)
     reference = min(counts, key=lambda text: (-counts[text], text))
     levels = [text for text in sorted(counts) if text != reference]
     titles = [f"{PREFIX}{name}: {text} (vs. {reference})" for text in levels]
     return titles, np.column_stack([[float(text == level) for text in texts] for level in levels])
+
+
+def _constant(name: str, value: str) -> UsageError:
+    return UsageError(f"--covariate {name}: it is {value} for all of these models, so it can't explain anything")

@@ -1,4 +1,4 @@
-"""Tests over models that stand beside a posterior when models are few; they assume no distribution of models."""
+"""Permutation tests over models, to complement a posterior of few models; they assume no distribution of models."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TIE = 1e-10
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """Whether predictors have to do with an outcome.
+    """A test of association between predictors and an outcome.
 
     Attributes
     ----------
     statistic
-        F of the tested predictors, given the others; or, of signs, the mean over its standard error, which is infinite
-        where all values are the same.
+        F of the tested predictors, given the others; for sign flips, the mean over its standard error, infinite if all
+        values are equal.
     p
-        Share of permutations at least as extreme, the data themselves counted in.
+        Share of permutations at least as extreme, the data themselves included.
     units
-        How many models it rests on.
+        Number of models.
     """
 
     statistic: float
@@ -39,48 +39,48 @@ class PermutationTest:
 def freedman_lane(
     outcome: Array, tested: Array, controls: Array | None = None, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> PermutationTest:
-    """Test whether predictors have to do with an outcome beyond what the controls explain.
+    """Test the association of predictors with an outcome beyond the controls.
 
-    What the controls leave of the outcome is permuted among models, and the F of the tested predictors is taken each
-    time (Freedman and Lane, Journal of Business & Economic Statistics 1983). It holds its level with few models and
-    without normal errors, where an F test of rows that are repeats of models does not.
+    The residuals of the outcome on the controls are permuted among models, with the F of the tested predictors as
+    statistic (Freedman and Lane, Journal of Business & Economic Statistics 1983). The test keeps its level with few
+    models and non-normal errors, where an F test of repeated rows of models does not.
 
     Parameters
     ----------
     outcome
         One value per model, shape ``(models,)``.
     tested
-        Shape ``(models, k)`` or ``(models,)``.
+        Predictors, shape ``(models, k)`` or ``(models,)``.
     controls
-        Beside the intercept, which is always there; shape ``(models, c)``.
+        In addition to the intercept; shape ``(models, c)``.
 
     Raises
     ------
     ValueError
-        If there are not more models than coefficients, or the tested predictors are determined by the controls.
+        If there are not more models than coefficients, or the controls determine the tested predictors.
     """
     n = len(outcome)
-    kept = _basis(np.column_stack([np.ones(n), np.empty((n, 0)) if controls is None else controls]))
-    away = tested.reshape(n, -1) - kept @ (kept.T @ tested.reshape(n, -1))
-    extra = _basis(away, like=tested.reshape(n, -1))
-    freedom = n - kept.shape[1] - extra.shape[1]
+    base = _basis(np.column_stack([np.ones(n), np.empty((n, 0)) if controls is None else controls]))
+    residual = tested.reshape(n, -1) - base @ (base.T @ tested.reshape(n, -1))
+    extra = _basis(residual, like=tested.reshape(n, -1))
+    freedom = n - base.shape[1] - extra.shape[1]
     if not extra.shape[1]:
         raise ValueError("the tested predictors are constant, or the controls determine them")
     if freedom < 1:
-        raise ValueError(f"{n} models are too few for {kept.shape[1] + extra.shape[1]} coefficients")
-    left = outcome - kept @ (kept.T @ outcome)
+        raise ValueError(f"{n} models are too few for {base.shape[1] + extra.shape[1]} coefficients")
+    left = outcome - base @ (base.T @ outcome)
     if np.linalg.norm(left) <= _TIE * np.linalg.norm(outcome):
-        left = np.zeros(n)  # the controls explain everything: the rest is rounding
+        left = np.zeros(n)  # the controls explain everything but rounding
     rng = np.random.default_rng(seed)
     shuffled = left[np.argsort(rng.random((permutations, n)), axis=1)]
-    ratios = _ratios(np.vstack([left, shuffled]), kept, extra)
+    ratios = _ratios(np.vstack([left, shuffled]), base, extra)
     at_least = int(np.count_nonzero(ratios[1:] >= ratios[0] * (1 - _TIE)))
     statistic = float(ratios[0] * freedom / extra.shape[1])
     return PermutationTest(statistic, (1 + at_least) / (1 + permutations), permutations, n)
 
 
 def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: int = 0) -> PermutationTest:
-    """Test whether differences, one per model, are around 0, by flipping their signs at random.
+    """Test whether differences, one per model, are centred on 0, by random sign flips.
 
     Raises
     ------
@@ -101,29 +101,28 @@ def sign_flips(differences: Array, *, permutations: int = PERMUTATIONS, seed: in
 
 
 def leave_one_out_r2(outcome: Array, predictors: Array) -> Estimate | None:
-    """R² of least-squares predictions for each model by a fit without it: 1 perfectly.
+    """R² of least-squares predictions for each model by a fit without it.
 
-    Below 0 the mean of the other models is a better prediction. The predictors are taken with an intercept. The
-    interval is the jackknife's over models, on the scale of the logarithm of 1 - R².
-
-    None if there are not more models than coefficients, or the outcome does not vary.
+    1 is a perfect prediction; below 0 the mean of the other models predicts better. The interval is a jackknife over
+    models on the scale of the logarithm of 1 - R². None without more models than coefficients, or variation of the
+    outcome.
     """
     n = len(outcome)
     design = _basis(np.column_stack([np.ones(n), predictors]))
     if n <= design.shape[1] or _alike(outcome):
         return None
     around = (outcome - outcome.mean()) * n / (n - 1)
-    own = np.minimum((design**2).sum(axis=1), 1 - 1e-9)
-    missed = (outcome - design @ (design.T @ outcome)) / (1 - own)
+    leverages = np.minimum((design**2).sum(axis=1), 1 - 1e-9)
+    missed = (outcome - design @ (design.T @ outcome)) / (1 - leverages)
     missed, around = missed**2, around**2
     without = 1 - (missed.sum() - missed) / np.maximum(around.sum() - around, np.finfo(float).tiny)
     return clusters(float(1 - missed.sum() / around.sum()), without.tolist(), AT_MOST_ONE)
 
 
 def variance_inflation(predictors: Array) -> Array:
-    """The factor by which the others of a set inflate the variance of each predictor's coefficient.
+    """The variance inflation factor of each predictor's coefficient.
 
-    1 where a predictor has nothing in common with the others; infinite where they determine it. NaN if constant.
+    1 for a predictor orthogonal to the others, infinite if they determine it, NaN if it is constant.
 
     Parameters
     ----------
@@ -132,18 +131,17 @@ def variance_inflation(predictors: Array) -> Array:
     """
     inflation = np.full(predictors.shape[1], np.nan)
     for at in range(predictors.shape[1]):
-        mine = predictors[:, at]
-        others = _basis(np.column_stack([np.ones(len(mine)), np.delete(predictors, at, axis=1)]))
-        whole = ((mine - mine.mean()) ** 2).sum()
-        if not _alike(mine):
-            left = ((mine - others @ (others.T @ mine)) ** 2).sum()
+        column = predictors[:, at]
+        others = _basis(np.column_stack([np.ones(len(column)), np.delete(predictors, at, axis=1)]))
+        whole = ((column - column.mean()) ** 2).sum()
+        if not _alike(column):
+            left = ((column - others @ (others.T @ column)) ** 2).sum()
             inflation[at] = np.inf if left <= 1e-10 * whole else whole / left
     return inflation
 
 
 def leverage(predictors: Array) -> Array:
-    """The share of each model's own value in its fitted value, from 0 to 1; their sum is the number of
-    coefficients.
+    """The leverage of each model, from 0 to 1: the share of its own value in its fitted value.
 
     Parameters
     ----------
@@ -154,27 +152,27 @@ def leverage(predictors: Array) -> Array:
 
 
 def _alike(values: Array) -> bool:
-    """Whether values are all the same, but for rounding."""
+    """Whether values are equal but for rounding."""
     return bool(np.ptp(values) <= _TIE * np.abs(values).max())
 
 
 def _ratio(mean: float, error: float) -> float:
-    """A mean over its standard error; infinite where all values are the same, and not 0."""
+    """A mean over its standard error; infinite if all values are equal and not 0."""
     if error > _TIE * abs(mean):
         return mean / error
     return math.copysign(math.inf, mean) if mean else 0.0
 
 
 def _basis(columns: Array, like: Array | None = None) -> Array:
-    """An orthonormal basis of columns; what is next to nothing beside `like` is not part of it."""
+    """An orthonormal basis of columns, without components that are negligible beside `like`."""
     size = np.sqrt(((columns if like is None else like) ** 2).sum(axis=0))
     vectors, strength, _ = np.linalg.svd(columns / np.where(size > 0, size, 1), full_matrices=False)
     return np.asarray(vectors[:, strength > 1e-9])
 
 
-def _ratios(left: Array, kept: Array, extra: Array) -> Array:
+def _ratios(left: Array, base: Array, extra: Array) -> Array:
     """Explained over unexplained variation of rows of residuals."""
-    left = left - (left @ kept) @ kept.T
+    left = left - (left @ base) @ base.T
     explained = ((left @ extra) ** 2).sum(axis=1)
     rest = np.maximum((left**2).sum(axis=1) - explained, np.finfo(float).tiny)
     return np.asarray(explained / rest)

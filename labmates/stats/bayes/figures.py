@@ -1,4 +1,4 @@
-"""Figures of fits: forest plots, and predictive checks."""
+"""Figures of fits: forest plots and predictive checks."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _STEP = 0.24
-"""How far apart fits stand, of a row's height."""
+"""Vertical distance of fits, as a share of a row's height."""
 _MOST_TICKS = 5
-"""Intervals between numbers below a panel, which is narrow: with more, numbers of three digits run into each other."""
+"""Maximum number of intervals on the axis of a narrow panel; with more, labels of three digits overlap."""
 _BINS = 10
 _MOST_BESIDE = 3
-"""Fits side by side; a page is no wider."""
+"""Maximum number of fits side by side on a page."""
 
 
 def draw_forest(
     axes: Axes, names: Sequence[str], fits: Mapping[str, Posterior], label: Callable[[str], str], title: str
 ) -> None:
-    """Draw estimates, a row for each parameter and a look for each fit.
+    """Draw estimates, with a row for each parameter and a style for each fit.
 
     Parameters
     ----------
     names
-        Of the parameters, from the top; a fit that lacks one leaves its place empty.
+        Of the parameters, from the top; parameters missing from a fit leave a gap.
     fits
-        By what the legend calls them.
+        By their name in the legend.
     label
-        Makes the text beside a row of a parameter's name.
+        Maps a parameter's name to the label of its row.
     """
     axes.axvline(0, color=GREY, linewidth=0.9)
     for number, (name_of_fit, posterior) in enumerate(fits.items()):
         rows = [row for row, name in enumerate(names) if name in posterior.summaries]
         summaries = [posterior.summaries[names[row]] for row in rows]
         axes.errorbar(
-            [one.mean for one in summaries],
+            [summary.mean for summary in summaries],
             np.asarray(rows, float) + _STEP * (number - (len(fits) - 1) / 2),
-            xerr=[[one.mean - one.low for one in summaries], [one.high - one.mean for one in summaries]],
+            xerr=np.array([[summary.mean - summary.low, summary.high - summary.mean] for summary in summaries]).T,
             fmt=MARKERS[number],
             color=COLOURS[number],
             markerfacecolor=COLOURS[number] if number else "white",
@@ -61,9 +61,9 @@ def draw_forest(
 
 
 def check_figure(fits: Sequence[Evaluated]) -> Figure:
-    """Draw two panels for each fit: outcomes with 95 % of their replications, and where they lie among these.
+    """Two panels for each fit: outcomes with 95 % of their replications, and their ranks among replications.
 
-    Fits of an outcome stand side by side.
+    Fits of one outcome are side by side.
     """
     columns = min(_MOST_BESIDE, sum(fit.outcome == fits[0].outcome for fit in fits))
     bands = -(-len(fits) // columns)

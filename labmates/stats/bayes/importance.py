@@ -1,8 +1,8 @@
-"""Adaptive importance sampling: independent draws from a density that is known up to a constant.
+"""Adaptive importance sampling: independent draws from a density known up to a constant.
 
-A proposal is placed at the mode, moved and shaped by a few rounds of weighted draws, then drawn from once. What the
-weights say of their own quality (k-hat) is acted on: while it is bad, the proposal is adapted to what was found,
-widened and drawn from more often (adaptive importance sampling; Bugallo et al., IEEE Signal Processing Magazine 2017).
+A proposal is placed at the mode, adapted in a few rounds of weighted draws, then sampled. If the quality of the weights
+(k-hat) is bad, the proposal is adapted, widened and sampled with more draws (adaptive importance sampling; Bugallo et
+al., IEEE Signal Processing Magazine 2017).
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from labmates.stats.arrays import Array
 from labmates.stats.bayes.smoothing import GOOD_K, effective_draws, smooth
 
 FOLDED_WITHIN = 3.0
-"""A coordinate whose mean is further from 0 than this, in standard deviations, is cut off there, since hardly anything
-is beyond; the others are folded."""
+"""Distance of a coordinate's mean from 0, in standard deviations, up to which it is folded at 0. Beyond it, hardly any
+mass is below 0, so negative draws are rejected."""
 MOST_FOLDED = 7
-"""Each folded coordinate doubles the cost of the density, so the others are cut off."""
+"""Each folded coordinate doubles the cost of the density, so draws of further ones are rejected below 0."""
 DRAWS = 4000
 _OVERSAMPLED = 1.5
 _ROUNDS = 4
 _ROUND = 800
 _FOR_EACH = 120
-"""Draws of a round for each dimension where these are more: a covariance of many takes more of them."""
+"""Minimum draws of a round per dimension: covariances of many dimensions need more."""
 _GOOD_ROUND = 0.6
-"""A round of which so large a share is effective needs no further one."""
+"""Share of effective draws from which no further round is needed."""
 _RETRIES = 3
 LEAST_EFFECTIVE = 400
 """Fewer effective draws leave the ends of 95 % intervals uncertain (Vehtari et al., Bayesian Analysis 2021)."""
 _LEAST_SHARE = 0.35
-"""Where few draws are asked for, so large a share of them is enough."""
+"""Sufficient share of effective draws if few draws are requested."""
 _WIDENED = 1.1
 
 
 @dataclass(frozen=True)
 class Tails:
-    """One component: its share of the draws, how much wider than the whole it is, and its degrees of freedom."""
+    """A component of a proposal: its share of the draws, relative width, and degrees of freedom."""
 
     share: float
     width: float
@@ -49,16 +49,16 @@ class Tails:
 
 
 NARROW = (Tails(0.85, 1.0, 6.0), Tails(0.15, 2.0, 3.0))
-"""Most draws where the mass is, some wide ones, so that no weight can grow without bound."""
+"""Most draws near the mass and some wide ones, so that weights stay bounded."""
 WIDE = (Tails(0.6, 1.3, 4.0), Tails(0.4, 3.0, 2.5))
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Student's t around one mean, with several widths; coordinates that can't be negative are folded or cut off at 0.
+    """A mixture of Student's t with one mean; nonnegative coordinates are folded or truncated at 0.
 
-    A standard deviation is drawn on its own scale as |x|. On the scale of its logarithm the weights near 0 would grow
-    without bound, since a posterior is not 0 there.
+    A standard deviation is drawn on its own scale as |x|. On a log scale the weights near 0 would be unbounded, since
+    the posterior is positive there.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Proposal:
     factor
         Lower Cholesky factor of the covariance, shape ``(dimensions, dimensions)``.
     folded
-        Which coordinates can't be negative, shape ``(dimensions,)``.
+        Nonnegative coordinates, as a mask of shape ``(dimensions,)``.
     """
 
     mean: Array
@@ -86,26 +86,23 @@ class Proposal:
         return np.asarray(np.where(self.folded, np.abs(points), points))
 
     def _drawn(self, n: int, rng: np.random.Generator) -> Array:
-        shares = np.array([one.share for one in self.tails])
+        shares, widths, freedoms = np.array([(tails.share, tails.width, tails.freedom) for tails in self.tails]).T
         which = rng.choice(len(shares), size=n, p=shares / shares.sum())
-        freedom = np.array([one.freedom for one in self.tails])[which]
-        width = np.array([one.width for one in self.tails])[which]
+        freedom = freedoms[which]
+        width = widths[which]
         normal = rng.standard_normal((n, len(self.mean)))
         reach = width / np.sqrt(rng.chisquare(freedom) / freedom)
         return np.asarray(self.mean + (normal * reach[:, None]) @ self.factor.T)
 
     def log_density(self, points: Array) -> Array:
-        """The log density, up to a constant, of points within the support, shape ``(points,)``.
-
-        The constant is what is cut off.
-        """
+        """The log density, up to the constant of truncation, of points within the support, shape ``(points,)``."""
         from scipy.linalg import solve_triangular
 
         parts = []
         for signs in self._reflections():
-            away = solve_triangular(self.factor, (points * signs - self.mean).T, lower=True, check_finite=False)
-            squares = (away**2).sum(axis=0)
-            parts += [self._component(squares, one) for one in self.tails]
+            distance = solve_triangular(self.factor, (points * signs - self.mean).T, lower=True, check_finite=False)
+            squares = (distance**2).sum(axis=0)
+            parts += [self._component(squares, tails) for tails in self.tails]
         return np.asarray(np.logaddexp.reduce(parts, axis=0))
 
     def _component(self, squares: Array, tails: Tails) -> Array:
@@ -116,13 +113,13 @@ class Proposal:
         return np.asarray(math.log(tails.share) + constant - size - shape)
 
     def _near(self) -> Array:
-        """The folded coordinates: those of which much would lie below 0."""
+        """The folded coordinates: those with much mass below 0."""
         distance = self.mean / np.sqrt((self.factor**2).sum(axis=1))
         nearest = np.flatnonzero(self.folded & (distance < FOLDED_WITHIN))
         return nearest[np.argsort(distance[nearest])][:MOST_FOLDED]
 
     def _reflections(self) -> list[Array]:
-        """The signs with which a point may have been drawn."""
+        """The possible signs of a drawn point."""
         near = self._near()
         reflections = []
         for flipped in itertools.product((1.0, -1.0), repeat=len(near)):
@@ -139,16 +136,16 @@ class Target:
     Attributes
     ----------
     log_density
-        Takes points of shape ``(n, dimensions)``, returns their log density up to a constant, shape ``(n,)``. Of
-        coordinates that can't be negative it gets the size.
+        Maps points of shape ``(n, dimensions)`` to their log density up to a constant, shape ``(n,)``; nonnegative
+        coordinates are given by their absolute value.
     start
         A point near the mode, shape ``(dimensions,)``.
     scale
-        About how far the posterior reaches in each coordinate, within a factor of ten or so.
+        Rough extent of the posterior in each coordinate, within a factor of ten or so.
     nonnegative
-        Which coordinates can't be negative, such as standard deviations.
+        Mask of nonnegative coordinates, such as standard deviations.
     batch
-        How many points `log_density` gets at once.
+        Maximum number of points per call of `log_density`.
     """
 
     log_density: Callable[[Array], Array]
@@ -158,7 +155,7 @@ class Target:
     batch: int = 1000
 
     def at(self, points: Array) -> Array:
-        """The log density of any number of points, by their size where they can't be negative."""
+        """The log density of any number of points."""
         inside = np.where(self.nonnegative, np.abs(points), points)
         batches = [inside[at : at + self.batch] for at in range(0, len(inside), self.batch)]
         return np.concatenate([self.log_density(batch) for batch in batches])
@@ -173,13 +170,13 @@ class Sample:
     points
         Equally weighted, in random order, shape ``(draws, dimensions)``.
     effective
-        How many independent draws the weighted ones were worth, before they were made equal.
+        Effective number of draws before resampling.
     k_hat
         See `labmates.stats.bayes.smoothing`; above 0.7 the draws can't be trusted.
     evaluations
-        Of the density.
+        Of the density, in points.
     attempts
-        1, and one more for each time that k-hat was bad or effective draws were few.
+        1, plus 1 for each repetition due to a bad k-hat or few effective draws.
     """
 
     points: Array
@@ -195,7 +192,7 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
     Raises
     ------
     ValueError
-        If the density is 0 or not a number wherever it was looked at.
+        If the density is 0 or NaN at all evaluated points.
     """
     rng = np.random.default_rng(seed)
     counted = _Counted(target)
@@ -221,10 +218,10 @@ def sample(target: Target, *, draws: int = DRAWS, seed: int = 0) -> Sample:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep BLAS and LAPACK to one thread within.
+    """Limit BLAS and LAPACK to one thread.
 
-    Matrices are small here, and threads that wait for each other cost more than they do: on two busy cores a fit of a
-    second took four to six seconds of processor time with the threads of OpenBLAS.
+    The matrices are small, so threads cost more than they save: on two busy cores, a fit of one second took four to six
+    seconds of processor time with the threads of OpenBLAS.
     """
     from threadpoolctl import threadpool_limits
 
@@ -233,7 +230,7 @@ def one_thread() -> Iterator[None]:
 
 
 class _Counted:
-    """A target that knows how often it was asked."""
+    """A target that counts its evaluations."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -252,36 +249,36 @@ def climb(
     most_steps: int,
     bounds: Sequence[tuple[float, float]] | None = None,
 ) -> tuple[Array, float]:
-    """The mode that a start leads to, in units of the scale, and its log density; by gradients from differences.
+    """The mode reached from a start, in units of the scale, and its log density; gradients are differences.
 
     Parameters
     ----------
     log_density
         As in `Target`.
     bounds
-        Least and largest of each coordinate, in units of the scale.
+        Bounds of each coordinate, in units of the scale.
     """
     from scipy.optimize import minimize
 
     d = len(start)
     steps = np.vstack([np.zeros(d), np.eye(d), -np.eye(d)]) * 1e-2
 
-    def falling(unit: Array) -> tuple[float, Array]:
+    def negative(unit: Array) -> tuple[float, Array]:
         values = -log_density((unit + steps) * scale)
         return float(values[0]), (values[1 : d + 1] - values[d + 1 :]) / (2 * steps[1, 0])
 
     options = {"maxiter": most_steps, "ftol": 1e-10}
-    done = minimize(falling, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return done.x, -float(done.fun)
+    result = minimize(negative, start / scale, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return result.x, -float(result.fun)
 
 
 def _at_mode(counted: _Counted) -> Proposal:
-    """The proposal that fits the density's mode and its curvature there."""
+    """The proposal at the density's mode, with its curvature."""
     scale = counted.target.scale
     mode, _ = climb(counted.at, counted.target.start, scale, most_steps=200)
-    curved = _curvature(counted, mode, scale)
-    sizes, axes = np.linalg.eigh(curved)
-    # Where the density is flat or bends upwards the guess of its reach stands.
+    curvature = _curvature(counted, mode, scale)
+    sizes, axes = np.linalg.eigh(curvature)
+    # Where the density is flat or convex, the given scale is used.
     covariance = (axes / np.maximum(sizes, 0.1)) @ axes.T * np.outer(scale, scale)
     folded = counted.target.nonnegative
     mode = np.where(folded, np.abs(mode), mode)
@@ -298,8 +295,8 @@ def _curvature(counted: _Counted, mode: Array, scale: Array) -> Array:
         for first, second in ((1, 1), (1, -1), (-1, 1), (-1, -1))
     ]
     values = -counted.at(np.array(corners) * scale).reshape(d, d, 4)
-    bent = (values[..., 0] - values[..., 1] - values[..., 2] + values[..., 3]) / (4 * 0.1**2)
-    return np.asarray((bent + bent.T) / 2)
+    second = (values[..., 0] - values[..., 1] - values[..., 2] + values[..., 3]) / (4 * 0.1**2)
+    return np.asarray((second + second.T) / 2)
 
 
 def _weighted(
@@ -312,13 +309,13 @@ def _weighted(
 
 
 def _adapted(proposal: Proposal, points: Array, weights: Array, effective: float) -> Proposal:
-    """The proposal with the mean and covariance of what was found.
+    """The proposal with the weighted mean and covariance of draws.
 
-    The fewer draws these rest on, the more of the old covariance is kept, so that a few lucky draws can't narrow it.
+    With few effective draws, more of the old covariance is kept, so that a few lucky draws can't narrow it.
     """
     mean = weights @ points
-    away = points - mean
-    weighted = (away * weights[:, None]).T @ away
+    deviations = points - mean
+    weighted = (deviations * weights[:, None]).T @ deviations
     trust = effective / (effective + 2 * len(mean))
     covariance = trust * weighted * _WIDENED + (1 - trust) * proposal.factor @ proposal.factor.T
     mean = trust * mean + (1 - trust) * proposal.mean
@@ -326,7 +323,7 @@ def _adapted(proposal: Proposal, points: Array, weights: Array, effective: float
 
 
 def _resampled(weights: Array, n: int, rng: np.random.Generator) -> Array:
-    """The places of draws that stand for the weighted ones (systematic resampling), in random order."""
+    """Indices of equally weighted draws (systematic resampling), in random order."""
     places = (np.arange(n) + rng.random()) / n
     chosen = np.searchsorted(np.cumsum(weights), places).clip(0, len(weights) - 1)
     return np.asarray(rng.permutation(chosen))

@@ -1,4 +1,4 @@
-"""Fits as netCDF files that ArviZ reads: posterior, prior, log likelihood, replications and data, in groups."""
+"""Export of fits as netCDF files for ArviZ: posterior, prior, log likelihood, replications and data, in groups."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ ENDING: Final = ".nc"
 
 
 def check_netcdf(path: Path) -> None:
-    """Check that a fit can be written to a file, before there is any.
+    """Check, before the fit, that it can be written to a file; a `UsageError` if not.
 
-    Raises
-    ------
-    UsageError
-        If the file does not end in .nc, its folder can't be made, or the extra `analysis` is not installed.
+    The file must end in .nc, its folder must be writable, and the extra `analysis` must be installed.
     """
     if path.suffix.lower() != ENDING:
         raise UsageError(f"a file of draws ends in {ENDING}, not '{path.name}'")
@@ -37,11 +34,11 @@ def check_netcdf(path: Path) -> None:
 def inference_data(fit: Evaluated) -> Any:
     """A fit as an `xarray.DataTree` with ArviZ's groups.
 
-    ``posterior`` and ``prior`` hold the parameters; ``log_likelihood`` that of each outcome given its model's effects
-    (``outcome``) and of all outcomes of a model with these integrated out (``by_model``, for leaving models out);
-    ``log_prior`` the density of each kind of parameters (for power-scaling); ``posterior_predictive`` replications;
-    ``observed_data`` and ``constant_data`` the cells. Draws are equally weighted and independent; their quality is in
-    the attributes of ``sample_stats`` (k-hat, effective draws).
+    ``posterior`` and ``prior`` contain the parameters; ``log_likelihood`` that of each outcome given its model's
+    effects (``outcome``) and of all outcomes of a model with these integrated out (``by_model``, for leaving models
+    out); ``log_prior`` the density of each kind of parameters (for power-scaling); ``posterior_predictive``
+    replications; ``observed_data`` and ``constant_data`` the cells. Draws are equally weighted and independent; the
+    attributes of ``sample_stats`` describe their quality (k-hat, effective draws).
     """
     from arviz_base import from_dict
 
@@ -80,12 +77,12 @@ def inference_data(fit: Evaluated) -> Any:
 
 
 def write_netcdf(fits: list[Evaluated], path: Path) -> list[Path]:
-    """Write fits to a file each, and return the files; of several the names stand before the ending.
+    """Write fits to one file each, and return the files; names of several fits precede the ending.
 
     Raises
     ------
     UsageError
-        As `check_netcdf`, or if a file can't be written.
+        As in `check_netcdf`, or if a file can't be written.
     """
     check_netcdf(path)
     written = []

@@ -1,4 +1,4 @@
-"""Sampling a NumPyro model by NUTS (extra ``analysis``): what cross-checks of the importance sampler run on."""
+"""NUTS sampling of NumPyro models (extra ``analysis``), as a cross-check of the importance sampler."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ CHAINS, DRAWS, WARM_UP = 4, 1000, 600
 
 
 def check_numpyro() -> None:
-    """Check that NumPyro is installed.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not.
-    """
+    """Check that NumPyro is installed; a `MissingExtraError` if not."""
     try:
         import numpyro  # noqa: F401
     except ImportError as error:
@@ -41,24 +35,22 @@ def sample_model(
     warm_up: int = WARM_UP,
     seed: int = 0,
 ) -> tuple[Posterior, int]:
-    """The posterior of a model by NUTS, chains after each other, and how many gradients it took.
+    """The posterior of a model by NUTS, chains in sequence, and the number of gradient evaluations.
 
-    The same model is compiled once for all data of the same shapes.
+    A model is compiled once for all data of the same shapes.
 
     Parameters
     ----------
     model
-        In NumPyro, a function of `data`.
-    data
-        Arrays by name.
+        A NumPyro model of `data`, arrays by name.
     names
         Of all parameters.
     sites
-        Of the model, numbers and vectors, in the order of `names`. Those that it does not have are passed over.
+        Sites of the model, numbers and vectors, in the order of `names`. Missing sites are skipped.
     start
-        Where chains start, by site; elsewhere at random.
+        Initial values by site; others are random.
     dense
-        Whether the mass matrix knows correlations.
+        Whether the mass matrix is dense.
 
     Raises
     ------
@@ -79,8 +71,8 @@ def sample_model(
 def _program(model: Callable[[Any], None], sites: tuple[str, ...], dense: bool, warm_up: int, draws: int) -> Any:
     """The compiled function from keys of chains, data and starts to parameters, divergences and steps.
 
-    NumPyro's own loop compiles dozens of small functions beside the large one, and that of vectorised chains is larger
-    still; with few models both take longer than to sample.
+    NumPyro's own loop compiles dozens of further small functions, and that of vectorised chains is larger still; with
+    few models both take longer than sampling.
     """
     import jax
     from jax.flatten_util import ravel_pytree
@@ -91,14 +83,14 @@ def _program(model: Callable[[Any], None], sites: tuple[str, ...], dense: bool, 
     from numpyro.infer.util import constrain_fn, potential_energy
 
     def first(key: Any, data: Any, start: Any) -> dict[str, Any]:
-        begun = handlers.substitute(handlers.seed(model, key), substitute_fn=init_to_value(values=start))
-        sites_of = handlers.trace(begun).get_trace(data)
-        free = {name: site for name, site in sites_of.items() if site["type"] == "sample" and not site["is_observed"]}
+        seeded = handlers.substitute(handlers.seed(model, key), substitute_fn=init_to_value(values=start))
+        trace = handlers.trace(seeded).get_trace(data)
+        free = {name: site for name, site in trace.items() if site["type"] == "sample" and not site["is_observed"]}
         return {name: biject_to(site["fn"].support).inv(site["value"]) for name, site in free.items()}
 
     def chain(key: Any, data: Any, start: Any) -> Any:
-        where, how = jax.random.split(key)
-        point, named = ravel_pytree(first(where, data, start))
+        start_key, sample_key = jax.random.split(key)
+        point, named = ravel_pytree(first(start_key, data, start))
         begin, move = hmc(lambda point: potential_energy(model, (data,), {}, named(point)), algo="NUTS")
 
         def parameters(point: Any) -> Any:
@@ -109,7 +101,7 @@ def _program(model: Callable[[Any], None], sites: tuple[str, ...], dense: bool, 
             state = move(state)
             return state, (parameters(state.z), state.diverging, state.num_steps)
 
-        state = begin(point, warm_up, rng_key=how, dense_mass=dense, target_accept_prob=0.9)
+        state = begin(point, warm_up, rng_key=sample_key, dense_mass=dense, target_accept_prob=0.9)
         return jax.lax.scan(step, state, length=warm_up + draws)[1]
 
     return jax.jit(lambda keys, data, start: jax.lax.map(lambda key: chain(key, data, start), keys))

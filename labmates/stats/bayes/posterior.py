@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 GOOD_R_HAT = 1.01
 AGREE = 0.1
-"""Posterior standard deviations by which the means of NUTS may differ."""
+"""Maximum difference of means between importance sampling and NUTS, in posterior standard deviations."""
 IMPORTANCE, NUTS = "importance sampling", "NUTS"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One parameter of a posterior.
+    """Summary of one parameter of a posterior.
 
     Attributes
     ----------
     low, high
         Ends of the central 95 % interval.
     positive
-        Probability that it is above 0, the paper's probability of direction.
+        Probability that it is above 0: the paper's probability of direction.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Summary:
 
     @property
     def credible(self) -> bool:
-        """Whether the 95 % interval leaves 0 out."""
+        """Whether the 95 % interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -57,15 +57,15 @@ class Diagnostics:
     method
         ``importance sampling`` or ``NUTS``.
     effective
-        Effective number of draws; of NUTS, that of the parameter with the fewest.
+        Effective number of draws; for NUTS, the minimum over parameters.
     k_hat
         Of importance sampling; above 0.7 the draws can't be trusted.
     r_hat
-        Of NUTS, that of the parameter with the largest; above 1.01 the chains do not agree.
+        Of NUTS, the maximum over parameters; above 1.01 the chains disagree.
     divergences
         Of NUTS.
     warnings
-        What is wrong and what to do about it; empty if nothing is.
+        Problems with their remedies.
     """
 
     method: str
@@ -79,7 +79,7 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Draws from a posterior, all of the same weight.
+    """Equally weighted draws from a posterior.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Posterior:
         return np.asarray(self.draws[:, [self.names.index(name) for name in names]])
 
     def first(self, draws: int) -> Posterior:
-        """The first draws alone."""
+        """The same posterior with its first draws only."""
         return replace(self, draws=self.draws[:draws])
 
     @cached_property
@@ -119,22 +119,23 @@ class Posterior:
         """One row per parameter: ``name``, ``mean``, ``sd``, ``low``, ``high``, ``positive``, ``credible``."""
         import pandas as pd
 
-        return pd.DataFrame([{**asdict(one), "credible": one.credible} for one in self.summaries.values()])
+        return pd.DataFrame([{**asdict(summary), "credible": summary.credible} for summary in self.summaries.values()])
 
     def json(self, p_holm: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """Summaries and diagnostics as JSON data, with adjusted p of the parameters that have them."""
-        known = p_holm or {}
+        """Summaries and diagnostics as JSON data, with Holm-adjusted p values where given."""
+        adjusted = p_holm or {}
         parameters = [
-            {**asdict(one), "credible": one.credible, "p_holm": known.get(name)} for name, one in self.summaries.items()
+            {**asdict(summary), "credible": summary.credible, "p_holm": adjusted.get(name)}
+            for name, summary in self.summaries.items()
         ]
         return {"parameters": parameters, "diagnostics": asdict(self.diagnostics)}
 
 
 def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
-    """P values of effects that stand in one table, adjusted for their number by Holm's method.
+    """Holm-adjusted p values of the effects in one table.
 
-    The p of an effect is twice the probability of its less likely sign, and at least one of the draws; it is below .05
-    where the 95 % interval leaves 0 out.
+    An effect's p is twice the probability of its less likely sign, and at least 1 over the number of draws; it is below
+    .05 if the 95 % interval excludes 0.
     """
     p_values = []
     for posterior, name in effects:
@@ -144,18 +145,12 @@ def adjusted(effects: Sequence[tuple[Posterior, str]]) -> list[float]:
 
 
 def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior:
-    """The posterior of draws that come out of importance sampling.
-
-    Parameters
-    ----------
-    draws
-        Shape ``(draws, parameters)``: points of the sample, and what was drawn given each of them.
-    """
+    """The posterior from importance sampling; `draws` include derived parameters, shape ``(draws, parameters)``."""
     warnings = []
     if sample.k_hat > GOOD_K:
         warnings.append(
             f"k-hat is {sample.k_hat:.2f}, above {GOOD_K}: a few draws carry most of the weight, even after the "
-            f"proposal was adapted, widened and drawn from more often ({sample.attempts} attempts), so means and "
+            f"proposal was adapted, widened and sampled with more draws ({sample.attempts} attempts), so means and "
             "intervals can't be trusted. Compare them with --check-nuts (extra 'analysis'). Often the cause "
             "is too little data for the model: more models or games, or the simpler specification, help."
         )
@@ -169,13 +164,7 @@ def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior
 
 
 def from_chains(names: Sequence[str], chains: Array, *, divergences: int) -> Posterior:
-    """The posterior of chains of NUTS.
-
-    Parameters
-    ----------
-    chains
-        Shape ``(chains, draws, parameters)``.
-    """
+    """The posterior from NUTS chains of shape ``(chains, draws, parameters)``."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     r_hat = float(np.max(split_gelman_rubin(chains)))
@@ -208,7 +197,7 @@ def _few(effective: float, advice: str) -> str:
 
 
 def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
-    """The difference of two fits' means in posterior standard deviations, for each parameter of both."""
+    """The difference of two fits' means in posterior standard deviations, for each common parameter."""
     return {
         name: abs(ours.summaries[name].mean - theirs.summaries[name].mean) / ours.summaries[name].sd
         for name in ours.names
@@ -225,14 +214,14 @@ def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """A fit once more by NUTS.
+    """The comparison of a fit with NUTS.
 
     Attributes
     ----------
     name
         Of the fit.
     most
-        The largest difference of means in posterior standard deviations; it is that of `parameter`.
+        The largest difference of means in posterior standard deviations, at `parameter`.
     """
 
     name: str
@@ -247,7 +236,7 @@ class CrossCheck:
 
     @property
     def sentence(self) -> str:
-        """The result in plain words."""
+        """The result as a sentence."""
         diagnostics = self.posterior.diagnostics
         start = (
             f"NUTS ({self.name}): R-hat {diagnostics.r_hat:.3f}, {diagnostics.effective:.0f} effective draws; "

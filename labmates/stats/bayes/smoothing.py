@@ -1,4 +1,4 @@
-"""Pareto-smoothed importance sampling: weights that a few draws do not dominate, and a number that says when they do.
+"""Pareto-smoothed importance sampling: weights with smoothed extremes, and k-hat, a diagnostic of their quality.
 
 Source: Vehtari, Simpson, Gelman, Yao and Gabry, "Pareto smoothed importance sampling" (JMLR 2024); the fit of the tail
 is that of Zhang and Stephens, "A new and efficient estimation method for the generalized Pareto distribution"
@@ -17,11 +17,11 @@ GOOD_K = 0.7
 """Above this k-hat, averages over weighted draws can't be trusted, however many draws there are."""
 _LEAST_TAIL = 5
 _PRIOR_DRAWS, _PRIOR_K = 10, 0.5
-"""A weak prior on the shape steadies the fit of short tails."""
+"""A weak prior on the shape stabilises the fit of short tails."""
 
 
 def smooth(log_weights: Array) -> tuple[Array, float]:
-    """Weights that sum to 1, the largest of them smoothed, and k-hat.
+    """Weights that sum to 1, with the largest ones smoothed, and k-hat.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def smooth(log_weights: Array) -> tuple[Array, float]:
         Shape ``(draws,)``.
     k_hat
         Shape of the tail of the raw weights: below 0.5 their variance is finite, above 0.7 (`GOOD_K`) they can't be
-        trusted. Infinite where too few draws have any weight.
+        trusted. Infinite if too few draws have positive weight.
 
     Raises
     ------
@@ -61,18 +61,12 @@ def smooth(log_weights: Array) -> tuple[Array, float]:
 
 
 def effective_draws(weights: Array) -> float:
-    """The number of equally weighted draws are worth as much as these, (Σw)²/Σw²."""
+    """The effective number of draws, (Σw)²/Σw²."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def fit_tail(beyond: Array) -> tuple[float, float]:
-    """Shape and scale of the generalised Pareto distribution of values above a threshold.
-
-    Parameters
-    ----------
-    beyond
-        By how much each value exceeds the threshold, smallest first, none negative.
-    """
+    """Shape and scale of the generalised Pareto distribution of excesses over a threshold, in ascending order."""
     n = len(beyond)
     quartile = max(float(beyond[int(n / 4 + 0.5) - 1]), float(beyond[-1]) * 1e-10)
     grid = 30 + int(math.sqrt(n))
