@@ -71,7 +71,7 @@ def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) 
     assert len(labmates("analyze", "ratings", "--use", "sampled", "--json").records) == 3
     assert labmates("analyze", "ratings", run["id"], "--summary").code == 0
     told = labmates("analyze", "dilemmas", "--plots", "figures")
-    assert "How votes end" in told.out
+    assert "Outcomes of votes" in told.out
     assert (labmates.folder / "figures" / "payoffs-chicken-mediation.png").exists()
     rows = labmates("analyze", "dilemmas", "--table", "designs", "--json").records
     assert {one["table"] for one in rows} == {"designs"}

@@ -111,7 +111,7 @@ def test_a_model_screened_by_a_file_is_left_out_of_the_study_and_called_far_outs
     asked = (*of(files), "--outcome", "quality", "--spec", "robust")
     known = labmates("screen", "openai:gemma-3-27b-it", *asked)
     assert known.code == 0, known.err
-    assert "It is part of the study, and was left out of it for this." in known.out
+    assert "The model is part of the study and was excluded from the fit." in known.out
     assert known.out.startswith("Quality. Better than the models' mean: ")
     assert "lies" in known.out
     extreme = [f"openai:qwen3-32b-think,{game},25,0.1,20" for game in ("weakest-link", "collective-risk", "o-ring")]
@@ -131,7 +131,7 @@ def test_a_model_screened_by_a_file_is_left_out_of_the_study_and_called_far_outs
     assert quality["low"] < quality["mean"] < quality["high"]
     assert found["profile"]["levels"][0]["value"] == 25
     said = labmates("screen", "openai:qwen3-32b-think", *asked).out
-    assert "far outside of the models that it was fitted on" in said
+    assert "far outside of the fitted models" in said
     assert "an extrapolation: do not rely on it" in said
 
 
@@ -163,7 +163,7 @@ def test_where_games_predict_no_better_the_headline_of_a_screening_is_the_mean(l
     headlines = [(row["outcome"], row["prediction"]) for row in rows if row["headline"] == "True"]
     assert headlines == [("quality", "with games"), ("completeness", "models' mean")]
     shown = labmates("screen", "m14", *asked[:-2]).out
-    assert "So the prediction is the models' mean; that with games is shown second." in shown
+    assert "So the headline is the models' mean; the prediction with games comes second." in shown
 
 
 def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
@@ -198,7 +198,7 @@ def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
         *asked, "--outcome", "accuracy", "--judge", "heuristic", "--games", "all.csv", "--lab", "all.csv"
     ).records
     assert stored["outcomes"][0]["fits"] == exported["outcomes"][0]["fits"]
-    assert {"what": "runs", "count": 30, "reason": "no run of the science lab"} in exported["left_out"]
+    assert {"what": "runs", "count": 30, "reason": "not a run of the science lab"} in exported["left_out"]
     assert labmates("report", "--kind", "science", "--out", "r.html").code == 0
     assert "Do the games predict better than the models" in (labmates.folder / "r.html").read_text("utf-8")
     screened = labmates(
@@ -227,8 +227,8 @@ def test_scripted_players_of_a_store_are_analysed_and_a_new_one_is_screened(
     assert "there is no profile of scripted:garbage" in again.err or "can't be used" in again.err
     missing = labmates("screen", "scripted:conditional", *GAMES)
     assert missing.code == 2
-    assert "0 models have both a profile and scored lab runs; 4 are needed at the very least. Left out:" in missing.err
-    assert "scripted:defect: its size and benchmark scores are not known (--roster adds them" in missing.err
+    assert "0 models have both a profile and scored lab runs; at least 4 are needed. Left out:" in missing.err
+    assert "scripted:defect: its size and benchmark scores are unknown (add them with --roster" in missing.err
     assert "ended" not in missing.err, "nothing is played for a study that can't predict"
     nowhere = labmates("analyze", "prediction", *GAMES, "--study", "pilot")
     assert nowhere.code == 2

@@ -83,7 +83,7 @@ def test_a_profile_is_taken_reused_and_topped_up(labmates: Labmates) -> None:
 
 def test_a_profile_stands_beside_baselines_and_convergence_is_told_of_it(labmates: Labmates) -> None:
     shown = labmates("profile", "scripted:random", *QUICK[:-2], "--baselines", "2", "--simulations", "3").out
-    assert "Beside baselines" in shown
+    assert "Primary metrics compared with baselines" in shown
     assert "scripted:fair-share" in shown
     told = labmates("analyze", "convergence", "--game", "o-ring", "--size", "5", "--json").records
     assert [one["game"] for one in told] == ["o-ring"]

@@ -165,7 +165,7 @@ def test_a_users_own_predictors_enter_the_regression_and_the_analysed_rows(
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("nope", "no file has a column 'nope'; these have: family, size, thinking, temperature, vendor"),
+        ("nope", "no file has a column 'nope'; the columns are: family, size, thinking, temperature, vendor"),
         ("same", "--covariate same: it is 1 for all of these models"),
         ("copy", "copy (per sd) is determined by the other predictors of these 12 models (log10(size)"),
         ("gap", "--covariate gap: no value for model-0"),

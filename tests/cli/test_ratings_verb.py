@@ -239,7 +239,7 @@ def test_published_folders_that_can_not_be_read_are_told_and_left_out(labmates: 
     ):
         assert said in done.err
     nothing = labmates("analyze", "ratings", "--published", "some/lfs")
-    assert (nothing.code, "that can be rated; the first of 1 that can't be read" in nothing.err) == (2, True)
+    assert (nothing.code, "that can be rated; the first of 1 unreadable ones" in nothing.err) == (2, True)
     both = labmates("analyze", "ratings", "--published", "some", "--study", "x")
     assert (both.code, "--published replaces runs" in both.err) == (2, True)
     nowhere = labmates("analyze", "ratings", "--published", "nowhere")

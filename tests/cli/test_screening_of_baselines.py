@@ -102,9 +102,9 @@ def test_one_that_is_unlike_all_others_is_played_and_said_to_be_far_outside(labm
     assert done.code == 0, done.err
     assert "Profile: 4 simulations, " in done.out
     text = " ".join(done.out.split())
-    assert "lies far outside of the models that it was fitted on: " in text
-    assert "common-pool is beyond all fitted models" in text
-    assert "weakest-link is beyond all fitted models" in text
+    assert "lies far outside of the fitted models: " in text
+    assert "common-pool is outside the range of the fitted models" in text
+    assert "weakest-link is outside the range of the fitted models" in text
     assert "The prediction is an extrapolation: do not rely on it." in text
 
 

@@ -1,4 +1,4 @@
-"""The analyses of social dilemmas: how good models are in them, and what they do."""
+"""The analyses of social dilemmas: ratings of models, and their choices."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ TableName = Literal[
 ]
 TABLES: Final = {
     "failures": "Failed decisions, by model, stage and seat",
-    "actions": "How likely models take each action",
-    "pooled": "How likely all models together take each action",
+    "actions": "Probability of each action, by model",
+    "pooled": "Probability of each action over all models",
     "responses": "Probability of each action after the co-players' actions in the previous round",
     "adoption": "Votes and adoption, by model",
-    "outcomes": "How votes end",
+    "outcomes": "Outcomes of votes",
     "evolution": "Cooperation with all models alike, and after evolution",
-    "designs": "Under how many proposals full cooperation is stable",
-    "reasons": "By which kinds of reasons choices are explained (see: labmates analyze reasons)",
-    "agreement": "How well judges agree on the reasons of the same choices",
+    "designs": "Share of proposals that make full cooperation stable",
+    "reasons": "Kinds of reasons for choices (see: labmates analyze reasons)",
+    "agreement": "Agreement of judges on the reasons of the same choices",
 }
 
 
 class RatingsParams(Params):
-    """The parameters of ratings."""
+    """Parameters of ratings."""
 
     payoffs: Path | None = Field(
         None,
@@ -116,39 +116,31 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
             f"{sum(params.start.values()):g}"
         )
     cells, summaries = _rated(runs, params)
-    models = {model for rated in cells for model in rated.cell.models} | {
-        model for summary in summaries for model in summary.models
-    }
+    rated_models = [*(rated.cell.models for rated in cells), *(summary.models for summary in summaries)]
+    models = {model for members in rated_models for model in members}
     if unknown := sorted(params.start.keys() - models):
         raise unknown_name("model", unknown[0], models)
-    is_any_rated = any(summary.models for summary in summaries) or any(rated.cell.models for rated in cells)
-    return Result(
-        [
-            summaries_table(summaries, steps=params.steps)
-            if params.summary
-            else cells_table(cells, steps=params.steps),
-            *([_published_summary(params.beside, params)] if params.beside is not None else []),
-        ],
-        objects=[asdict(summary) for summary in summaries] if params.summary else [rated.as_json() for rated in cells],
-        fault=None
-        if is_any_rated
-        else "no model is rated: too many decisions of each of them failed (see --keep-failed)",
-    )
+    if params.summary:
+        tables, objects = [summaries_table(summaries, steps=params.steps)], [asdict(summary) for summary in summaries]
+    else:
+        tables, objects = [cells_table(cells, steps=params.steps)], [rated.as_json() for rated in cells]
+    if params.beside is not None:
+        tables.append(_published_summary(params.beside, params))
+    fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
+    return Result(tables, objects=objects, fault=None if models else fault)
 
 
 def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence[Summary]]:
-    """The ratings of each cell; for a summary, also or only those over runs."""
-    evolution = _evolution(params)
-    if params.payoffs is not None:
-        from labmates.stats.ratings import rate, summarise
-        from labmates.workflows.dilemmas.payoff_files import read_cells
-
-        cells = [rate(cell, evolution) for cell in read_cells(params.payoffs)]
-        return cells, summarise(cells) if params.summary else []
+    """The ratings of each cell; for a summary, also or only summaries over runs."""
     from labmates.stats.ratings import rate, summarise
+    from labmates.workflows.dilemmas.payoff_files import read_cells
     from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
     from labmates.workflows.dilemmas.records import cross_plays
 
+    evolution = _evolution(params)
+    if params.payoffs is not None:
+        cells = [rate(cell, evolution) for cell in read_cells(params.payoffs)]
+        return cells, summarise(cells) if params.summary else []
     by_kind = _rateable(runs)
     plays = cross_plays(by_kind[KIND]) if KIND in by_kind else []
     others = [
@@ -167,13 +159,7 @@ def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence
 
 
 def _rateable(runs: Runs) -> dict[str, Runs]:
-    """The completed runs that can be rated, by their kind.
-
-    Raises
-    ------
-    UsageError
-        If there are none, or a named run is of another experiment.
-    """
+    """The completed runs that can be rated, by kind; a `UsageError` if there are none, or a given run is not one."""
     records = runs.records()
     kinds = dict.fromkeys(record.kind for record in records if record.kind in EXPERIMENTS)
     rateable = [kind for kind in kinds if kind == KIND or EXPERIMENTS.get(kind).cells is not None]
@@ -182,7 +168,7 @@ def _rateable(runs: Runs) -> dict[str, Runs]:
     completed = [record for record in records if record.kind in rateable and record.status == "completed"]
     if not completed:
         raise TooFewRunsError(f"none of these {len(records)} runs is a completed dilemma or tournament")
-    return {kind: Runs.given(runs.store, some) for kind, some in grouped((run.kind, run) for run in completed).items()}
+    return {kind: Runs.given(runs.store, each) for kind, each in grouped((run.kind, run) for run in completed).items()}
 
 
 def _evolution(params: RatingsParams) -> Evolution:
@@ -192,14 +178,14 @@ def _evolution(params: RatingsParams) -> Evolution:
 
 
 def _published_summary(folder: Path, params: RatingsParams) -> Table:
-    """The published data, rated and summarised as one's own."""
+    """The published data, rated and summarised like runs."""
     from labmates.stats.ratings import rate, summarise
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas.published_payoffs import read_published
     from labmates.workflows.dilemmas.ratings import summaries_table
 
     published, unread = read_published(folder)
-    summaries = summarise(rate(one.rated.cell, _evolution(params)) for one in published)
+    summaries = summarise(rate(each.rated.cell, _evolution(params)) for each in published)
     table = summaries_table(summaries, steps=params.steps)
     notes = [*table.notes, *(f"{skipped.path} is left out: {skipped.reason}" for skipped in unread)]
     return Table("published", "Published runs, rated alike", table.columns, table.rows, notes)
@@ -227,7 +213,7 @@ RATINGS = Analysis(
 
 
 class ChoicesParams(Params):
-    """The parameters of the analysis of choices."""
+    """Parameters of the analysis of choices."""
 
     tables: tuple[TableName, ...] = Field((), description="Print only this table; repeatable.")
 
@@ -259,7 +245,7 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
 
 
 def _columns(frame: pd.DataFrame) -> list[Column]:
-    """The columns of a table, shares with their intervals."""
+    """The columns of a table, with intervals beside shares."""
     from labmates.stats.tables import Column
 
     keys = [str(name) for name in frame.columns]
@@ -281,9 +267,9 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
         "pooled": ("Actions of all models together", partial(figures.actions_figure, names=names)),
         "responses": ("Actions after the co-players' actions", partial(figures.responses_figure, names=names)),
         "adoption": shares(figures.ADOPTION, "Votes and adoption"),
-        "outcomes": shares(figures.OUTCOMES, "How votes end"),
+        "outcomes": shares(figures.OUTCOMES, "Outcomes of votes"),
         "evolution": shares(figures.EVOLUTION, "Cooperation before and after evolution"),
-        "designs": shares(figures.DESIGNS, "Designs under which cooperation is stable"),
+        "designs": shares(figures.DESIGNS, "Proposals that make cooperation stable"),
         "reasons": ("Reasons", figures.reasons_figure),
     }
     for name, (title, figure) in draw.items():
@@ -294,7 +280,7 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
 
 
 def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
-    """The payoffs and the evolution of each game under each mechanism, all runs with the same models together."""
+    """The payoffs and the evolution of each game under each mechanism, over all runs with the same models."""
     from labmates.workflows.dilemmas import figures
 
     metagames = list(_metagames(plays))
@@ -304,7 +290,7 @@ def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
         name = re.sub(r"[^\w.+=-]+", "-", f"{game}-{mechanism}").strip("-")
         name += f"-{place}" if names[game, mechanism] > 1 else ""
         where = f"in {game} under {mechanism}"
-        alt = f"What each model gets against each other one {where}, as a heat map."
+        alt = f"Payoff of each model against each other model {where}, as a heat map."
         yield Drawing(f"payoffs-{name}", f"Payoffs {where}", alt, partial(figures.payoffs_figure, cells))
         if len(cells[0].models) > 1:
             alt = f"Shares of models under replicator dynamics {where}, and the payoff of each."
@@ -312,7 +298,7 @@ def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
 
 
 def _metagames(plays: Sequence[CrossPlay]) -> Iterator[list[Cell]]:
-    """The cells of each metagame, without models of which too many decisions failed."""
+    """The cells of each metagame, without models with too many failed decisions."""
     from labmates.stats.validity import invalid
     from labmates.workflows.dilemmas.ratings import pooled
 

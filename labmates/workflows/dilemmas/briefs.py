@@ -47,15 +47,15 @@ NEUTRAL: Mapping[str, str] = {
     "pays": "transfers",
     "pay": "transfer",
 }
-"""Words without a suggestion of agreement or trust, by those that have one."""
+"""Words that suggest agreement or trust, with neutral replacements."""
 KIND = "dilemma"
-"""Of the orders."""
+"""The kind of the orders."""
 WORDINGS: Mapping[Wording, MechanismWording] = {"ours": OURS, "paper": PaperWording()}
 _RULES_HEAD: Mapping[Wording, str] = {"ours": "", "paper": "\n\n# What is added to the game\n"}
 
 
 class Filled(Form):
-    """A sheet that somebody has filled in."""
+    """A completed form."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Filled(Form):
 
 
 def form_of(sheet: Sheet) -> type[Filled]:
-    """The model that checks an answer."""
+    """The model that validates answers to a form."""
     return _form_of(sheet.blanks, sheet.total)
 
 
@@ -77,7 +77,7 @@ def _form_of(blanks: tuple[Blank, ...], total: int | None) -> type[Filled]:
                 raise ValueError(f"the numbers have to add up to {total}, not {total_given}")
             return self
 
-    # A blank may have any name, also one that is none in Python.
+    # The name of a blank may be no Python identifier.
     fields: dict[str, Any] = {f"blank_{place}": _field(blank) for place, blank in enumerate(blanks)}
     return create_model("Answer", __base__=Sum, **fields)
 
@@ -93,7 +93,7 @@ def _field(blank: Blank) -> Any:
 
 
 def keys_of(sheet: Sheet) -> str:
-    """The keys of an answer in words, one a line."""
+    """The keys of an answer in words, one per line."""
     lines = [
         f'- "{blank.name}": {_allowed(blank)}{f", {blank.about}" if blank.about else ""}' for blank in sheet.blanks
     ]
@@ -113,14 +113,14 @@ def _allowed(blank: Blank) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of actions, and further words that are replaced in texts.
+    """Displayed names of actions, and replacements of words in texts.
 
     Attributes
     ----------
     names
-        What players read, by label.
+        Displayed names, by label.
     in_text
-        Names by the labels in texts, where a wording has replaced some already.
+        Displayed names by the labels in texts, which a wording may have replaced already.
     vocabulary
         Replacements of words in texts.
     """
@@ -131,13 +131,7 @@ class Labels:
 
     @classmethod
     def of(cls, table: PayoffTable, words: MechanismWording, ablation: Ablation) -> Labels:
-        """The labels of a game in a wording under an ablation.
-
-        Raises
-        ------
-        UsageError
-            If its actions can't be called by what they mean.
-        """
+        """The labels of a game in a wording under an ablation; a `UsageError` if its actions have no real words."""
         worded = words.labels(table.game())
         if ablation == "real-words":
             meanings = table.meanings()
@@ -148,12 +142,12 @@ class Labels:
         return cls(worded, {}, {})
 
     def text(self, text: str) -> str:
-        """A text as players read it."""
+        """A text with displayed names."""
         named = _LABEL.sub(lambda match: self.in_text.get(match[0], match[0]), text) if self.in_text else text
         return replaced(named, self.vocabulary)
 
     def sheet(self, sheet: Sheet) -> Sheet:
-        """A form as players read it."""
+        """A form with displayed names."""
         return replace(sheet, blanks=tuple(map(self._blank, sheet.blanks)), fallback=self.data(sheet.fallback))
 
     def _blank(self, blank: Blank) -> Blank:
@@ -161,27 +155,27 @@ class Labels:
         return Blank(self.data(blank.name), allowed, self.text(blank.about))
 
     def data(self, value: Any) -> Any:
-        """Labels in keys and values of data, as players read them."""
+        """Data with displayed names in keys and values."""
         return renamed(value, self.names)
 
     def meant(self, answer: Answer) -> Answer:
-        """A player's answer with the labels of records."""
-        meant: Answer = renamed(answer, {name: label for label, name in self.names.items()})
-        return meant
+        """A player's answer with the game's labels."""
+        answer_by_label: Answer = renamed(answer, {name: label for label, name in self.names.items()})
+        return answer_by_label
 
 
 class Briefing:
-    """Writes the prompts of one cross-play.
+    """The prompts of one cross-play.
 
     Attributes
     ----------
     words
-        How mechanisms are told.
+        The wording of mechanisms.
 
     Raises
     ------
     UsageError
-        If the ablation takes words for actions that the game does not have.
+        If the ablation needs words for actions that the game does not have.
     """
 
     def __init__(
@@ -207,7 +201,7 @@ class Briefing:
         Parameters
         ----------
         reasoning
-            What the player is asked for before it decides: ``none``, ``cot`` or ``tom``.
+            The reasoning requested before the decision: ``none``, ``cot`` or ``tom``.
         """
         told = self._labels.text("\n\n".join(question.told))
         sheet = self.sheet(question)
@@ -223,11 +217,11 @@ class Briefing:
         return [self._system(question.seat), Order(KIND, self._facts(question), text).human()]
 
     def sheet(self, question: Question) -> Sheet:
-        """The form of an answer, with the names that players read."""
+        """The form of an answer, with displayed names."""
         return self._labels.sheet(question.sheet)
 
     def meant(self, answer: Answer) -> Answer:
-        """A player's answer with the labels of the game."""
+        """A player's answer with the game's labels."""
         return self._labels.meant(answer)
 
     def _make_system(self, seat: int) -> BaseMessage:
@@ -268,7 +262,7 @@ class Briefing:
 def _nested(words: MechanismWording, game: NormalForm, mechanisms: Sequence[Mechanism]) -> str:
     """The rules of all mechanisms, the outermost first, and how each encloses the next."""
     *outer, inner = mechanisms
-    parts = [part for one in outer for part in (words.rules(one, game), one.encloses)]
+    parts = [part for mechanism in outer for part in (words.rules(mechanism, game), mechanism.encloses)]
     return "\n\n".join(filter(None, [*parts, words.rules(inner, game)]))
 
 

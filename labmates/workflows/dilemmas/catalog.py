@@ -1,4 +1,4 @@
-"""The mechanisms that make cooperation pay and the social dilemmas: listed, shown and checked."""
+"""The commands that list, show and check mechanisms and social dilemmas."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
     game = table.game()
 
     def actions(profile: tuple[int, ...]) -> list[str]:
-        return [own[action] for own, action in zip(table.actions, profile, strict=True)]
+        return [names[action] for names, action in zip(table.actions, profile, strict=True)]
 
     def named(profile: tuple[int, ...]) -> str:
         return " ".join(actions(profile))
@@ -122,19 +122,19 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
     lines = [f"Equilibria in pure strategies: {', '.join(equilibria) or 'none'}"]
     dominated = [
         {
-            "round": one.round,
-            "player": one.player + 1,
-            "action": table.actions[one.player][one.action],
-            "by": table.actions[one.player][one.by],
-            "strictly": one.strictly,
+            "round": step.round,
+            "player": step.player + 1,
+            "action": table.actions[step.player][step.action],
+            "by": table.actions[step.player][step.by],
+            "strictly": step.strictly,
         }
-        for one in eliminations(game)
+        for step in eliminations(game)
     ]
-    lines.append(_told_dominance(dominated))
+    lines.append(_dominance_text(dominated))
     dilemma = find_dilemma(game)
     plays = None
     if dilemma is None:
-        lines.append("No play is better for all than an equilibrium: mechanisms have nothing to bring.")
+        lines.append("No play is better for all than an equilibrium: mechanisms have nothing to gain.")
     else:
         plays = {"cooperate": named(dilemma.cooperate), "defect": named(dilemma.defect)}
         lines.append(f"Better for all than {plays['defect']}: {plays['cooperate']}")
@@ -151,8 +151,8 @@ def show_dilemma(_lab: Lab, params: DilemmaParams) -> Iterator[Result]:
     yield Result((), verdict=lines, objects=())
 
 
-def _told_dominance(dominated: Sequence[Mapping[str, Any]]) -> str:
-    """Iterated elimination in words, a part for each round."""
+def _dominance_text(dominated: Sequence[Mapping[str, Any]]) -> str:
+    """Iterated elimination in words, by round."""
     rounds: dict[int, list[str]] = {}
     for step in dominated:
         degree = "strictly" if step["strictly"] else "weakly"

@@ -1,4 +1,4 @@
-"""The condition of a cross-play of social dilemmas: the one place where its parameters are declared."""
+"""The condition of a cross-play of social dilemmas: the single declaration of its parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_MATCHES = 1_000_000
 
 
 class Entrant(BaseModel):
-    """A model with its settings; what is left out is as the condition says."""
+    """A model with its settings; missing settings are those of the condition."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,10 +37,9 @@ class Entrant(BaseModel):
     def shown(self) -> str:
         """Its displayed name: its name, or the model with its settings."""
         settings = self.model_dump(exclude={"model", "name"}, exclude_none=True)
-        settings_text = "&".join(f"{name}={value}" for name, value in settings.items())
-        return self.name or (
-            f"{self.model}{'&' if '?' in self.model else '?'}{settings_text}" if settings_text else self.model
-        )
+        suffix = "&".join(f"{name}={value}" for name, value in settings.items())
+        separator = "&" if "?" in self.model else "?"
+        return self.name or (f"{self.model}{separator}{suffix}" if suffix else self.model)
 
 
 def _entrant(value: Any) -> Any:
@@ -50,20 +49,20 @@ def _entrant(value: Any) -> Any:
     pairs = [pair.partition("=") for pair in settings.split("&")] if mark else []
     if any(not equals for _, equals, _ in pairs):
         raise ValueError("settings are MODEL?NAME=VALUE&NAME=VALUE, for instance openai:gpt-5.4?temperature=0")
-    own = {name: setting for name, _, setting in pairs if name in Entrant.model_fields}
-    rest = "&".join(f"{name}={setting}" for name, _, setting in pairs if name not in own)
-    return {**own, "model": f"{model}?{rest}" if rest else model}
+    fields = {name: setting for name, _, setting in pairs if name in Entrant.model_fields}
+    rest = "&".join(f"{name}={setting}" for name, _, setting in pairs if name not in fields)
+    return {**fields, "model": f"{model}?{rest}" if rest else model}
 
 
 def _entrants(value: Any) -> Any:
     parts = [value] if isinstance(value, str) else value
     if not isinstance(parts, Sequence):
         return value
-    return [one for part in parts for one in (part.split(",") if isinstance(part, str) else [part])]
+    return [entrant for part in parts for entrant in (part.split(",") if isinstance(part, str) else [part])]
 
 
 def _table(value: Any) -> Any:
-    """The payoff table of a file; the name of one of ours stays a name."""
+    """The payoff table in a file; the name of a built-in game stays a name."""
     if isinstance(value, str) and value.endswith((".yaml", ".yml")):
         from labmates.games.payoff_table import load_table
 
@@ -107,7 +106,7 @@ class DilemmaCondition(AblatedCondition):
     @model_validator(mode="before")
     @classmethod
     def _terms_out_of_brackets(cls, data: Any) -> Any:
-        """Take ``reputation(order=3)`` apart, so that equal conditions have equal keys."""
+        """Separate the terms of ``reputation(order=3)``, so that equal conditions have equal keys."""
         if not (isinstance(data, dict) and isinstance(data.get("mechanism"), str)):
             return data
         from labmates.mechanisms.registry import split_terms
@@ -136,7 +135,7 @@ class DilemmaCondition(AblatedCondition):
     @field_validator("terms")
     @classmethod
     def _all_terms(cls, value: dict[str, int | float | str], info: ValidationInfo) -> dict[str, int | float | str]:
-        """Write down every parameter, so that the record tells them all and equal conditions have equal keys."""
+        """Fill in every parameter, so that the record is complete and equal conditions have equal keys."""
         if "mechanism" not in info.data:
             return value  # reported separately
         from labmates.mechanisms.registry import make_mechanisms
@@ -166,7 +165,7 @@ class DilemmaCondition(AblatedCondition):
         return make_mechanisms(self.mechanism, self.terms)
 
     def names(self) -> list[str]:
-        """The unique names of the entrants."""
+        """Unique names of the entrants."""
         shown = [entrant.shown for entrant in self.entrants]
         return [
             name if shown.count(name) == 1 else f"{name} #{shown[: place + 1].count(name)}"
@@ -181,27 +180,27 @@ class DilemmaCondition(AblatedCondition):
         return list(product(places, repeat=players))
 
     def models(self) -> list[str]:
-        """The models that take part, each once, in order."""
+        """The models, each once, in order."""
         return list(dict.fromkeys(entrant.model for entrant in self.entrants))
 
     def longest_reply(self, model: str) -> int:
-        """The highest output limit of a model's calls, with that of each entrant that it stands for."""
-        usual = super().longest_reply(model)
-        return max(entrant.max_output_tokens or usual for entrant in self.entrants if entrant.model == model)
+        """The highest output limit of a model's calls, over its entrants."""
+        default = super().longest_reply(model)
+        return max(entrant.max_output_tokens or default for entrant in self.entrants if entrant.model == model)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The words that tag its traces."""
+        """Tags of its traces."""
         return self.table.name, self.mechanism
 
     def check(self) -> None:
-        """Check that models are known and that mechanism and seating fit the game."""
+        """Check that models are known, and that mechanism and seating fit the game."""
         from labmates.mechanisms.registry import check_fits
         from labmates.models.names import parse_model
 
         for model in self.models():
             parse_model(model)
-        self.check_structured(one.reasoning or self.reasoning for one in self.entrants)
+        self.check_structured(entrant.reasoning or self.reasoning for entrant in self.entrants)
         game = self.make_game()
         check_fits(self.mechanisms(), game)
         if self.ablation == "real-words":
@@ -215,7 +214,7 @@ class DilemmaCondition(AblatedCondition):
             raise UsageError(f"{len(self.entrants)} models in games of {game.players} make too many matches")
 
     def _check_library(self, game: NormalForm) -> None:
-        """Check that strategies of axelrod and of files have a prisoner's dilemma, without designs around it."""
+        """Check that strategies of axelrod and of files play a prisoner's dilemma without negotiations."""
         from labmates.agents.players.base import CODE, LIBRARY, check_player
         from labmates.games.iterated.match import Payoffs
         from labmates.games.normal_form import prisoners_payoffs
@@ -226,7 +225,7 @@ class DilemmaCondition(AblatedCondition):
             if not name.startswith((LIBRARY, CODE)):
                 continue
             payoffs = prisoners_payoffs(game)
-            if payoffs is None or any(isinstance(one, Negotiation) for one in self.mechanisms()):
+            if payoffs is None or any(isinstance(mechanism, Negotiation) for mechanism in self.mechanisms()):
                 raise UsageError(
                     f"'scripted:{name}' plays prisoner's dilemmas under none, repetition or reputation, not "
                     f"'{self.table.name}' under '{self.mechanism}'"

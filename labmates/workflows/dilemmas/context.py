@@ -1,4 +1,4 @@
-"""The context of a dilemma's graph: the matches, their players, and the calls to these."""
+"""The context of a dilemma's graph: matches, players, and calls."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from labmates.workflows.playing import Table
 from labmates.workflows.services import Services
 
 EVERYBODY = "all"
-"""The name of the one match in which everybody plays, where the mechanism seats them."""
+"""Name of the single match of a mechanism that assigns seats."""
 _Key = tuple[int, int, str, str]
-"""Entrant, seat, and what is asked for."""
+"""Entrant, seat, shared name and stage of a question."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """The conversation of one match, which its mechanism leads.
+    """A match, led by its mechanism.
 
     Attributes
     ----------
     entrants
-        By agent, which entrant plays it.
+        The entrant of each agent.
     log
-        What has happened so far.
+        Plays and negotiations so far.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Match:
     log: list[Played | Negotiated]
 
     def advance(self, answers: list[Answer]) -> list[Question]:
-        """Hand over answers, and learn what is open next; nothing if the match has ended."""
+        """The next open questions after these answers; empty if the match has ended."""
         try:
             return self.play.send(answers) if answers else next(self.play)
         except StopIteration:
@@ -62,7 +62,7 @@ class DilemmaContext:
 
     @property
     def recorder(self) -> Recorder:
-        """Where events go."""
+        """The recorder of events."""
         return self.services.recorder
 
     @cached_property
@@ -72,12 +72,12 @@ class DilemmaContext:
 
     @cached_property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanisms around it."""
+        """The mechanisms, the outermost first."""
         return self.condition.mechanisms()
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the entrants."""
+        """Unique names of the entrants."""
         return self.condition.names()
 
     @cached_property
@@ -96,7 +96,7 @@ class DilemmaContext:
         return [Table(_with(self.condition, place), self.services) for place in places]
 
     def shared_questions(self, opened: Mapping[str, Sequence[Question]]) -> Iterator[tuple[Match, Question]]:
-        """Yield those open questions of matches, by name, that are asked once for all matches, each once."""
+        """The open questions that are shared by matches, each once."""
         seen = set()
         for name, questions in opened.items():
             match = self.matches[name]
@@ -107,14 +107,14 @@ class DilemmaContext:
                     yield match, question
 
     async def ask(self, match: Match, question: Question) -> Answer:
-        """Ask a player, unless it is or was asked the same for another match; its fallback if no answer can be used.
+        """A player's answer, or its fallback without a usable one; shared questions are asked once for all matches.
 
         Raises
         ------
         EndpointError
-            If the model can't be reached or gives no usable answer.
+            If the model is unreachable.
         StoppedError
-            If the run is to stop.
+            If the run should stop.
         """
         if not question.shared:
             return await self._ask(match, question)
@@ -154,7 +154,7 @@ class DilemmaContext:
         return answer
 
     def record(self, match: Match, start: int) -> None:
-        """Record what has happened in a match from a place in its log on."""
+        """Record a match's log from an index on."""
         self.recorder.once(*(self._event(match, entry) for entry in match.log[start:]))
 
     def _event(self, match: Match, entry: Played | Negotiated) -> Event:
@@ -204,9 +204,9 @@ class DilemmaContext:
 
 def _with(condition: DilemmaCondition, place: int) -> DilemmaCondition:
     """The condition with the settings of one entrant."""
-    own = condition.entrants[place].model_dump(include={"temperature", "max_output_tokens"}, exclude_none=True)
-    return condition.model_copy(update=own)
+    settings = condition.entrants[place].model_dump(include={"temperature", "max_output_tokens"}, exclude_none=True)
+    return condition.model_copy(update=settings)
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Descriptions of a dilemma for one of its players: as facts and, in each wording, as text."""
+"""Descriptions of a dilemma for a player: as facts and, in each wording, as text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Description:
-    """The placeholders of a wording's system prompt on the game, with their facts."""
+    """The values of a wording's system prompt on the game, with the facts behind them."""
 
     values: Mapping[str, object]
     facts: Facts
 
 
 def ours(table: PayoffTable, seat: int) -> Description:
-    """The game as one table of all combinations, from where a player sits."""
+    """The game as a table of all combinations, from a player's view."""
     game = table.game()
     names = [f"player {other + 1}" for other in range(game.players) if other != seat]
     heads = [f"you (player {seat + 1})", *names, "your points", *(f"points of {name}" for name in names)]
@@ -59,11 +59,11 @@ DESCRIPTIONS: Mapping[Wording, Callable[[PayoffTable, int], Description]] = {"ou
 
 
 def payoff_rows(game: NormalForm, seat: int) -> list[list[str]]:
-    """The game as one player sees it: a row for each profile, with everybody's action and then everybody's points."""
+    """The game from a player's view: a row per profile, with all actions and then all points."""
     view = game.seen_by(seat)
     return [
         [
-            *(own[action] for own, action in zip(view.labels, profile, strict=True)),
+            *(labels[action] for labels, action in zip(view.labels, profile, strict=True)),
             *map(_number, view.payoffs[profile]),
         ]
         for profile in view.profiles()
@@ -119,7 +119,7 @@ def _number(value: Fraction) -> str:
 
 
 def read_rows(facts: Facts) -> list[list[str]]:
-    """The rows of `payoff_rows` in facts, in any of their forms."""
+    """The rows of `payoff_rows`, from facts in any of their forms."""
     if pool := facts.get("pool"):
         formula: Pool | Claims = Pool(factor=pool["factor"], kept=pool["kept"])
         return _formula_rows([pool["gives"], pool["keeps"]], [pool["gives"], pool["keeps"]], pool["players"], formula)
@@ -133,11 +133,10 @@ def read_rows(facts: Facts) -> list[list[str]]:
 def _formula_rows(
     labels: Sequence[str], actions: Sequence[str], players: int, formula: Pool | Claims
 ) -> list[list[str]]:
-    profiles = product(range(len(labels)), repeat=players)
     return [
         [
             *(labels[action] for action in profile),
             *map(_number, formula.payoffs(actions, [actions[action] for action in profile])),
         ]
-        for profile in profiles
+        for profile in product(range(len(labels)), repeat=players)
     ]

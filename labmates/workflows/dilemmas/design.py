@@ -1,4 +1,4 @@
-"""Cross-plays as contrasts see them: mechanisms, wordings and models over equal games, models and seatings."""
+"""The design of cross-plays for contrasts: mechanisms, wordings and models, given game, models and seating."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, c
 
 _OUTCOMES: Final = {"cooperation": CORRELATION, "payoff": ANY}
 _REMARK: Final = (
-    "Cooperation: probability of the cooperative action. Payoff: expected; 0 where all defect, 1 for cooperation."
+    "Cooperation: probability of the cooperative action. Payoff: expected; 0 at full defection, 1 at full cooperation."
 )
 _NO_FACTOR: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices", "seating"})
 
 
 def design(runs: Runs) -> Design:
-    """The completed cross-plays among runs, without models of which too many decisions failed."""
+    """The design of the completed cross-plays among runs, without models with too many failed decisions."""
     plays = cross_plays(runs)
     conditions = [completed_settings(run.condition) for run in runs.completed("dilemma")]
     mechanisms = mechanism_labels(
-        [{name: one.get(name) for name in ("mechanism", "terms") if name in one} for one in conditions]
+        [{name: each.get(name) for name in ("mechanism", "terms") if name in each} for each in conditions]
     )
-    others = [{name: value for name, value in one.items() if name not in _NO_FACTOR} for one in conditions]
+    others = [{name: value for name, value in each.items() if name not in _NO_FACTOR} for each in conditions]
     factors = settings_apart(others)
     out = {play.models: set[str]() for play in plays}
     for play in plays:
@@ -48,20 +48,22 @@ def design(runs: Runs) -> Design:
 def _observed(play: CrossPlay) -> Iterator[Observed]:
     scale = play.scale
     cooperation = _cooperation(play)
-    seats = {(one.match, agent): (seat, one.entrants) for one in play.rounds for seat, agent in enumerate(one.agents)}
-    for who, (entrant, payoff) in play.totals("expected").items():
+    seats = {
+        (each.match, agent): (seat, each.entrants) for each in play.rounds for seat, agent in enumerate(each.agents)
+    }
+    for agent, (entrant, payoff) in play.totals("expected").items():
         values: dict[str, float] = {}
-        if who in cooperation:
-            values["cooperation"] = fmean(cooperation[who])
+        if agent in cooperation:
+            values["cooperation"] = fmean(cooperation[agent])
         if scale is not None:
             values["payoff"] = (payoff - scale.defect) / (scale.cooperate - scale.defect)
-        seat, entrants = seats[who]
+        seat, entrants = seats[agent]
         others = (*entrants[:seat], *entrants[seat + 1 :]) if play.has_metagame else ()
         yield Observed(play.models[entrant], (seat, others), values)
 
 
 def _cooperation(play: CrossPlay) -> dict[tuple[str, int], list[float]]:
-    """The probability of the cooperative action of each agent of each match, in each round that it decided itself."""
+    """The probabilities of the cooperative action of each agent of each match, without failed decisions."""
     return grouped(
         ((round_.match, round_.agents[seat]), likely)
         for round_ in play.rounds

@@ -1,4 +1,4 @@
-"""The social dilemma as an experiment. This module is light: what executes a run is imported when one starts."""
+"""The social dilemma as an experiment. This module imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ METRICS = (
 
 
 def estimate(condition: DilemmaCondition) -> Estimate:
-    """The expected usage of a run; the calls are exact if no reply needs a repair turn.
+    """The expected usage of a run; the number of calls is exact without repair turns.
 
-    Where all tied winners of a vote are played (``ties: all``), one winner is reckoned with: how many tie is not known
-    before. Tokens are what our prompts take, and a reply with its reasons.
+    With ``ties: all``, one winner is assumed, since the number of tied winners is unknown in advance.
     """
     from labmates.mechanisms.play import calls_of
 

@@ -1,4 +1,4 @@
-"""Figures of social dilemmas: payoffs of the metagame, populations, actions, answers, adoption, designs."""
+"""Figures of social dilemmas: payoffs, populations, actions, responses, adoption, designs and reasons."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 _ENDS = ["share_low", "share_high"]
 ActionNames = Mapping[str, Mapping[str, str]]
-"""By game and action, the names of actions in figures."""
+"""Displayed names of actions, by game and action."""
 _NO_NAMES: ActionNames = MappingProxyType({})
 _MOST_PANELS = 12
 _SIDE, _SMALL_SIDE = 0.5, 0.16
-"""Inches of a cell of a heat map, with a number in it and without."""
+"""Width of a cell of a heat map in inches, with a number and without."""
 _LETTER = 0.062
-"""Inches of a letter in the names at the axes."""
+"""Width of a letter in the axes' labels, in inches."""
 _MOST_NUMBERS = 2500
-"""Cells of heat maps have numbers up to this number of cells."""
+"""Maximum number of cells of a heat map with numbers."""
 
 
 def payoffs_figure(cells: Sequence[Cell]) -> Figure:
-    """Draw what each model gets against each other one, the mean over runs: a heat map, or one for each third player.
+    """Payoffs of each model against each other model, means over runs: a heat map, or one for each third player.
 
-    Each cell has its 95 % interval over runs, as far as there are several, and in small print what the co-players get.
-    Colours go from all defect to all cooperate where the game has both. Of more than three players, the mean over what
-    all further ones choose is drawn.
+    Each cell has its 95 % interval over runs, if there are several, and in small print the payoffs of the co-players.
+    Colours range from full defection to full cooperation if the game has both. With more than three players, payoffs
+    are means over the further ones.
     """
     cell, tensor = cells[0], np.mean([run.payoffs for run in cells], axis=0)
     models, players = cell.models, tensor.ndim
@@ -74,7 +74,7 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
         image = ax.imshow(panel[0], cmap="RdYlBu", vmin=low, vmax=high)
         if has_numbers:
             write_numbers(ax, panel[0], panel[1:], others=others[place])
-        # Names stand at the edges of the whole figure.
+        # Only panels at the figure's edges have names.
         is_lowest = place + columns >= len(panels)
         name_cells(ax, models if place % columns == 0 else (), models if is_lowest else ())
         ax.set_xlabel("co-player" if is_lowest else "")
@@ -90,9 +90,9 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
 
 
 def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
-    """Draw the shares of models under replicator dynamics and what each earns on the way, means over runs.
+    """Shares and fitness of models under replicator dynamics, means over runs.
 
-    Each run's metagame evolves by itself, as in the table of cooperation after evolution. Marks have 95 % intervals.
+    Each run's metagame evolves separately, as in the table of cooperation after evolution. Marks have 95 % intervals.
     """
     cell = cells[0]
     paths = [replicator_dynamics(run.payoffs, steps=steps).path for run in cells]
@@ -106,7 +106,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
         for model, name in enumerate(cell.models):
             colour, marker = look(model)
             values = np.array(runs)[:, :, model]
-            # Marks and intervals of different models stand side by side.
+            # Marks of different models are offset, so that their intervals don't overlap.
             gap = max(1, steps // 6)
             marked = np.arange(gap * (model + 1) // (len(cell.models) + 1), steps + 1, gap)
             ax.plot(values.mean(axis=0), color=colour)
@@ -121,14 +121,14 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
 
 
 def actions_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figure:
-    """Draw how likely each action is with its interval, a row for each mechanism (and model), a panel for each game.
+    """Probability of each action with its interval, a row for each mechanism (and model), a panel for each game.
 
     Parameters
     ----------
     frame
-        As `labmates.workflows.dilemmas.frames.actions_frame` or `pooled_frame` returns it.
+        From `labmates.workflows.dilemmas.frames.actions_frame` or `pooled_frame`.
     names
-        As `labmates.workflows.dilemmas.frames.action_names` returns it.
+        From `labmates.workflows.dilemmas.frames.action_names`.
     """
     games = {str(game): _wide(of_game) for game, of_game in frame.groupby("game", sort=False)}
     heights = [0.6 + _row_height(len(actions)) * len(rows) for rows, actions in games.values()]
@@ -141,7 +141,7 @@ def actions_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figur
 
 
 def _wide(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """One row for each mechanism (and model), with the share of each action and its interval; and the actions."""
+    """One row per mechanism (and model), with the share of each action and its interval; and the actions."""
     import pandas as pd
 
     who = [name for name in ("mechanism", "model") if name in frame]
@@ -156,14 +156,14 @@ def _wide(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figure:
-    """Draw how likely each action is after what co-players did last: games below each other, mechanisms side by side.
+    """Probability of each action after the co-players' last actions, games in rows and mechanisms in columns.
 
     Parameters
     ----------
     frame
-        As `labmates.workflows.dilemmas.frames.responses_frame` returns it.
+        From `labmates.workflows.dilemmas.frames.responses_frame`.
     names
-        As `labmates.workflows.dilemmas.frames.action_names` returns it.
+        From `labmates.workflows.dilemmas.frames.action_names`.
     """
     games, mechanisms = (list(dict.fromkeys(frame[name])) for name in ("game", "mechanism"))
     tables = {game: _responses(of_game) for game, of_game in frame.groupby("game", sort=False)}
@@ -181,9 +181,9 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Fig
         values = shown["share"].to_numpy(dtype=float)
         image = ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         write_numbers(ax, values, [shown[end].to_numpy(dtype=float) for end in _ENDS])
-        said = names.get(game, {})
-        labels = [f"{model}, {_after(before, said)}" for model, before in table.index]
-        columns = [said.get(action, action) for action in map(str, shown["share"].columns)]
+        action_labels = names.get(game, {})
+        labels = [f"{model}, {_after(before, action_labels)}" for model, before in table.index]
+        columns = [action_labels.get(action, action) for action in map(str, shown["share"].columns)]
         name_cells(ax, labels if mechanism == mechanisms[0] else (), columns)
         ax.set_title(f"{game}, {mechanism}", loc="left", fontsize=8)
     figure.colorbar(image, ax=axes, label="share of choices, 95 % interval below", aspect=60)
@@ -191,40 +191,44 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Fig
 
 
 def _after(before: str, names: Mapping[str, str]) -> str:
-    """The co-players' actions of the round before, as in the labels of `responses_frame`."""
+    """The co-players' actions in the previous round, as a label of `responses_figure`."""
     if before == "-":
         return "at first"
     return f"after {' + '.join(names.get(action, action) for action in before.split('+'))}"
 
 
 def _responses(frame: pd.DataFrame) -> pd.DataFrame:
-    """The shares of a game: a row for each model and what was done before, a column for each mechanism and action."""
+    """The shares of a game: a row for each model and previous actions, a column for each mechanism and action."""
     index, columns = ["model", "before"], ["mechanism", "action"]
     table = frame.pivot(index=index, columns=columns, values=["share", *_ENDS])
     return table.sort_index(key=lambda level: level.where(level != "-", "") if level.name == "before" else level)
 
 
 ADOPTION = {
-    "approves": "approves of proposals",
-    "approved": "its proposals are approved of",
+    "approves": "approves proposals",
+    "approved": "its proposals are approved",
     "wins": "its proposal is played",
     "signs": "signs the winner",
     "delegates": "delegates",
 }
-OUTCOMES = {"unanimous": "a proposal is approved by all", "tied": "the vote is tied", "adopted": "a design holds"}
+OUTCOMES = {
+    "unanimous": "a proposal is approved by all",
+    "tied": "the vote is tied",
+    "adopted": "a design takes effect",
+}
 EVOLUTION = {"uniform": "all models alike", "evolved": "after replicator dynamics"}
 DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
 
 
 def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Figure:
-    """Draw shares as dots, a row for each mechanism, game and model (as far as the table has them).
+    """Shares as dots, a row for each mechanism, game and model that the table has.
 
     Parameters
     ----------
     frame
         A table of votes and adoption, or of designs; see `labmates.workflows.dilemmas.frames`.
     columns
-        The shares that are drawn, with what they are called.
+        The shares to draw, with their labels.
     """
     drawn = sum(bool(frame[column].notna().any()) for column in columns if column in frame)
     figure, [ax] = new_figure(7.2, 1.0 + _row_height(drawn) * len(frame))
@@ -238,12 +242,12 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
     """Draw shares as dots with intervals, in rows by game, mechanism and model."""
     who = [name for name in ("game", "mechanism", "model") if name in frame]
     frame = frame.sort_values(who, key=lambda column: column.where(column != "none", ""))
-    drawn = [(column, said) for column, said in columns.items() if column in frame and frame[column].notna().any()]
+    drawn = [(column, label) for column, label in columns.items() if column in frame and frame[column].notna().any()]
     for place, (column, label) in enumerate(drawn):
         values = frame[column].to_numpy(dtype=float)
         low, high = (frame.get(f"{column}_{end}", frame[column]).to_numpy(dtype=float) for end in ("low", "high"))
         reach = [np.nan_to_num(values - low), np.nan_to_num(high - values)]
-        # Above each other, so that equal shares do not cover each other.
+        # Offset vertically, so that equal shares do not overlap.
         offset = (place + 0.5) / len(drawn) * 0.8 - 0.4
         colour, marker = look(place)
         at = np.arange(len(values)) + offset
@@ -259,17 +263,17 @@ def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
 
 
 def _row_height(series: int) -> float:
-    """Inches of a row in which so many dots stand above each other."""
+    """Height in inches of a row with this number of series."""
     return 0.1 + 0.07 * max(series, 1)
 
 
 def reasons_figure(frame: pd.DataFrame) -> Figure:
-    """Draw how often choices are explained by each kind of reasons, by mechanism and model, a panel for each judge.
+    """Frequency of each kind of reasons, by mechanism and model, a panel for each judge.
 
     Parameters
     ----------
     frame
-        As `labmates.workflows.dilemmas.frames.reasons_frame` returns it over all games.
+        From `labmates.workflows.dilemmas.frames.reasons_frame` over all games.
     """
     judges = list(dict.fromkeys(frame["judge"]))
     tables = [
@@ -284,20 +288,20 @@ def reasons_figure(frame: pd.DataFrame) -> Figure:
         ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         write_numbers(ax, values, [table[end].to_numpy(dtype=float) for end in _ENDS])
         name_cells(ax, map(str, table.index), (": ".join(column) for column in table["share"].columns.to_list()))
-        ax.set_title(f"Reasons: share of choices that {judge} labelled", loc="left", fontweight="bold")
+        ax.set_title(f"Reasons: share of choices labelled by {judge}", loc="left", fontweight="bold")
     return figure
 
 
 def _estimates(cells: Sequence[Cell]) -> Array:
     """Means over runs and their intervals, ``(3, models, models)`` or ``(3, models, models, models)``.
 
-    Without an interval its ends are not a number. More than three players count as the mean over the further ones.
+    Missing interval ends are NaN. With more than three players, values are means over the further ones.
     """
     tensors = np.array([cell.payoffs for cell in cells])
     while tensors.ndim > 4:
         tensors = tensors.mean(axis=-1)
     estimates = means(tensors.reshape(len(cells), -1).T.tolist(), cells[0].domain)
-    rows = [[np.nan if end is None else end for end in (one.value, one.low, one.high)] for one in estimates]
+    rows = [[np.nan if end is None else end for end in (each.value, each.low, each.high)] for each in estimates]
     return np.array(rows, dtype=float).T.reshape(3, *tensors.shape[1:])
 
 
@@ -307,7 +311,7 @@ def _others(payoffs: Array) -> list[Array]:
     Parameters
     ----------
     payoffs
-        Of the first player, by its model and those of its co-players; seats are alike.
+        Of the first player, by its model and those of its co-players; seats are interchangeable.
     """
     if payoffs.ndim == 2:
         return [payoffs.T[..., np.newaxis]]
@@ -316,7 +320,7 @@ def _others(payoffs: Array) -> list[Array]:
 
 
 def _left_out(cell: Cell) -> str:
-    """The models left out of a figure because too many of their decisions failed."""
+    """A note on the models left out of a figure for their failed decisions."""
     return f" (left out, failed: {', '.join(cell.left_out)})" if cell.left_out else ""
 
 

@@ -1,4 +1,4 @@
-"""Tables of what models do in social dilemmas: actions, answers to co-players, votes and adoption, designs."""
+"""Tables of choices in social dilemmas: actions, responses to co-players, votes and adoption, designs, reasons."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _WHO = ["mechanism", "game", "model"]
 def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The probability of each action: a row for each mechanism, game, model and action.
 
-    Columns: ``mechanism``, ``game``, ``model``, ``action``, ``share`` (mean of the distributions that were handed in,
-    in [0, 1], with its interval over runs), ``choices`` (number of distributions) and ``failed`` (share of the model's
-    decisions there that failed, in whose place nothing counts).
+    Columns: ``mechanism``, ``game``, ``model``, ``action``, ``share`` (mean of the players' distributions, in [0, 1],
+    with its interval over runs), ``choices`` (number of distributions) and ``failed`` (share of the model's failed
+    decisions there, which are excluded).
     """
     plays = list(plays)
     rows = [{**_who(play, entrant), **row} for play in plays for entrant, row in _choices(play)]
@@ -41,7 +41,7 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def action_names(plays: Iterable[CrossPlay]) -> dict[str, dict[str, str]]:
-    """By game, the actions that cooperate or defect, with a name that says so (``A0 (cooperates)``)."""
+    """Names of the cooperative and defecting actions that say so (``A0 (cooperates)``), by game and action."""
     games = {play.game: play.table.game() for play in plays}
     names: dict[str, dict[str, str]] = {}
     for name, game in games.items():
@@ -63,8 +63,8 @@ def pooled_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Cooperation before and after evolution, a row for each mechanism and game with a metagame.
 
-    Columns beside these, both with intervals over runs: ``uniform`` and ``evolved``, the probability of the cooperative
-    action where players are drawn from all models alike, and from the population after replicator dynamics.
+    Further columns, with intervals over runs: ``uniform`` and ``evolved``, the probability of the cooperative action
+    with players drawn from all models alike, and from the population after replicator dynamics.
     """
     rows = []
     for whole in plays:
@@ -83,7 +83,7 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
         population = replicator_dynamics(play.cell().payoffs).path[-1]
         row: dict[str, Any] = {"mechanism": play.mechanism, "game": play.game, "run": play.run}
         for name, shares in (("uniform", np.full(len(population), 1 / len(population))), ("evolved", population)):
-            # A multiset played once represents all of its orders.
+            # A multiset that was played once represents all of its orders.
             weights = [_likely(shares, entrants, matches) for entrants in matches]
             row[name] = float(np.average([fmean(values) for values in matches.values()], weights=weights))
         rows.append(row)
@@ -92,7 +92,7 @@ def evolution_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 
 
 def _likely(shares: Array, entrants: tuple[int, ...], played: Mapping[tuple[int, ...], object]) -> float:
-    """The probability that a match of a population is one of these entrants, in orders that were not played."""
+    """The probability that a match of a population has these entrants, or an order of them that was not played."""
     orders = set(permutations(entrants))
     alike = len(orders) / len(orders & played.keys())
     return float(np.prod([shares[entrant] for entrant in entrants])) * alike
@@ -101,14 +101,14 @@ def _likely(shares: Array, entrants: tuple[int, ...], played: Mapping[tuple[int,
 def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Counts of failed decisions, a row for each mechanism, game, model, stage and seat.
 
-    Columns beside these: ``asked``, ``failed`` (numbers of decisions) and ``share``. Seats count from 1. The stages are
+    Further columns: ``asked``, ``failed`` (numbers of decisions) and ``share``. Seats count from 1. The stages are
     ``choose``, ``propose``, ``vote``, ``sign``, and those of other mechanisms.
     """
     where = [*_WHO, "stage", "seat"]
     rows = [
-        {**_who(play, one.entrant), "stage": one.stage, "seat": one.seat + 1, "asked": 1, "failed": int(one.failed)}
+        {**_who(play, each.entrant), "stage": each.stage, "seat": each.seat + 1, "asked": 1, "failed": int(each.failed)}
         for play in plays
-        for one in sorted(play.decided, key=lambda one: (one.entrant, one.stage, one.seat))
+        for each in sorted(play.decided, key=lambda decision: (decision.entrant, decision.stage, decision.seat))
     ]
     counts = _frame(rows, [*where, "asked", "failed"]).groupby(where, sort=False)[["asked", "failed"]].sum()
     counts["share"] = counts["failed"] / counts["asked"]
@@ -118,12 +118,12 @@ def failures_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The probability of each action after the co-players' actions of the round before, by model.
 
-    For repetition and reputation. ``before`` is what the co-players did in their last matches, in the order of seats
+    For repetition and reputation. ``before`` has the co-players' actions in their last matches, in the order of seats
     and joined by a plus sign, or ``-`` in the first round. Other columns as in `actions_frame`.
     """
     rows = []
     for play in plays:
-        if not any(one.number for one in play.rounds):
+        if not any(round_.number for round_ in play.rounds):
             continue
         last: dict[tuple[str, int, int], str] = {}
         for round_ in play.rounds:
@@ -134,8 +134,8 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 if round_.failed[seat]:
                     continue
                 others = [agent for place, agent in enumerate(round_.agents) if place != seat]
-                did = [last.get((round_.match, agent, round_.number - 1)) for agent in others]
-                before = "-" if None in did else "+".join(str(action) for action in did)
+                actions = [last.get((round_.match, agent, round_.number - 1)) for agent in others]
+                before = "-" if None in actions else "+".join(map(str, actions))
                 for label, share in zip(round_.labels[seat], round_.mixes[seat], strict=True):
                     rows.append({**_who(play, entrant), "before": before, "action": label, "share": share / 100})
     return _counted(_frame(rows, [*_WHO, "run", "before", "action", "share"]), [*_WHO, "before", "action"])
@@ -144,25 +144,25 @@ def responses_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """Votes and adoption under mediation and contracts, a row for each mechanism, game and model.
 
-    Failed votes, signatures and choices do not count. Columns beside these, all shares in [0, 1] or missing:
-    ``proposes`` (usable proposals), ``approves`` (of proposals voted on), ``approved`` (by how many a proposal of the
-    model is approved), ``wins`` (how often its proposal is played), ``signs`` (contracts voted for), ``delegates``
-    (mean probability, under mediation).
+    Failed votes, signatures and choices are excluded. Further columns, all shares in [0, 1] or missing: ``proposes``
+    (usable proposals), ``approves`` (of proposals voted on), ``approved`` (voters who approve the model's proposal),
+    ``wins`` (how often its proposal is played), ``signs`` (of contracts that won), ``delegates`` (mean probability,
+    under mediation).
     """
     rows = []
     for play in plays:
         for agreement in play.agreements:
             offered = [seat for seat, design in enumerate(agreement.proposals) if design is not None]
-            unsaid, unsigned = play.failed_at(agreement.place, "vote"), play.failed_at(agreement.place, "sign")
-            votes = [vote for seat, vote in enumerate(agreement.votes) if seat not in unsaid]
+            no_vote, no_signature = play.failed_at(agreement.place, "vote"), play.failed_at(agreement.place, "sign")
+            votes = [vote for seat, vote in enumerate(agreement.votes) if seat not in no_vote]
             for seat, entrant in enumerate(agreement.entrants):
                 row: dict[str, Any] = {**_who(play, entrant), "proposes": float(seat in offered)}
-                if offered and seat not in unsaid:
+                if offered and seat not in no_vote:
                     row["approves"] = len(agreement.votes[seat]) / len(offered)
                 if seat in offered:
                     row["approved"] = sum(seat in vote for vote in votes) / len(votes) if votes else None
                     row["wins"] = (seat in agreement.winners) / max(len(agreement.winners), 1)
-                if agreement.signed and seat not in unsigned:
+                if agreement.signed and seat not in no_signature:
                     row["signs"] = sum(signed[seat] for signed in agreement.signed) / len(agreement.signed)
                 rows.append(row)
         rows += [
@@ -177,13 +177,13 @@ def adoption_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The outcomes of votes, a row for each mechanism and game.
 
-    Columns beside these: ``votes`` (how many were held), ``unanimous`` (some proposal was approved by all), ``tied``
-    (several proposals had the most approvals), both missing where nothing was ever proposed, and ``adopted`` (a design
-    held in the end: all have signed, or, under mediation, somebody delegated).
+    Further columns: ``votes`` (number), ``unanimous`` (all approved some proposal), ``tied`` (several proposals had the
+    most approvals), both missing without any proposals, and ``adopted`` (a design took effect: all signed or, under
+    mediation, somebody delegated).
     """
     rows = []
     for play in plays:
-        delegated = {place for one in play.rounds if DELEGATE in one.actions for place in places(one.step)}
+        delegated = {place for each in play.rounds if DELEGATE in each.actions for place in places(each.step)}
         for agreement in play.agreements:
             counts = [sum(seat in vote for vote in agreement.votes) for seat in range(len(agreement.proposals))]
             signed = [all(signed) for signed in agreement.signed]
@@ -202,14 +202,14 @@ def outcomes_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
 def designs_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The quality of proposed mediators and contracts, a row for each mechanism, game and model.
 
-    Columns beside these: ``designs`` (usable proposals), ``nash`` and ``dominant`` (shares under which full cooperation
-    is a Nash equilibrium, or is weakly dominant).
+    Further columns: ``designs`` (usable proposals), ``nash`` and ``dominant`` (shares that make full cooperation a Nash
+    equilibrium, or weakly dominant).
     """
     rows = [
         {**_who(play, entrant), "nash": float(stable[0]), "dominant": float(stable[1])}
         for play in plays
-        for one in play.agreements
-        for entrant, stable in zip(one.entrants, one.stable, strict=True)
+        for agreement in play.agreements
+        for entrant, stable in zip(agreement.entrants, agreement.stable, strict=True)
         if stable is not None
     ]
     frame = _frame(rows, [*_WHO, "run", "nash", "dominant"])
@@ -224,7 +224,7 @@ def _counted(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _choices(play: CrossPlay) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield entrant, action and share of every action of every distribution that was handed in."""
+    """Entrant, action and share of every action of every usable distribution."""
     for round_ in play.rounds:
         for entrant, labels, mix, failed in zip(
             round_.entrants, round_.labels, round_.mixes, round_.failed, strict=True
@@ -238,7 +238,7 @@ def _who(play: CrossPlay, entrant: int) -> dict[str, str]:
 
 
 def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The means of shares by keys, each with its interval over runs (`NAME_low`, `NAME_high`) or why it has none."""
+    """The means of shares by keys, with intervals over runs (`NAME_low`, `NAME_high`) or the reason for none."""
     frame_of_means = frame.groupby(keys, sort=False)[list(columns)].mean()
     for name in columns:
         by_run = frame.groupby([*keys, "run"], sort=False)[name].mean().dropna()
@@ -248,7 +248,7 @@ def _shares(frame: pd.DataFrame, keys: list[str], columns: Sequence[str]) -> pd.
         estimates = dict(zip(runs, means(list(runs.values()), SHARE), strict=True))
         by_row = [estimates.get(key if isinstance(key, tuple) else (key,)) for key in frame_of_means.index]
         for end in ("low", "high", "reason"):
-            frame_of_means[f"{name}_{end}"] = [None if one is None else getattr(one, end) for one in by_row]
+            frame_of_means[f"{name}_{end}"] = [None if each is None else getattr(each, end) for each in by_row]
     return frame_of_means.reset_index()
 
 
@@ -261,17 +261,16 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
 def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     """The agreement of judges on the reasons of the same choices, a row for each pair of judges and label.
 
-    Columns: ``first``, ``second`` (the judges), ``label``, ``same`` (share of the choices on which both say the same of
-    it, with its interval over runs), ``kappa`` (Cohen's; missing where neither judge varies) and ``choices`` that both
-    labelled.
+    Columns: ``first``, ``second`` (the judges), ``label``, ``same`` (share of choices with agreement on the label, with
+    its interval over runs), ``kappa`` (Cohen's; missing if neither judge varies) and ``choices`` (labelled by both).
     """
     rows = []
     for play in plays:
         by_choice: dict[str, dict[str, set[str]]] = {}
-        for one in play.labels:
-            by_choice.setdefault(one.step, {})[one.judge] = set(one.labels)
-        for given in by_choice.values():
-            for (first, ours), (second, theirs) in combinations(sorted(given.items()), 2):
+        for reasons in play.labels:
+            by_choice.setdefault(reasons.step, {})[reasons.judge] = set(reasons.labels)
+        for by_judge in by_choice.values():
+            for (first, ours), (second, theirs) in combinations(sorted(by_judge.items()), 2):
                 rows += [
                     {"first": first, "second": second, "label": label, "run": play.run}
                     | {"a": label in ours, "b": label in theirs, "same": float((label in ours) == (label in theirs))}
@@ -279,8 +278,8 @@ def agreement_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
                 ]
     keys = ["first", "second", "label"]
     frame = _frame(rows, [*keys, "run", "a", "b", "same"])
-    given_at_all = frame[frame["a"].astype(bool) | frame["b"].astype(bool)]["label"].unique()
-    frame = frame[frame["label"].isin(given_at_all)]
+    used = frame[frame["a"].astype(bool) | frame["b"].astype(bool)]["label"].unique()
+    frame = frame[frame["label"].isin(used)]
     groups = frame.groupby(keys, sort=False)
     kappas = [{**dict(zip(keys, key, strict=True)), **_kappa(group)} for key, group in groups]
     return _shares(frame, keys, ["same"]).merge(_frame(kappas, [*keys, "kappa", "choices"]), on=keys)
@@ -296,27 +295,27 @@ def _kappa(frame: pd.DataFrame) -> dict[str, Any]:
 def reasons_frame(plays: Iterable[CrossPlay], *, by_game: bool = True) -> pd.DataFrame:
     """The share of choices with each kind of reason, a row for each mechanism, game, model and label.
 
-    Columns beside these: ``judge``, ``share`` (of the labelled choices that carry the label, with its interval over
-    runs), ``labelled`` (their number) and ``confidence`` (the judge's own, mean over those with the label). A label
-    that a judge gave anywhere has a row everywhere that this judge labelled, with the share 0 if need be.
+    Further columns: ``judge``, ``share`` (of labelled choices with the label, with its interval over runs),
+    ``labelled`` (their number) and ``confidence`` (the judge's, mean over choices with the label). Each label of a
+    judge has a row wherever this judge labelled choices, with the share 0 if unused.
 
     Parameters
     ----------
     by_game
-        Otherwise over all games, which count by the number of their labelled choices.
+        Whether games have separate rows; otherwise choices of all games are pooled.
     """
-    labelled = [(_who(play, one.entrant), one) for play in plays for one in play.labels]
+    labelled = [(_who(play, reasons.entrant), reasons) for play in plays for reasons in play.labels]
     given: dict[str, set[str]] = {}
     for _, reasons in labelled:
         given.setdefault(reasons.judge, set()).update(reasons.labels)
     rows = [
-        {**who, "judge": one.judge, "label": label, "share": float(label in one.labels)}
-        | {"confidence": one.confidence if label in one.labels else None}
-        for who, one in labelled
-        for label in sorted(given[one.judge])
+        {**who, "judge": reasons.judge, "label": label, "share": float(label in reasons.labels)}
+        | {"confidence": reasons.confidence if label in reasons.labels else None}
+        for who, reasons in labelled
+        for label in sorted(given[reasons.judge])
     ]
     keys = [*(name for name in _WHO if by_game or name != "game"), "judge", "label"]
     frame = _frame(rows, [*_WHO, "judge", "label", "run", "share", "confidence"])
     counted = _counted(frame, keys).rename(columns={"choices": "labelled"})
-    sure = frame.astype({"confidence": float}).groupby(keys, sort=False)["confidence"].mean().reset_index()
-    return counted.merge(sure, on=keys)
+    confidence = frame.astype({"confidence": float}).groupby(keys, sort=False)["confidence"].mean().reset_index()
+    return counted.merge(confidence, on=keys)

@@ -1,7 +1,7 @@
-"""The graph of a cross-play: what is asked once for all matches, then many matches at the same time, step by step.
+"""The graph of a cross-play: shared questions first, then many matches in parallel, step by step.
 
-A match is a conversation that its mechanism leads: in each step all questions that are open are asked together, and the
-answers bring the next ones.
+A match is a conversation led by its mechanism: in each step all open questions are asked together, and the answers lead
+to the next ones.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from labmates.workflows.dilemmas.context import DilemmaContext
 from labmates.workflows.playing import together
 
 AT_ONCE = 512
-"""Matches that go on at the same time: enough for any server, and few enough for memory."""
+"""Maximum number of parallel matches: enough for any server, and bounded for memory."""
 
 
 class Ended(TypedDict):
-    """The matches that have ended, and the errors that stopped others."""
+    """The matches that have ended, and errors that stopped matches."""
 
     ended: Annotated[list[str], operator.add]
     errors: Annotated[list[Exception], operator.add]
@@ -52,9 +52,9 @@ class MatchState(Ended):
     match
         Its name.
     questions, answers
-        What is open, and the players' answers in the same order.
+        The open questions, and the players' answers in the same order.
     recorded
-        How much of the log is recorded.
+        Number of log entries recorded.
     """
 
     match: str
@@ -67,7 +67,7 @@ Update = dict[str, Any]
 
 
 async def prepare(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> Update:
-    """Open all matches, and ask what is asked once for all: proposals of each model at each seat."""
+    """Open all matches, and ask the shared questions: proposals of each model at each seat."""
     del state
     ctx = runtime.context
     opened = {match.name: match.advance([]) for match in ctx.matches.values()}
@@ -77,7 +77,7 @@ async def prepare(state: CrossPlay, runtime: Runtime[DilemmaContext]) -> Update:
 
 
 def seat(state: CrossPlay) -> list[Send] | str:
-    """Begin the next matches, or go to the end."""
+    """The next matches, or the end."""
     begun = len(state["ended"])
     if state["errors"] or begun == len(state["opened"]):
         return "finish"
@@ -89,13 +89,13 @@ def seat(state: CrossPlay) -> list[Send] | str:
 
 
 async def gather(state: CrossPlay) -> Update:
-    """Wait for the matches that go on."""
+    """Wait for the running matches."""
     del state
     return {}
 
 
 async def ask(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
-    """Ask all open questions of a match together; an error ends the match, and the run when the others have ended."""
+    """Ask all open questions of a match; an error ends the match, and the run when all other matches have ended."""
     ctx = runtime.context
     match = ctx.matches[state["match"]]
     try:
@@ -105,12 +105,12 @@ async def ask(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
 
 
 def after_ask(state: MatchState) -> str:
-    """Settle the answers if there are all."""
+    """Settle complete answers."""
     return END if state["errors"] else "settle"
 
 
 async def settle(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
-    """Hand the answers to the mechanism and record the result."""
+    """Pass the answers to the mechanism and record the result."""
     ctx = runtime.context
     match = ctx.matches[state["match"]]
     questions = match.advance(state["answers"])
@@ -120,35 +120,33 @@ async def settle(state: MatchState, runtime: Runtime[DilemmaContext]) -> Update:
 
 
 async def finish(state: CrossPlay) -> Update:
-    """End the run, with the first error if there is one."""
+    """Raise the first error, if any."""
     if state["errors"]:
         raise state["errors"][0]
     return {}
 
 
 def after_settle(state: MatchState) -> str:
-    """Ask on until nothing is open."""
+    """Ask while questions are open."""
     return "ask" if state["questions"] else END
 
 
 DilemmaGraph = CompiledStateGraph[CrossPlay, DilemmaContext, CrossPlay, CrossPlay]
 
 
-def first_state(condition: DilemmaCondition, seed: int) -> CrossPlay:
+def first_state(_condition: DilemmaCondition, _seed: int) -> CrossPlay:
     """The state in which a run starts."""
-    del condition, seed
     return CrossPlay(ended=[], errors=[], opened={})
 
 
-def graph(condition: DilemmaCondition) -> DilemmaGraph:
-    """The graph of a run; it is the same for all conditions."""
-    del condition
+def graph(_condition: DilemmaCondition) -> DilemmaGraph:
+    """The graph of a run, the same for all conditions."""
     return dilemma_graph()
 
 
 @cache
 def dilemma_graph() -> DilemmaGraph:
-    """The graph; compiled once, since that takes longer than a step."""
+    """The graph; compiled once, since compilation takes longer than a step."""
     match_graph = StateGraph(MatchState, context_schema=DilemmaContext, output_schema=Ended)
     match_graph.add_node("ask", ask)
     match_graph.add_node("settle", settle)

@@ -1,4 +1,4 @@
-"""The outcome of a cross-play of a social dilemma: its metrics and whether it counts."""
+"""The outcome of a cross-play of a social dilemma: its metrics and validity."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from labmates.workflows.dilemmas.records import CrossPlay, read_cross_play
 from labmates.workflows.experiment import Outcome
 
 
-def outcome(state: CrossPlays, ctx: DilemmaContext) -> Outcome:
-    """The outcome of a cross-play that has ended, from its record."""
-    del state
+def outcome(_state: CrossPlays, ctx: DilemmaContext) -> Outcome:
+    """The outcome of an ended cross-play, from its record."""
     condition = ctx.condition
     play = read_cross_play(
         ctx.services.run_id, condition.model_dump(mode="json"), condition.names(), ctx.recorder.events
@@ -47,9 +46,9 @@ def _mean(payoffs: Array) -> Array:
 
 
 def _of_choices(play: CrossPlay) -> dict[str, float]:
-    """The probabilities of the cooperative action, also by a mediator, and of delegation.
+    """The probabilities of the cooperative action, own or by a mediator, and of delegation.
 
-    Over choices that were made: failed choices, and below failed votes and signatures, don't count.
+    Failed choices are excluded; as are failed votes and signatures in `_of_agreements`.
     """
     cooperative: list[float] = []
     delegated: list[float] = []
@@ -64,27 +63,27 @@ def _of_choices(play: CrossPlay) -> dict[str, float]:
 
 
 def _of_agreements(play: CrossPlay) -> dict[str, float]:
-    """The metrics of proposals, for mechanisms that have any."""
+    """The metrics of proposals, for mechanisms with proposals."""
     signed = [
         signature
-        for one in play.agreements
-        for each in one.signed
-        for seat, signature in enumerate(each)
-        if seat not in play.failed_at(one.place, "sign")
+        for agreement in play.agreements
+        for signatures in agreement.signed
+        for seat, signature in enumerate(signatures)
+        if seat not in play.failed_at(agreement.place, "sign")
     ]
-    stable = [both for one in play.agreements for both in one.stable if both is not None]
+    stable = [stability for agreement in play.agreements for stability in agreement.stable if stability is not None]
     approved = [
         len(vote) / offered
-        for one in play.agreements
-        if (offered := sum(design is not None for design in one.proposals))
-        for seat, vote in enumerate(one.votes)
-        if seat not in play.failed_at(one.place, "vote")
+        for agreement in play.agreements
+        if (offered := sum(design is not None for design in agreement.proposals))
+        for seat, vote in enumerate(agreement.votes)
+        if seat not in play.failed_at(agreement.place, "vote")
     ]
     values_of: dict[str, Sequence[float]] = {
         "approval_rate": approved,
-        "tie_rate": [one.tied > 1 for one in play.agreements if one.tied],
+        "tie_rate": [agreement.tied > 1 for agreement in play.agreements if agreement.tied],
         "signature_rate": signed,
-        "adoption_rate": [all(each) for one in play.agreements for each in one.signed],
+        "adoption_rate": [all(signatures) for agreement in play.agreements for signatures in agreement.signed],
         "stable_proposal_rate": [nash for nash, _ in stable],
         "dominant_proposal_rate": [dominant for _, dominant in stable],
     }

@@ -1,11 +1,10 @@
-"""A social dilemma: its payoffs, what models earned against each other, who would take over, and every match."""
+"""The page of a cross-play: payoffs, earnings of models against each other, evolution, and every match."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Final, cast
 
 import numpy as np
@@ -33,7 +32,7 @@ render = templates_of(__package__)
 
 _MOST_MATCHES: Final = 120
 _MOST_RATED: Final = 12
-"""Models up to which ratings are computed for a page: they take long for many."""
+"""Maximum number of models with ratings on a page, since ratings of many models take long."""
 _HEATS: Final = 7
 _STILL: Final = 0.005
 _LEAST_STEPS: Final = 10
@@ -41,7 +40,7 @@ _LEAST_STEPS: Final = 10
 
 @dataclass
 class Match:
-    """A match: who sat where, what they agreed on, and its rounds."""
+    """A match: its models by seat, agreements, and rounds."""
 
     name: str
     seats: tuple[str, ...]
@@ -50,7 +49,7 @@ class Match:
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """Tell a cross-play of a social dilemma."""
+    """The sections of a cross-play."""
     play = _play(reader)
     yield Section("game", "The game", _game(play))
     if play.rounds:
@@ -62,12 +61,12 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
-    """One match as it was recorded: agreements, moves and payoffs, and the code of strategies that play by code.
+    """One match: agreements, moves and payoffs, and the code of strategies written as code.
 
     Raises
     ------
     UsageError
-        If no such match has been played.
+        If the match has not been played.
     """
     matches = _matches(_play(reader))
     number = query.get("number", "1")
@@ -78,7 +77,7 @@ def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) ->
         "moves", match.name, render("matches.html", matches=[match], links=links, run=reader.run, is_linked=False)
     )
     if len({round_.number for round_ in match.rounds}) < len(match.rounds):
-        return  # several games in a round, by changing players or under tied agreements: there is no one course
+        return  # several games per round, by changing players or tied agreements, have no single course
     moves, payoffs = (
         list(zip(*(getattr(round_, name) for round_ in match.rounds), strict=True)) for name in ("actions", "payoffs")
     )
@@ -95,21 +94,16 @@ def _play(reader: RunReader) -> CrossPlay:
 def _game(play: CrossPlay) -> Markup:
     """The payoffs of the game: a table for two players, a list for more."""
     form = play.table.game()
-    profiles = [
-        (tuple(form.labels[seat][action] for seat, action in enumerate(one)), tuple(map(float, form.table[one])))
-        for one in product(*(range(len(own)) for own in form.labels))
-    ]
+    payoffs = {
+        tuple(labels[action] for labels, action in zip(form.labels, profile, strict=True)): tuple(
+            map(float, form.table[profile])
+        )
+        for profile in form.profiles()
+    }
     meanings = [
-        list(zip(labels, own, strict=True)) for labels, own in zip(form.labels, play.table.actions, strict=True)
+        list(zip(labels, names, strict=True)) for labels, names in zip(form.labels, play.table.actions, strict=True)
     ]
-    payoffs = dict(profiles)
-    return render(
-        "game.html",
-        table=play.table,
-        labels=form.labels,
-        payoffs=payoffs,
-        meanings=meanings,
-    )
+    return render("game.html", table=play.table, labels=form.labels, payoffs=payoffs, meanings=meanings)
 
 
 def _earned(play: CrossPlay) -> Iterator[Section]:
@@ -125,17 +119,17 @@ def _earned(play: CrossPlay) -> Iterator[Section]:
         return
     path = replicator_dynamics(cell.payoffs).path
     steps = len(path) - 1
-    kept = thinned(list(range(_eventful(path))))
-    shares = {model: [float(path[step, at]) for step in kept] for at, model in enumerate(cell.models)}
+    plotted = thinned(list(range(_eventful(path))))
+    shares = {model: [float(path[step, at]) for step in plotted] for at, model in enumerate(cell.models)}
     title = f"Shares of models over {steps} steps of replicator dynamics"
-    drawn = stacked_plot(shares, kept, title, x_label="step")
+    drawn = stacked_plot(shares, plotted, title, x_label="step")
     body = render("plot.html", drawing=drawn, names=list(shares))
-    note = f"The first {kept[-1]} of {steps} steps: then nothing changes" if kept[-1] < steps else ""
+    note = f"The first {plotted[-1]} of {steps} steps; no changes afterwards" if plotted[-1] < steps else ""
     yield Section("population", "Who takes over", body, note)
 
 
 def _eventful(path: NDArray[np.float64]) -> int:
-    """The number of points of a path are worth drawing: until the shares stay as they are, and a fifth more."""
+    """Number of points of a path worth drawing: until the shares are constant, plus a fifth."""
     moving = np.flatnonzero(np.abs(path - path[-1]).max(axis=1) > _STILL)
     return min(len(path), max(_LEAST_STEPS, int(1.2 * (moving[-1] + 1 if len(moving) else 0))) + 1)
 
@@ -152,14 +146,8 @@ def _payoffs(cell: Cell, rated: Rated | None) -> Markup:
     rows: Sequence[Sequence[tuple[float, int]]] = []
     if matrix.ndim == 2:
         rows = [[(float(value), _heat(float(value), float(low), float(high))) for value in row] for row in matrix]
-    most = f"{MOST_FAILED:.0%}"
     return render(
-        "payoffs.html",
-        cell=cell,
-        rows=rows,
-        rated=rated,
-        players=cell.payoffs.ndim,
-        most=most,
+        "payoffs.html", cell=cell, rows=rows, rated=rated, players=cell.payoffs.ndim, most=f"{MOST_FAILED:.0%}"
     )
 
 

@@ -1,11 +1,11 @@
-"""Files of recorded payoffs: what was played elsewhere, to be rated here.
+"""Files of payoffs recorded elsewhere, for rating.
 
 A file is one JSON object: ``models`` (names; a cell may have its own), ``cells`` (``run``, ``mechanism``, ``game``,
-``discount``, ``models`` and ``matchups``), and, if payoffs are to be normalised, ``conventions.normalisation``: for
-each game the payoffs when all defect and when all cooperate. ``conventions.range`` has the least and the greatest
-payoff of each game, which intervals then don't leave. A matchup has ``seats``, the place of each seat's model in
-``models``, and ``rounds``, the payoffs of all seats in each round; ``discount`` is the probability of another round,
-and needed where there are several. Whatever else stands in the file is left alone.
+``discount``, ``models`` and ``matchups``), and, to normalise payoffs, ``conventions.normalisation``: for each game the
+payoffs of full defection and full cooperation. ``conventions.range`` has the minimum and maximum payoff of each game,
+which bound its intervals. A matchup has ``seats``, the index of each seat's model in ``models``, and ``rounds``, the
+payoffs of all seats in each round; ``discount`` is the probability of another round, required if there are several.
+Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def read_cells(path: Path) -> list[Cell]:
     Raises
     ------
     UsageError
-        If there is no such file, it is not of this format, or some models have never met.
+        If the file is unreadable or invalid, or some models never met.
     """
     try:
         text = path.read_bytes()
@@ -109,12 +109,12 @@ def read_cells(path: Path) -> list[Cell]:
 
 
 def cell_of(data: Mapping[str, Any], path: Path) -> Cell:
-    """A cell from data of the form that it has in a file of payoffs; `path` is where they are from.
+    """A cell from JSON data in the form of a file of payoffs; `path` is their source.
 
     Raises
     ------
     UsageError
-        If they are not of this form, or some models have never met.
+        If the data are invalid, or some models never met.
     """
     try:
         cell = _Cell.model_validate(data)

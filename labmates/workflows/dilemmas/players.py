@@ -1,4 +1,4 @@
-"""Scripted players of social dilemmas: in a game, under its mechanism."""
+"""Scripted players of social dilemmas under mechanisms."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Situation:
     Attributes
     ----------
     view
-        The game, this player in the first place.
+        The game with this player in the first place.
     seat
-        Where it sits in the game, from 0.
+        Its seat in the game, from 0.
     facts
-        As `labmates.mechanisms.base.Question` has them.
+        As in `labmates.mechanisms.base.Question`.
     delegate
-        The name under which the player reads the action `DELEGATE`.
+        Displayed name of the action `DELEGATE`.
     """
 
     view: NormalForm
@@ -50,11 +50,11 @@ class Situation:
 
     @property
     def keys(self) -> list[str]:
-        """The names that the answer has to have."""
+        """Keys of the answer."""
         return [blank.name for blank in self.sheet.blanks]
 
     def reply(self, answer: Answer) -> str:
-        """The text of an answer, with the names that the player reads."""
+        """The text of an answer, with displayed names."""
         return json.dumps(renamed(answer, {DELEGATE: self.delegate}))
 
 
@@ -93,14 +93,14 @@ def _blank(facts: Mapping[str, Any]) -> Blank:
 
 
 def _nothing(blank: Blank) -> int | str | bool:
-    """The payment of a player who settles nothing: nothing, or the smallest allowed."""
+    """The fallback of a player that gives nothing: zero, false, or the first allowed value."""
     if blank.allowed is None:
         return False
     return 0 if 0 in blank.allowed else blank.allowed[0]
 
 
 def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
-    """The strategy that always takes its part of the cooperative play, or of the bad equilibrium."""
+    """The strategy that always plays its part of the cooperative profile, or of the bad equilibrium."""
 
     def strategy(situation: Situation, rng: random.Random) -> str:
         if situation.stage == "choose":
@@ -113,8 +113,8 @@ def _plain(cooperates: bool) -> Callable[[Situation, random.Random], str]:
             return _equilibrium(situation, rng)
         return situation.reply(
             {
-                one.name: one.allowed[0 if cooperates else -1] if one.allowed else cooperates
-                for one in situation.sheet.blanks
+                blank.name: blank.allowed[0 if cooperates else -1] if blank.allowed else cooperates
+                for blank in situation.sheet.blanks
             }
         )
 
@@ -132,17 +132,19 @@ def _random(situation: Situation, rng: random.Random) -> str:
             return situation.reply({key: rng.randint(-most, most) for key in situation.keys})
         return situation.reply({key: rng.choice(situation.view.labels[0]) for key in situation.keys})
     return situation.reply(
-        {one.name: rng.choice(one.allowed) if one.allowed else rng.random() < 0.5 for one in situation.sheet.blanks}
+        {
+            blank.name: rng.choice(blank.allowed) if blank.allowed else rng.random() < 0.5
+            for blank in situation.sheet.blanks
+        }
     )
 
 
-def _equilibrium(situation: Situation, rng: random.Random) -> str:
-    del rng
+def _equilibrium(situation: Situation, _rng: random.Random) -> str:
     return situation.reply(follow(situation.view, situation.stage, situation.facts, situation.seat, situation.sheet))
 
 
 def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.Random], str]:
-    """The strategy of a norm for games that are played again; where there is nothing to go by, it is nice."""
+    """The strategy of a norm for repeated games; without a past, it cooperates."""
 
     def strategy(situation: Situation, rng: random.Random) -> str:
         past = past_of(situation.facts)
@@ -155,9 +157,9 @@ def _norm(norm: Callable[[Past, IsGood], bool]) -> Callable[[Situation, random.R
 
 
 def _of_rounds(chooses: Chooses) -> Callable[[Situation, random.Random], str]:
-    """A strategy of the iterated prisoner's dilemma; it knows of a match what is told.
+    """A strategy of the iterated prisoner's dilemma, with the rounds that its player is told.
 
-    Where co-players change, what the present one did last stands for what it did to this player.
+    With changing co-players, the present co-player's last action replaces its action toward this player.
     """
 
     def strategy(situation: Situation, rng: random.Random) -> str:
@@ -173,7 +175,7 @@ def _of_rounds(chooses: Chooses) -> Callable[[Situation, random.Random], str]:
 
 
 def _pairs(past: Past, is_good: IsGood) -> list[Round]:
-    """The actions of this player and its co-player in each known round, the oldest first."""
+    """The actions of this player and its co-player in each known round, oldest first."""
     rounds: list[Round] = []
     for matches in reversed(past.rounds):
         deeds = {deed.agent: deed for match in matches for deed in match}
@@ -190,7 +192,7 @@ def _choice(situation: Situation, cooperates: bool) -> Answer:
 
 
 def _worst_design(situation: Situation) -> Answer:
-    """A design that changes nothing: payments of nothing, or a mediator that defects for everybody."""
+    """A design without effect: zero payments, or a mediator that defects for all."""
     if _is_contract(situation):
         return dict.fromkeys(situation.keys, 0)
     return dict.fromkeys(situation.keys, situation.view.labels[0][dilemma_of(situation.view).defect[0]])

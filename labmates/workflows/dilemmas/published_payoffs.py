@@ -1,8 +1,8 @@
-"""The published data of CoopEval, rated again beside their own ratings.
+"""The published data of CoopEval, rated again and compared with the published ratings.
 
-A folder of theirs is one cell: ``config.json`` (game, mechanism), ``matchup_payoffs.json`` (the payoffs of each match),
-and what their program made of these: ``agent_average_payoff.json``, ``replicator_dynamics_fitness.json`` and
-``deviation_ratings.json``, each by agent. Folders of cells stand in a folder of their run.
+A published folder is one cell: ``config.json`` (game, mechanism), ``matchup_payoffs.json`` (the payoffs of each match),
+and the results of the authors' program: ``agent_average_payoff.json``, ``replicator_dynamics_fitness.json`` and
+``deviation_ratings.json``, each by agent. Folders of cells are in the folder of their run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MECHANISMS: Final = {
     "Contracting": "contract",
 }
 AGREE: Final = 1e-6
-"""Ratings that differ by no more than this share of the payoffs' range are the same."""
+"""Maximum difference of equal ratings, as a share of the payoffs' range."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Published:
     Attributes
     ----------
     rated
-        What we find.
+        Our ratings.
     values
-        What they published: ``mean``, ``fitness``, ``deviation`` and the ``rank`` that follows, each in the order of
-        the models; without those of files that are not there.
+        The published ratings: ``mean``, ``fitness``, ``deviation`` and the resulting ``rank``, each in the order of the
+        models; ratings without a file are missing.
     """
 
     path: Path
@@ -87,27 +87,24 @@ class Published:
 
 
 def _first_difference(theirs: Array, ours: Array, least: float) -> float:
-    """Theirs less ours at the first difference of the largest gains, in order; 0 if they are equal."""
-    both = np.sort(theirs)[::-1] - np.sort(ours)[::-1]
-    apart = both[np.abs(both) > least]
-    return float(apart[0]) if len(apart) else 0.0
+    """The first difference, theirs minus ours, between sorted gains, largest first; 0 if they are equal."""
+    differences = np.sort(theirs)[::-1] - np.sort(ours)[::-1]
+    differences = differences[np.abs(differences) > least]
+    return float(differences[0]) if len(differences) else 0.0
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A folder that could not be rated, and why."""
+    """A folder that could not be rated, with the reason."""
 
     path: Path
     reason: str
 
 
 def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
-    """Rate the cells of a checkout of the published data, of its main study where the folder has one.
+    """The rated cells of a checkout of the published data (of its main study, if present), and the unreadable ones.
 
-    Returns
-    -------
-    rated, unread
-        Cells of repetition, mediation, contracts and no mechanism; reputation has no metagame and is passed over.
+    Cells of repetition, mediation, contracts and no mechanism are rated; reputation has no metagame and is skipped.
 
     Raises
     ------
@@ -120,7 +117,7 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
         raise UsageError(f"--published: {folder} is not a folder")
     rated: list[Published] = []
     unread: list[Unread] = []
-    for path in sorted(one.parent for one in root.rglob("config.json")):
+    for path in sorted(config.parent for config in root.rglob("config.json")):
         try:
             cell = _cell(path)
         except UsageError as error:
@@ -128,7 +125,7 @@ def read_published(folder: Path) -> tuple[list[Published], list[Unread]]:
         else:
             rated += [] if cell is None else [cell]
     if not rated:
-        why = f"; the first of {len(unread)} that can't be read: {unread[0].path}: {unread[0].reason}" if unread else ""
+        why = f"; the first of {len(unread)} unreadable ones: {unread[0].path}: {unread[0].reason}" if unread else ""
         raise UsageError(f"--published: {root} has no folder with config.json and {PAYOFFS} that can be rated{why}")
     return sorted(rated, key=_place), unread
 
@@ -144,7 +141,7 @@ def _cell(path: Path) -> Published | None:
     try:
         mechanism, game = str(config["mechanism"]["type"]), str(config["game"]["type"])
     except (KeyError, TypeError) as error:
-        raise UsageError("config.json names no mechanism or no game") from error
+        raise UsageError("config.json has no mechanism or no game") from error
     if mechanism.startswith("Reputation"):
         return None
     for name, what, known in ((mechanism, "mechanism", MECHANISMS), (game, "game", GAMES)):
@@ -177,12 +174,13 @@ def _cell(path: Path) -> Published | None:
 
 
 def _match(match: Mapping[str, Any]) -> tuple[list[str], list[list[list[float]]]]:
-    """The players on the seats of a match, and the payoffs of each round of each repetition."""
-    return [_agent(one) for one in match["players"]], [[list(map(float, r)) for r in one] for one in match["payoffs"]]
+    """The agents on the seats of a match, and the payoffs of each round of each repetition."""
+    payoffs = [[list(map(float, round_)) for round_ in repetition] for repetition in match["payoffs"]]
+    return list(map(_agent, match["players"])), payoffs
 
 
 def _agent(player: Mapping[str, Any]) -> str:
-    """An agent's name, as the published files have it: ``openai/gpt-5.2(CoT)``."""
+    """An agent's name, as in the published files: ``openai/gpt-5.2(CoT)``."""
     return f"{player['llm']['model']}({str(player['type']).removesuffix('Agent')})"
 
 
@@ -192,8 +190,8 @@ def _values(path: Path, models: Sequence[str]) -> Array | None:
         return None
     ratings = _json(path)
     try:
-        plain = [ratings[model]["fitness"] if isinstance(ratings[model], dict) else ratings[model] for model in models]
-        return np.array(plain, dtype=float)
+        values = [ratings[model]["fitness"] if isinstance(ratings[model], dict) else ratings[model] for model in models]
+        return np.array(values, dtype=float)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path.name} has no number for each of {', '.join(models)}") from error
 
@@ -217,35 +215,35 @@ def _json(path: Path) -> Any:
 
 
 def published_tables(rated: Sequence[Published], unread: Sequence[Unread]) -> list[Table]:
-    """Mean ranks, published and ours, by mechanism and game, and the cells one by one."""
+    """Mean ratings, published and ours, by mechanism and game; and the cells individually."""
     return [_ranks_table(rated), _cells_table(rated, unread)]
 
 
 def _groups(rated: Sequence[Published]) -> Iterator[tuple[str, str, list[Published]]]:
     groups = grouped(((cell.rated.cell.mechanism, cell.rated.cell.game), cell) for cell in rated)
-    yield from ((*what, some) for what, some in groups.items())
+    yield from ((*key, cells) for key, cells in groups.items())
 
 
 def _ranks_table(rated: Sequence[Published]) -> Table:
-    models = list(dict.fromkeys(model for one in rated for model in one.rated.cell.models))
+    models = list(dict.fromkeys(model for each in rated for model in each.rated.cell.models))
     rows = []
-    for mechanism, game, some in _groups(rated):
-        with_both = [one for one in some if "rank" in one.values]
+    for mechanism, game, cells in _groups(rated):
+        ranked = [each for each in cells if "rank" in each.values]
         for model in models:
-            mine = [(one, one.rated.cell.models.index(model)) for one in with_both if model in one.rated.cell.models]
-            if not mine:
+            places = [(each, each.rated.cell.models.index(model)) for each in ranked if model in each.rated.cell.models]
+            if not places:
                 continue
-            row: dict[str, Any] = {"mechanism": mechanism, "game": game, "model": model, "runs": len(mine)}
+            row: dict[str, Any] = {"mechanism": mechanism, "game": game, "model": model, "runs": len(places)}
             for rating in ("mean", "fitness", "rank"):
-                own = [float(getattr(one.rated, rating)[at]) for one, at in mine]
-                theirs = [float(one.values[rating][at]) for one, at in mine if rating in one.values]
-                row |= {rating: float(np.mean(own)), f"published_{rating}": float(np.mean(theirs)) if theirs else None}
+                ours = [float(getattr(each.rated, rating)[at]) for each, at in places]
+                theirs = [float(each.values[rating][at]) for each, at in places if rating in each.values]
+                row |= {rating: float(np.mean(ours)), f"published_{rating}": float(np.mean(theirs)) if theirs else None}
             rows.append(row)
     columns = [Column("mechanism", once=True), Column("game", once=True), Column("model")]
     for rating, form in (("mean", ".3f"), ("fitness", ".3f"), ("rank", ".1f")):
         columns += [Column(f"published_{rating}", "published", form, group=rating)]
         columns += [Column(rating, "ours", form, group=rating)]
-    notes = ["Means over runs, as tables 3 to 7 of the paper have them. Rank: of the deviation rating, 1 is best."]
+    notes = ["Means over runs, as in tables 3 to 7 of the paper. Rank: of the deviation rating, 1 is best."]
     return Table("averages", "Published ratings and ours", [*columns, Column("runs")], rows, notes)
 
 
@@ -260,15 +258,15 @@ def _cells_table(rated: Sequence[Published], unread: Sequence[Unread]) -> Table:
     columns = [Column("mechanism", once=True), Column("game", once=True), Column("run")]
     columns += [Column(f"{name}_apart", name, ".1e", group="largest difference") for name in _FILES]
     columns += [Column("published_ranks", "published", group="ranks"), Column("ranks", "ours", group="ranks")]
-    known = [one for one in rated if "rank" in one.values]
-    differ = sum(bool(one.why) for one in known)
+    known = [each for each in rated if "rank" in each.values]
+    differ = sum(bool(each.why) for each in known)
     names = ", ".join(rated[0].rated.cell.models)
     notes = [
         f"Ranks differ in {differ} of {len(known)} cells. Differences are shares of the payoffs' range.",
         f"Ranks are those of {names}, in this order.",
         "Frozen early: the published program freezes every constraint that is tight at one optimum of its solver; in "
         "these cells another equilibrium has smaller gains, the largest first.",
-        *(f"Left out: {one.path}: {one.reason}." for one in unread),
+        *(f"Left out: {each.path}: {each.reason}." for each in unread),
     ]
     return Table("cells", "Cells of the published study", [*columns, Column("why", "why ranks differ")], rows, notes)
 

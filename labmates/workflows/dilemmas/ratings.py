@@ -1,10 +1,10 @@
-"""Ratings of models that have played, without those of which too many decisions failed, and what these might have been.
+"""Ratings of models without those with too many failed decisions, and bounds on what their failed choices could change.
 
 A failed choice is replaced by the rules with a mix of all actions, so that co-players can play on. A model above
-`MOST_FAILED` is left out and the others are rated among themselves. For every model with failed choices there are
-bounds: each failed choice is replaced by the action that is worst, or best, for the model in that round, everything
-else as it was recorded. For the mean payoff that is exact, given how co-players went on; the rank is that of these two
-plays. Where a proposal, a vote or a signature failed, nobody can say what would have been agreed on, so there are none.
+`MOST_FAILED` is left out and the others are rated among themselves. Every model with failed choices has bounds: each
+failed choice is replaced by the worst, or best, action for the model in that round, everything else as recorded. For
+the mean payoff they are exact, given the co-players' recorded play; the rank is that of these two plays. After a failed
+proposal, vote or signature the agreement is unknown, so there are no bounds.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from labmates.workflows.dilemmas.records import CrossPlay, Round, Use
 
 RATINGS = ("mean", "fitness", "population", "deviation", "rank", "alpha_rank")
 FAILED = "failed decisions"
-"""The row of a summary that says how much of what was played was none."""
+"""The row of a summary with the shares of failed decisions."""
 _EVOLVED = ("fitness", "population")
 _BOUNDS = {"mean": ("worst_mean", "best_mean"), "rank": ("best_rank", "worst_rank")}
 CHOICE = "choose"
-"""The stage at which an action is chosen."""
+"""The stage of actions."""
 
 
 def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
-    """The ratings of every model in every cell; models that are left out have none, and bounds in dilemmas."""
+    """The ratings of every model in every cell; models left out have only bounds, in dilemmas."""
     rows: list[dict[str, Any]] = []
     for ratings in rated:
         cell = ratings.cell
@@ -55,20 +55,20 @@ def cells_table(rated: Sequence[Rated], *, steps: int = STEPS) -> Table:
     ]
     columns += [Column("failed", "failed decisions", ".1%"), Column("validity")]
     remarks = ["A rank of 1 is best. – is not defined without a metagame."]
-    if moving := sum(one.converged is False for one in rated):
-        remarks.append(_moving(moving, sum(one.converged is not None for one in rated), steps))
-    if any(one.bounds for one in rated):
+    if moving := sum(each.converged is False for each in rated):
+        remarks.append(_moving(moving, sum(each.converged is not None for each in rated), steps))
+    if any(each.bounds for each in rated):
         columns += [
             Column("mean_bounds", "mean, bounds", ".4f", "interval"),
             Column("rank_bounds", "rank, bounds", ".1f", "interval"),
         ]
         remarks.append(
-            "Bounds: the worst and the best that a model could have got by its failed choices; none where a proposal, "
-            "a vote or a signature failed."
+            "Bounds: the worst and the best result of a model over alternatives to its failed choices; none after a "
+            "failed proposal, vote or signature."
         )
     remarks += dict.fromkeys(
         _left_out(cell.mechanism, cell.game, model, tally.rate)
-        for cell in (one.cell for one in rated)
+        for cell in (each.cell for each in rated)
         for model, tally in cell.left_out.items()
     )
     return Table("ratings", "Ratings", columns, rows, remarks)
@@ -90,7 +90,7 @@ def _left_out(mechanism: str, game: str, model: str, failed: float) -> str:
 def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Table:
     """Ratings over runs: a row for each game, mechanism and rating, a column for each model."""
     rows: list[dict[str, Any]] = []
-    models = list(dict.fromkeys(model for one in summaries for model in (*one.models, *one.left_out)))
+    models = list(dict.fromkeys(model for each in summaries for model in (*each.models, *each.left_out)))
     by_game: dict[tuple[str, str], Summary] = {}
     for summary in summaries:
         game = "all games" if summary.game == ALL_GAMES else summary.game
@@ -109,12 +109,12 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
     columns += [Column(name, name, ".3f", "both", marked="unconverged") for name in ("average", *models)]
     remarks = [
         "Mean: over all seatings; fitness: after replicator dynamics; rank: by deviation rating, 1 is best. "
-        "Normalised: 0 where all defect, 1 where all cooperate. Failed decisions: their share, – if unknown.",
-        *notes(mean for one in summaries for mean in (one.average, *one.each)),
+        "Normalised: 0 at full defection, 1 at full cooperation. Failed decisions: their share, – if unknown.",
+        *notes(mean for each in summaries for mean in (each.average, *each.each)),
     ]
-    fitness = [one for one in summaries if one.rating == "fitness" and one.game != ALL_GAMES]
-    if moving := sum(one.unconverged for one in fitness):
-        remarks.append(_moving(moving, sum(one.runs for one in fitness), steps))
+    fitness = [each for each in summaries if each.rating == "fitness" and each.game != ALL_GAMES]
+    if moving := sum(each.unconverged for each in fitness):
+        remarks.append(_moving(moving, sum(each.runs for each in fitness), steps))
     for (game, mechanism), summary in by_game.items():
         for model, failed in summary.left_out.items():
             if summary.game == ALL_GAMES:
@@ -127,17 +127,18 @@ def summaries_table(summaries: Sequence[Summary], *, steps: int = STEPS) -> Tabl
 def _bounded(summaries: Sequence[Summary], like: Summary, model: str) -> str:
     """The bounds on the ratings of an excluded model."""
     parts = [
-        f"its {one.rating} could have been {one.bounds[model][0]:.3f} to {one.bounds[model][1]:.3f}"
-        for one in summaries
-        if (one.mechanism, one.game, one.left_out) == (like.mechanism, like.game, like.left_out) and model in one.bounds
+        f"its {each.rating} could have been {each.bounds[model][0]:.3f} to {each.bounds[model][1]:.3f}"
+        for each in summaries
+        if (each.mechanism, each.game, each.left_out) == (like.mechanism, like.game, like.left_out)
+        and model in each.bounds
     ]
-    return f" By its failed choices {', '.join(parts)}." if parts else ""
+    return f" With other choices, {', '.join(parts)}." if parts else ""
 
 
 def _moving(cells: int, of: int, steps: int) -> str:
     return (
-        f"† In {cells} of {of} cells the population has not come to rest after {steps:,} steps: some model gets over "
-        f"{AT_REST:.0%} of the range of payoffs more than the average, so that more steps would change fitness."
+        f"† In {cells} of {of} cells the population is not at rest after {steps:,} steps: some model exceeds the "
+        f"average by over {AT_REST:.0%} of the range of payoffs, so more steps would change fitness."
     )
 
 
@@ -153,7 +154,7 @@ def rate_play(
     Parameters
     ----------
     leave_out
-        Models that are not rated; by default those above `MOST_FAILED`.
+        Models without ratings; by default those above `MOST_FAILED`.
 
     Raises
     ------
@@ -172,10 +173,10 @@ def summarise_plays(
     keep_failed: bool = False,
     evolution: Evolution = EVOLUTION,
 ) -> list[Summary]:
-    """Every rating over runs, as `summarise` does, without the models that have failed.
+    """Every rating over runs, as in `summarise`, without models with too many failed decisions.
 
-    A model is left out of a game under a mechanism if more than `MOST_FAILED` of its decisions failed there, all runs
-    together; and out of the mean over games if it is left out of one of them, so that all games have the same models.
+    A model is left out of a game under a mechanism if more than `MOST_FAILED` of its decisions failed there, over all
+    runs; and out of the mean over games if it is left out of one of them, so that all games have the same models.
     """
     groups: dict[tuple[str, tuple[str, ...]], dict[str, list[CrossPlay]]] = {}
     for play in plays:
@@ -183,45 +184,42 @@ def summarise_plays(
     each: list[Rated] = []
     over_games: list[Rated] = []
     for games in groups.values():
-        out = {game: () if keep_failed else invalid(pooled(some)) for game, some in games.items()}
+        out = {game: () if keep_failed else invalid(pooled(members)) for game, members in games.items()}
         rated = [
             rate_play(play, use, leave_out=out[game], evolution=evolution)
-            for game, some in games.items()
-            for play in some
+            for game, members in games.items()
+            for play in members
         ]
         all_out = dict.fromkeys(model for models in out.values() for model in models)
         together = rated
         if any(set(models) != set(all_out) for models in out.values()):
-            together = [rate(play.without(all_out).cell(use), evolution) for some in games.values() for play in some]
+            together = [rate(play.without(all_out).cell(use), evolution) for plays in games.values() for play in plays]
         each += rated
         over_games += together
     return summarise(each, together=over_games)
 
 
 def pooled(plays: Sequence[CrossPlay]) -> dict[str, Tally]:
-    """Count the decisions of each model over several cross-plays."""
-    tallies: dict[str, Tally] = {}
+    """The tallies of each model's decisions over several cross-plays."""
+    totals: dict[str, Tally] = {}
     for play in plays:
         for model, tally in play.failures.items():
-            tallies[model] = tallies.get(model, Tally(0, 0)) + tally
-    return tallies
+            totals[model] = totals.get(model, Tally(0, 0)) + tally
+    return totals
 
 
 def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] = ()) -> Bounds | None:
-    """The worst and the best rating of a model over what its failed choices could have been.
+    """The worst and the best rating of a model over alternatives to its failed choices.
+
+    None if decisions other than choices failed, or a round's game is unknown.
 
     Parameters
     ----------
     leave_out
-        Models among which it is not rated, apart from itself.
-
-    Returns
-    -------
-    Bounds or None
-        None if decisions other than choices failed, or the record does not tell which game was played in a round.
+        Models to leave out, except for `model`.
     """
     place = play.models.index(model)
-    if any(one.failed and one.stage != CHOICE for one in play.decided if one.entrant == place):
+    if any(each.failed and each.stage != CHOICE for each in play.decided if each.entrant == place):
         return None
     means, ranks = [], []
     for sign in (-1, 1):
@@ -241,8 +239,8 @@ def bounds_of(play: CrossPlay, model: str, use: Use, leave_out: Collection[str] 
 
 
 def _imputed(play: CrossPlay, round_: Round, entrant: int, use: Use, sign: int) -> Round | None:
-    """A round whose failed choices of an entrant are the worst (-1) or the best (1) for it; None if unknown."""
-    failed = [seat for seat, who in enumerate(round_.entrants) if who == entrant and round_.failed[seat]]
+    """A round with an entrant's failed choices replaced by the worst (-1) or best (1) for it; None if unknown."""
+    failed = [seat for seat, other in enumerate(round_.entrants) if other == entrant and round_.failed[seat]]
     if not failed:
         return round_
     game = play.form(round_)
@@ -250,14 +248,17 @@ def _imputed(play: CrossPlay, round_: Round, entrant: int, use: Use, sign: int) 
         return None
     mixes = [np.array(mix) / 100 for mix in round_.mixes]
     if not np.allclose(game.expected([list(mix) for mix in mixes]), round_.expected, rtol=1e-9, atol=1e-9):
-        return None  # A mechanism has changed the payoffs.
+        return None  # a mechanism has changed the payoffs
     if use == "sampled":
-        mixes = [np.eye(len(own))[own.index(action)] for own, action in zip(round_.labels, round_.actions, strict=True)]
+        mixes = [
+            np.eye(len(labels))[labels.index(action)]
+            for labels, action in zip(round_.labels, round_.actions, strict=True)
+        ]
     outcomes = game.table
     for seat in reversed(range(len(mixes))):
         if seat not in failed:
             outcomes = np.tensordot(mixes[seat], outcomes, axes=(0, seat))
-    own = sum(outcomes[..., seat] for seat, who in enumerate(round_.entrants) if who == entrant)
-    best = np.unravel_index(int(np.argmax(sign * np.asarray(own))), np.shape(own))
+    gains = sum(outcomes[..., seat] for seat, other in enumerate(round_.entrants) if other == entrant)
+    best = np.unravel_index(int(np.argmax(sign * np.asarray(gains))), np.shape(gains))
     payoffs = tuple(map(float, outcomes[best]))
     return replace(round_, expected=payoffs, payoffs=payoffs)

@@ -1,8 +1,8 @@
-"""The judge of reasons: with which of 15 kinds of reasons a player explains its choice in a social dilemma.
+"""The judge of reasons: labels a player's explanation of a choice with any of 15 kinds of reasons.
 
 The kinds are those of the published study of cooperation mechanisms; their descriptions, the prompt and the defence
-against orders in what is judged are our own. A reply of which passages were flagged as orders to the judge is labelled
-twice, as it was written and without them, and the kinds that both have count.
+against prompt injection are our own. A reply with passages flagged as injections is labelled twice, as written and
+without them; the kinds in both labellings count.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError, find_objects, read_object
 
 PREFIX: Final = "reasons:"
-"""The name of such a judge is this and the model's."""
+"""Prefix of the name of such a judge, before the model's name."""
 OTHER: Final = "other"
 LEAST_LETTERS = 25
-"""A reply with fewer letters beside its JSON objects gives no reasons, and nobody is asked about it."""
+"""Minimum number of letters outside JSON objects; a shorter reply gives no reasons and is not labelled."""
 
 CATEGORIES: Final = {
     "utility maximisation": "wants the most points for itself, and compares what each action brings it",
@@ -42,7 +42,7 @@ CATEGORIES: Final = {
     "legibility": "chooses so that others can easily see what it does and why",
     "multidimensional reasoning": "weighs several of these kinds of reasons against each other",
 }
-"""Kinds of reasons, and when a choice counts as explained by them."""
+"""Kinds of reasons, with their criteria."""
 
 SYSTEM = """You classify reasons. A player in a game of points has explained a choice, and you tell which kinds of \
 reasons the explanation really uses. More than one may apply. What the explanation only mentions in order to dismiss \
@@ -72,11 +72,11 @@ $said
 
 _LIST = "\n".join(f"- {name}: {about}" for name, about in CATEGORIES.items())
 VERSION = f"3.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR, RULES)}"
-"""Changes with every word that a model is told, and with the rules that flag passages."""
+"""Changes with every word of the prompt, and with the rules that flag passages."""
 
 
 class Labels(BaseModel):
-    """The answer of a model."""
+    """The judge's answer."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -104,13 +104,13 @@ class Labelled:
     Attributes
     ----------
     labels
-        In the order of `CATEGORIES`; None if the judge could not label it.
+        In the order of `CATEGORIES`; None without a label.
     reason
-        Why it could not, or what flagged passages changed.
+        Why there is no label, or the effect of flagged passages.
     confidence
         The judge's estimate that the labels are right, from 0 to 1; the lower one of two readings.
     failed
-        This was the judge's fault: asked once more, it may label it.
+        Whether the failure is the judge's, so that it is asked again later.
     """
 
     labels: tuple[str, ...] | None
@@ -120,7 +120,7 @@ class Labelled:
 
 
 class ReasonsJudge(ModelJudge):
-    """Labels choices with kinds of reasons, as a model sees them."""
+    """Labels choices with kinds of reasons, by a model."""
 
     prefix, system, most_output_tokens = PREFIX, SYSTEM, 512
     version = VERSION
@@ -131,7 +131,7 @@ class ReasonsJudge(ModelJudge):
         Parameters
         ----------
         asked, said
-            The prompt that the player got, and its reply.
+            The player's prompt and its reply.
         """
         if not has_reasons(said):
             return Labelled(None, "the reply gives no reasons")
@@ -146,8 +146,8 @@ class ReasonsJudge(ModelJudge):
             return Labelled(None, str(error))
         except ModelCallError as error:
             return Labelled(None, str(error), failed=True)
-        given = [one.confidence for one in (written, without) if one.confidence is not None]
-        confidence = min(given, default=None)
+        confidences = [each.confidence for each in (written, without) if each.confidence is not None]
+        confidence = min(confidences, default=None)
         if written.labels == without.labels:
             return Labelled(tuple(written.labels), confidence=confidence)
         both = tuple(label for label in written.labels if label in without.labels)
@@ -160,7 +160,7 @@ class ReasonsJudge(ModelJudge):
 
 
 def has_reasons(said: str) -> bool:
-    """Whether there is more in a reply than a decision."""
+    """Whether a reply has more than a decision."""
     rest, end = [], 0
     for parsed in find_objects(said):
         rest.append(said[end : parsed.begin])

@@ -1,7 +1,7 @@
-"""Labelling the reasons of choices in social dilemmas: which are asked about, and what is kept of the answers.
+"""Labelling of the reasons for choices in social dilemmas: the selected choices, and the recorded labels.
 
-Labels are added to the events of runs that have ended, as judges' scores are; a choice that a judge has labelled is not
-asked about again, so that an interrupted labelling goes on where it stopped.
+Labels are added to the events of ended runs, as judges' scores are. Choices with labels by the same judge are skipped,
+so an interrupted labelling can be resumed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from labmates.workflows.command import Lab
 
 _TOGETHER, _RUNS_OF_A_BATCH = 32, 64
-"""Choices whose labels are written together, and runs whose choices go into one batch of a provider."""
+"""Choices whose labels are written together, and runs whose choices form one provider batch."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice that a player has made and explained."""
+    """A choice with its prompt and the player's explanation."""
 
     event: DecisionEvent
     asked: str
@@ -53,11 +53,11 @@ class Choice:
 
 
 def choices(events: Sequence[Event], bodies: Bodies) -> Iterator[Choice]:
-    """Yield the choices of a run that were the players' own, each with the prompt and the reply that was used."""
+    """The successful choices in a run, each with its prompt and the accepted reply."""
     calls: dict[str, LLMCallEvent] = {}
     for event in events:
         if event.type == "llm_call":
-            calls[event.step.rpartition("/")[0]] = event  # the last turn's reply is the one that was used
+            calls[event.step.rpartition("/")[0]] = event  # the last turn's reply was accepted
     for event in events:
         if isinstance(event, DecisionEvent) and event.stage == "choose" and not event.failed:
             call = calls.get(event.step)
@@ -76,31 +76,31 @@ async def label_reasons(
     watch: Callable[[RunRecord, int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> int:
-    """Have a model label the reasons of the choices of runs, and return the number of new labels.
+    """Have a model label the reasons for choices in runs, and return the number of new labels.
 
     Parameters
     ----------
     most
-        Maximum number of choices of a run to label, drawn at random, always the same ones.
+        Maximum number of choices per run, drawn at random and reproducibly.
     watch
-        Told how far a run is: choices labelled, and choices in all.
+        Called with a run and its numbers of labelled and of all choices.
 
     Raises
     ------
     UsageError
-        Before anything starts, if the model can't be asked.
+        If the model can't be called; before any work.
     """
     await check_models([model], options)
     left = await asyncio.to_thread(money_left, store, runs)
     async with traced(notify), ModelHub(options, book=StoredBatches(store.database), notify=notify) as hub:
         places = asyncio.Semaphore(_RUNS_OF_A_BATCH if options.batch else 1)
 
-        async def one(run: RunRecord) -> int:
+        async def label(run: RunRecord) -> int:
             async with places:
                 return await _label(store, run, left[run.study], model, hub, options, most, watch)
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(run)) for run in runs]
+            tasks = [group.create_task(label(run)) for run in runs]
     return sum(task.result() for task in tasks)
 
 
@@ -118,13 +118,13 @@ async def _label(
     chosen = list(choices(events, Bodies(stored)))
     if most is not None and most < len(chosen):
         chosen = random.Random(derive(run.seed, "reasons")).sample(chosen, most)
-    had = set(labelled_steps(events, f"{PREFIX}{model}"))
-    left = [choice for choice in chosen if choice.event.step not in had]
+    done = set(labelled_steps(events, f"{PREFIX}{model}"))
+    left = [choice for choice in chosen if choice.event.step not in done]
     prices: PriceList = getattr(condition_of(run), "prices", None) or PriceList()
     places = asyncio.Semaphore(options.calls_at_once)
     thinkers: set[str] = set()
 
-    async def one(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
+    async def label(choice: Choice) -> tuple[Choice, Labelled, list[JudgeCall]]:
         seed = derive(run.seed, "reasons", choice.event.step)
         caller = JudgeCaller(hub, seed=seed, ledger=ledger, prices=prices)
         async with places:
@@ -133,9 +133,9 @@ async def _label(
 
     together = max(len(left), 1) if options.batch else _TOGETHER
     for start in range(0, len(left), together):
-        labelled = await asyncio.gather(*map(one, left[start : start + together]))
+        labelled = await asyncio.gather(*map(label, left[start : start + together]))
         write = partial(_events, model, labelled)
-        # Paid labels are written in any case.
+        # Shielded, since these labels are paid for.
         await asyncio.shield(asyncio.to_thread(add_events, store, run.id, write))
         if watch is not None:
             watch(run, len(chosen) - len(left) + start + len(labelled), len(chosen))
@@ -143,7 +143,7 @@ async def _label(
 
 
 def labelled_steps(events: Iterable[Event], judge: str) -> Iterator[str]:
-    """Yield the steps of the choices that a judge of this version has labelled, or found to give no reasons."""
+    """The steps of the choices with a valid label, or a finding of no reasons, by this version of a judge."""
     for event in events:
         if isinstance(event, LabelEvent) and (event.judge, event.version) == (judge, VERSION) and not event.failed:
             yield event.step
@@ -152,22 +152,17 @@ def labelled_steps(events: Iterable[Event], judge: str) -> Iterator[str]:
 def _events(
     model: str,
     labelled: Sequence[tuple[Choice, Labelled, list[JudgeCall]]],
-    had: Sequence[ScoreEvent],
+    _had: Sequence[ScoreEvent],
     bodies: Bodies,
 ) -> list[Event]:
-    """Labels as events, each after the calls that brought it."""
-    del had
+    """Labels as events, each after its model calls."""
     events: list[Event] = []
     name = f"{PREFIX}{model}"
-    for choice, labelled_choice, calls in labelled:
+    for choice, label, calls in labelled:
         where = {"step": choice.event.step, "team": choice.event.team, "agent": choice.event.agent}
         events += [judge_call_event(name, VERSION, call, bodies) for call in calls]
-        labels = None if labelled_choice.labels is None else list(labelled_choice.labels)
-        details = {
-            "reason": labelled_choice.reason,
-            "failed": labelled_choice.failed,
-            "confidence": labelled_choice.confidence,
-        }
+        labels = None if label.labels is None else list(label.labels)
+        details = {"reason": label.reason, "failed": label.failed, "confidence": label.confidence}
         events.append(LabelEvent(**where, judge=name, version=VERSION, labels=labels, **details))
     return events
 
@@ -177,7 +172,7 @@ def _text(data: object) -> str:
 
 
 class ReasonsParams(Params):
-    """The parameters of labelling reasons."""
+    """Parameters of labelling reasons."""
 
     judge: str = Field(description="Model that labels, provider:name.")
     most: int | None = Field(None, ge=1, description="Maximum number of choices to label per run, drawn at random.")
@@ -208,7 +203,7 @@ def reasons(lab: Lab, params: ReasonsParams) -> Iterator[Result]:
     yield Result((), verdict=[sentence], objects=[{"runs": len(runs), "judge": model, "labelled": added}])
 
 
-# It asks a model and adds to runs, which an analysis never does.
+# A command of its own, since analyses never call models or add to runs.
 REASONS = Command(
     reasons,
     ReasonsParams,

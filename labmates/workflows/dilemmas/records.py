@@ -1,11 +1,11 @@
-"""The record of a cross-play of a social dilemma: matches, decisions and agreements, read from its events."""
+"""The record of a cross-play of a social dilemma: matches, decisions and agreements from its events."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from labmates.workflows.analysis import Runs
     from labmates.workflows.dilemmas.condition import DilemmaCondition
 
+T = TypeVar("T", "Round", "Agreement")
 Use = Literal["expected", "sampled"]
-"""Payoffs that were to be expected of the distributions that players handed in, or of the actions that were drawn."""
+"""Payoffs expected from the players' distributions, or those of the drawn actions."""
 
 AGREEMENT = "agreement"
-"""The stage of the event that tells what came of proposals and votes."""
+"""The stage of the events with the outcomes of proposals and votes."""
 
 
 _SHOWN: Final = frozenset({"game", "mechanism", "terms", "entrants", "prices"})
@@ -41,33 +42,33 @@ _ONLY_CHOOSING: Final = frozenset(
 )
 """Mechanisms under which payoffs are those of the game's table."""
 _SHOWN_TERMS: Final = frozenset({"order"})
-"""Parts of a condition that tables show anyway, or that change nothing of what is played."""
+"""Parts of a condition that have columns in tables, or that do not affect play."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One time that the game was played.
+    """One play of the game.
 
     Attributes
     ----------
     step
         Its name in the run.
     match, number
-        In which match, and in which round of it (0 where there are none).
+        Its match, and its round in the match (0 without rounds).
     entrants, agents
-        By seat: the place of the model among the run's, and who in the match it was.
+        By seat: the index of the model in the run, and the agent in the match.
     labels
-        By seat, what the actions were called.
+        By seat, names of the actions.
     mixes
         By seat, the distribution in percent.
     actions
-        By seat, what was drawn.
+        By seat, the drawn action.
     payoffs, expected
         By seat.
     weight
-        What the round counts in its match.
+        Its weight in its match.
     failed
-        By seat, whether no distribution could be had: the fallback stands in `mixes`.
+        By seat, whether the decision failed, so that `mixes` has the fallback.
     """
 
     step: str
@@ -86,14 +87,12 @@ class Round:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The outcome of proposals and votes; everything by seat, seats from 0.
+    """The outcome of proposals and votes, by seat from 0.
 
     Attributes
     ----------
-    match
-        In which match.
     place
-        What the steps of all that was played under it begin with.
+        Prefix of the steps of all plays under it.
     """
 
     match: str
@@ -107,7 +106,7 @@ class Agreement:
     signed: tuple[tuple[bool, ...], ...]
 
     def design(self, step: str) -> tuple[Mapping[str, Any], int] | None:
-        """The design under which a step was played, and its number among those that were; None without one."""
+        """The design of a step, and its index among the played designs; None without a design."""
         designs: dict[int, Mapping[str, Any]] = {}
         for seat in self.winners:
             proposal = self.proposals[seat]
@@ -122,7 +121,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Decided:
-    """One decision that was asked for; `seat` from 0, `match` empty where it was asked once for all matches."""
+    """A requested decision; `seat` from 0, `match` empty for a question shared by all matches."""
 
     step: str
     match: str
@@ -134,7 +133,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Reasons:
-    """By which kinds of reasons a judge says that a choice is explained.
+    """A judge's labels of the reasons for a choice.
 
     Attributes
     ----------
@@ -143,7 +142,7 @@ class Reasons:
     step
         Of the choice.
     confidence
-        The judge's own estimate that the labels are right, from 0 to 1; None if it gave none.
+        The judge's estimate that the labels are right, from 0 to 1; None if missing.
     """
 
     entrant: int
@@ -160,15 +159,15 @@ class CrossPlay:
     Attributes
     ----------
     models
-        What the run's models are called.
+        Displayed names of the run's models.
     has_metagame
-        Whether there are matches of fixed co-players.
+        Whether co-players are fixed within matches.
     decided
-        All decisions that were asked for.
+        All requested decisions.
     labels
-        Of each choice whose reasons a judge has labelled.
+        Of each choice with reasons labelled by a judge.
     left_out
-        Models that were left out, with their decisions; see `without`.
+        Models left out, with their decisions; see `without`.
     """
 
     run: str
@@ -185,12 +184,12 @@ class CrossPlay:
 
     @cached_property
     def failures(self) -> Mapping[str, Tally]:
-        """The number of failed decisions of each model."""
-        return tallies((self.models[one.entrant], one.failed) for one in self.decided)
+        """Tallies of each model's decisions."""
+        return tallies((self.models[decision.entrant], decision.failed) for decision in self.decided)
 
     @property
     def scale(self) -> Scale | None:
-        """The scale that normalises payoffs: each player's when all defect and when all cooperate, roles averaged."""
+        """The scale that normalises payoffs: players' mean at full defection and at full cooperation."""
         return scale_of(self.table.game())
 
     def cell(self, use: Use = "expected") -> Cell:
@@ -221,37 +220,39 @@ class CrossPlay:
         return Cell(*what, failures=self.failures, left_out=self.left_out, domain=self._domain())
 
     def _domain(self) -> Domain:
-        """The range of a player's payoffs; unbounded where a mechanism lets players pay each other."""
+        """The range of a player's payoffs; unbounded under mechanisms with payments between players."""
         payoffs = self.table.game().table
         low, high = float(payoffs.min()), float(payoffs.max())
         choosing = all(part.partition("(")[0].strip() in _ONLY_CHOOSING for part in self.mechanism.split("+"))
         return Domain(low, high) if choosing and low < high else Domain(unit=high - low or 1.0)
 
     def without(self, models: Collection[str]) -> CrossPlay:
-        """The same cross-play among the other models alone: what was played with these models does not count."""
+        """The same cross-play among the other models only; plays with `models` are removed."""
         if not models:
             return self
         places = {place: at for at, place in enumerate(p for p, m in enumerate(self.models) if m not in models)}
+
+        def renumbered(entries: Sequence[T]) -> tuple[T, ...]:
+            return tuple(
+                replace(entry, entrants=tuple(places[entrant] for entrant in entry.entrants))
+                for entry in entries
+                if places.keys() >= set(entry.entrants)
+            )
+
         return replace(
             self,
             models=tuple(self.models[place] for place in places),
-            rounds=tuple(
-                replace(one, entrants=tuple(places[entrant] for entrant in one.entrants))
-                for one in self.rounds
-                if places.keys() >= set(one.entrants)
+            rounds=renumbered(self.rounds),
+            agreements=renumbered(self.agreements),
+            decided=tuple(
+                replace(each, entrant=places[each.entrant]) for each in self.decided if each.entrant in places
             ),
-            agreements=tuple(
-                replace(one, entrants=tuple(places[entrant] for entrant in one.entrants))
-                for one in self.agreements
-                if places.keys() >= set(one.entrants)
-            ),
-            decided=tuple(replace(one, entrant=places[one.entrant]) for one in self.decided if one.entrant in places),
-            labels=tuple(replace(one, entrant=places[one.entrant]) for one in self.labels if one.entrant in places),
+            labels=tuple(replace(each, entrant=places[each.entrant]) for each in self.labels if each.entrant in places),
             left_out={**self.left_out, **{m: tally for m, tally in self.failures.items() if m in models}},
         )
 
     def failed_at(self, place: str, stage: str) -> frozenset[int]:
-        """The seats whose decisions of a stage failed, of those whose steps begin with a place."""
+        """The seats with a failed decision at a stage, in steps with this prefix."""
         return self._failed.get((place, stage), frozenset())
 
     @cached_property
@@ -265,16 +266,16 @@ class CrossPlay:
 
     @cached_property
     def _mediators(self) -> dict[str, Agreement]:
-        """The agreements on mediators, by what the steps of all that was played under them begin with."""
+        """The agreements on mediators, by the prefix of the steps played under them."""
         numbers = {str(number) for number in range(1, self.table.players + 1)}
         return {
-            one.place: one
-            for one in self.agreements
-            if any(design is not None and set(design) == numbers for design in one.proposals)
+            agreement.place: agreement
+            for agreement in self.agreements
+            if any(design is not None and set(design) == numbers for design in agreement.proposals)
         }
 
     def mediator(self, round_: Round) -> Mapping[str, str] | None:
-        """The mediator under whom a round was played, the action for each number of delegators; None without."""
+        """The mediator of a round, as the action for each number of delegators; None without one."""
         for place in places(round_.step):
             if place in self._mediators:
                 design = self._mediators[place].design(round_.step)
@@ -282,7 +283,7 @@ class CrossPlay:
         return None
 
     def form(self, round_: Round) -> NormalForm:
-        """The game that a round was: with the mediators and contracts that held in it."""
+        """The game of a round, including the mediators and contracts in effect."""
         game = self.table.game()
         agreements = {agreement.place: agreement for agreement in self.agreements}
         for place in places(round_.step):
@@ -295,22 +296,22 @@ class CrossPlay:
         return game
 
     def cooperation(self, round_: Round) -> list[float]:
-        """The probability of the cooperative action by seat, taken by itself or by its mediator.
+        """The probability of the cooperative action by seat, own or by the mediator.
 
-        Empty for a game that has no cooperative play.
+        Empty for a game without a cooperative profile.
         """
         game = self.table.game()
         if game.cooperate is None:
             return []
         design = self.mediator(round_)
         shares = [dict(zip(labels, mix, strict=True)) for labels, mix in zip(round_.labels, round_.mixes, strict=True)]
-        delegated = [own.get(DELEGATE, 0) / 100 for own in shares]
+        delegated = [mix.get(DELEGATE, 0) / 100 for mix in shares]
         probabilities = []
-        for seat, own in enumerate(shares):
+        for seat, mix in enumerate(shares):
             good = game.cooperate[seat]
-            likely = own[game.labels[seat][good]] / 100
+            likely = mix[game.labels[seat][good]] / 100
             if design is not None:
-                others = _numbers([*delegated[:seat], *delegated[seat + 1 :]])
+                others = _poisson_binomial([*delegated[:seat], *delegated[seat + 1 :]])
                 acted = (game.labels[0].index(design[str(number)]) for number in range(1, game.players + 1))
                 likely += delegated[seat] * sum(p for p, action in zip(others, acted, strict=True) if action == good)
             probabilities.append(likely)
@@ -319,7 +320,7 @@ class CrossPlay:
     def totals(self, use: Use) -> dict[tuple[str, int], tuple[int, float]]:
         """The entrant and the payoff of each agent of each match, in the order of agents.
 
-        The weights of a match add up to 1; where rounds with other models were left out, those that are left do.
+        The weights of a match sum to 1; they are renormalised if rounds with other models were left out.
         """
         totals: dict[tuple[str, int], tuple[int, float]] = {}
         weights: dict[tuple[str, int], float] = {}
@@ -330,25 +331,25 @@ class CrossPlay:
                 totals[round_.match, agent] = (entrant, before + round_.weight * value)
                 weights[round_.match, agent] = weights.get((round_.match, agent), 0.0) + round_.weight
         if self.left_out and not self.has_metagame:
-            totals = {who: (entrant, payoff / weights[who]) for who, (entrant, payoff) in totals.items()}
+            totals = {key: (entrant, payoff / weights[key]) for key, (entrant, payoff) in totals.items()}
         return dict(sorted(totals.items()))
 
 
-def _numbers(likely: Sequence[float]) -> Array:
-    """The distribution of the number of events that occur, given the probability of each."""
+def _poisson_binomial(probabilities: Sequence[float]) -> Array:
+    """The distribution of the number of independent events that occur."""
     distribution: Array = np.ones(1)
-    for probability in likely:
+    for probability in probabilities:
         distribution = np.convolve(distribution, [1 - probability, probability])
     return distribution
 
 
 def places(step: str) -> Iterator[str]:
-    """Yield all that a step's name begins with, part by part."""
+    """All prefixes of a step's name that end with a part."""
     return (step[: end + 1] for end, letter in enumerate(step) if letter == "/")
 
 
 def scale_of(game: NormalForm) -> Scale | None:
-    """The scale that normalises the payoffs of a game; None if cooperative play is not better."""
+    """The scale that normalises the payoffs of a game; None if cooperation does not differ from defection."""
     if game.cooperate is None or game.defect is None:
         return None
     defect, cooperate = (float(game.table[profile].mean()) for profile in (game.defect, game.cooperate))
@@ -384,15 +385,15 @@ def read_cross_play(
     condition
         The run's condition as JSON data.
     models
-        What its models are called.
+        Displayed names of its models.
     """
     game = condition["game"]
     table = get_dilemma(game) if isinstance(game, str) else PayoffTable.model_validate(game)
     decided = [event for event in events if isinstance(event, DecisionEvent)]
     failed = {event.step for event in decided if event.failed}
     rounds = tuple(_round(table.game(), event, failed) for event in events if isinstance(event, PayoffEvent))
-    groups = {place: one.agents for one in rounds for place in places(one.step)}
-    labels = {  # a judge's newest of a choice, whatever its version
+    groups = {place: round_.agents for round_ in rounds for place in places(round_.step)}
+    labels = {  # a judge's newest labels of a choice, whatever its version
         (event.judge, event.step): Reasons(
             models.index(event.agent), event.judge, tuple(event.labels), event.step, event.confidence
         )
@@ -418,25 +419,25 @@ def read_cross_play(
 
 
 def _seat(event: DecisionEvent, groups: Mapping[str, tuple[int, ...]]) -> int:
-    """The seat of whoever decided: the last part of a step names an agent of a group, or a seat at once."""
+    """The seat of a decision: the last part of a step is an agent of a group, or directly a seat."""
     place, _, number = event.step.rpartition("/")
     agents = groups.get(place[: place.rfind("/") + 1], ())
-    who = int(number) - 1
-    return agents.index(who) if who in agents else who
+    agent = int(number) - 1
+    return agents.index(agent) if agent in agents else agent
 
 
 def shown_mechanism(condition: Mapping[str, Any]) -> str:
-    """A mechanism's name as tables show it: reputation with its order, as − (1) or + (3)."""
+    """Displayed name of a mechanism: reputation with its order, as − (1) or + (3)."""
     name = str(condition.get("mechanism", "none"))
     order = condition.get("terms", {}).get("order")
     return name.replace("reputation", f"reputation{'+' if order == 3 else '-'}") if order else name
 
 
 def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The mechanism of each of several runs, with its parameters where these differ.
+    """The mechanism of each of several runs, with the parameters that differ.
 
-    Terms that differ among runs under the same mechanism stand in brackets (``repetition(rounds=5)``), other parameters
-    behind it (``none, reasoning=cot``); games and models, by which runs are told apart anyway, are left out.
+    Terms that differ among runs under the same mechanism are in brackets (``repetition(rounds=5)``), other parameters
+    follow (``none, reasoning=cot``); games and models, which tables show separately, are omitted.
     """
     conditions = [completed_settings(condition) for condition in conditions]
     names = [shown_mechanism(condition) for condition in conditions]
@@ -452,7 +453,7 @@ def mechanism_labels(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def completed_settings(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition with those parameters that it leaves out where they have their defaults."""
+    """A condition with default values for the parameters that it omits."""
     from labmates.workflows.dilemmas.condition import DilemmaCondition
 
     fields = DilemmaCondition.model_fields.items()
@@ -460,7 +461,7 @@ def completed_settings(condition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _varying(parts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Keep the settings of which two values are given; one that is not given has its default."""
+    """The settings with at least two different values; missing settings have their defaults."""
     names = {name for part in parts for name in part}
     same = frozenset(name for name in names if len({repr(part[name]) for part in parts if name in part}) < 2)
     return [_without(part, same) for part in parts]
@@ -473,9 +474,9 @@ def _without(part: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
 def _round(game: NormalForm, event: PayoffEvent, failed: Collection[str]) -> Round:
     details = event.details
     mixes = tuple(map(tuple, details["mixes"]))
-    # Under a mediator there is one more action than the game has.
     choose = f"{event.step.removesuffix('play')}choose"
-    labels = tuple((*own, DELEGATE)[: len(mix)] for own, mix in zip(game.labels, mixes, strict=True))
+    # A mediator adds an action to those of the game.
+    labels = tuple((*names, DELEGATE)[: len(mix)] for names, mix in zip(game.labels, mixes, strict=True))
     return Round(
         step=event.step,
         match=event.match,
@@ -499,7 +500,7 @@ def _agreement(event: DecisionEvent) -> Agreement:
         place=event.step.removesuffix("outcome"),
         entrants=tuple(decision["entrants"]),
         proposals=tuple(decision["proposals"]),
-        stable=tuple(None if one is None else (bool(one[0]), bool(one[1])) for one in decision["stable"]),
+        stable=tuple(None if pair is None else (bool(pair[0]), bool(pair[1])) for pair in decision["stable"]),
         votes=tuple(map(tuple, decision["votes"])),
         winners=tuple(decision["winners"]),
         tied=decision["tied"],

@@ -1,4 +1,4 @@
-"""The analyses of behavioural games: models' profiles, and how many simulations a metric needs."""
+"""The analyses of behavioural games: models' profiles, and the number of simulations that a metric needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
 
 
-def profiles(runs: Runs, params: Params) -> Result:
+def profiles(runs: Runs, _params: Params) -> Result:
     """Show models' play in the behavioural games: their cooperative profiles.
 
     The first table shows each game's primary metric, and cooperation by actions and by resulting welfare (0 at the
@@ -22,18 +22,17 @@ def profiles(runs: Runs, params: Params) -> Result:
     from labmates.workflows.games.profiles import games_of, games_table, profiles_table
     from labmates.workflows.games.profiles import profiles as profiles_of
 
-    del params
     records = runs.records("game")
     played = profiles_of(records, {})
     if not played:
-        raise TooFewRunsError(f"none of these {len(records)} runs is a game by one model that has ended")
+        raise TooFewRunsError(f"none of these {len(records)} runs is an ended game by one model")
     alt = "Each model's primary metric, a panel for each game with its reference plays; the numbers are in the table."
     figure = Drawing("profiles", "Cooperative profiles", alt, lambda: profile_figure(played, [], games_of(records)))
     return Result([profiles_table(played), games_table(played)], [figure])
 
 
 class ConvergenceParams(Params):
-    """The parameters of the analysis of convergence."""
+    """Parameters of the analysis of convergence."""
 
     games: tuple[str, ...] = Field((), description="Simulations of this game; repeatable.")
     models: tuple[str, ...] = Field((), description="Simulations by this model; repeatable.")

@@ -15,9 +15,9 @@ from labmates.workflows.asking import form_text
 from labmates.workflows.games.condition import GameCondition
 
 KIND = "behavioural"
-"""Of the orders."""
+"""The kind of the orders."""
 Said = tuple[str, str]
-"""Who said what."""
+"""A player and its message."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class Round:
     Attributes
     ----------
     said
-        In deliberation, by group.
+        Messages in deliberation, by group.
     decisions
-        ``(groups, group_size, quantities)``.
+        Shape ``(groups, group_size, quantities)``.
     usable
-        Whether each was the player's own, ``(groups, group_size)``, or the fallback.
+        Whether each decision is the player's and not the fallback, ``(groups, group_size)``.
     tokens
-        Spent on sanctions, ``(groups, group_size, group_size)``; None without that stage.
+        Spent on sanctions, ``(groups, group_size, group_size)``; None without sanctions.
     spent
-        Whether each player's tokens were its own decision, ``(groups, group_size)``, or the fallback.
+        Whether each player's tokens are its decision and not the fallback, ``(groups, group_size)``.
     payoffs
-        ``(groups, group_size)``; None before the round is settled.
+        Shape ``(groups, group_size)``; None before the round is settled.
     """
 
     said: Mapping[str, Sequence[Said]] = field(default_factory=dict)
@@ -49,17 +49,17 @@ class Round:
 
 
 def history(rounds: Iterable[Round]) -> Array:
-    """All decisions, ``(rounds, groups, group_size, quantities)``."""
-    return np.stack([one.decisions for one in rounds if one.decisions is not None])
+    """All decisions; shape ``(rounds, groups, group_size, quantities)``."""
+    return np.stack([round_.decisions for round_ in rounds if round_.decisions is not None])
 
 
 def payoffs(rounds: Iterable[Round]) -> Array:
-    """All payoffs, ``(rounds, groups, group_size)``."""
-    return np.stack([one.payoffs for one in rounds if one.payoffs is not None])
+    """All payoffs; shape ``(rounds, groups, group_size)``."""
+    return np.stack([round_.payoffs for round_ in rounds if round_.payoffs is not None])
 
 
 class Briefing:
-    """Writes the prompts of one run."""
+    """The prompts of one run."""
 
     def __init__(self, condition: GameCondition, game: Game) -> None:
         self._condition = condition
@@ -67,7 +67,7 @@ class Briefing:
         self._names = [player for _, player in condition.seats()]
         self._seats = {player: divmod(number, game.group_size) for number, player in enumerate(self._names)}
         self._reasoning = render(f"game_reasoning_{condition.reasoning}")
-        # Text common to all players is built once, because there are many calls.
+        # Text common to all players is rendered once, since there are many calls.
         figures = game.figures()
         self._figures = {name.replace("_", " "): value for name, value in figures.items()}
         self._shared = {
@@ -83,18 +83,18 @@ class Briefing:
         self._past: dict[tuple[str, int], str] = {}
 
     def seat(self, player: str) -> tuple[int, int]:
-        """The group and the place in it of a player, as numbers."""
+        """The indices of a player's group and of its seat in the group."""
         return self._seats[player]
 
     def members(self, player: str) -> list[str]:
-        """The names of all members of a player's group, in order."""
+        """Names of all members of a player's group, in order."""
         group = self._seats[player][0]
         return self._names[group * self._game.group_size : (group + 1) * self._game.group_size]
 
     def decide(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
-        """Ask for the decision of the last of `rounds`."""
+        """The prompt for the decision in the last of `rounds`."""
         quantities = self._game.quantities
-        keys = (f'- "{one.name}": {one.low} to {one.high}, {one.about}' for one in quantities)
+        keys = (f'- "{quantity.name}": {quantity.low} to {quantity.high}, {quantity.about}' for quantity in quantities)
         total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
         messages = rounds[-1].said.get(player[0], [])
         text = render(
@@ -105,12 +105,12 @@ class Briefing:
             said=f"\n## What your group has said\n{_lines(messages)}\n" if messages else "",
             reasoning=self._reasoning,
             keys="\n".join([*keys, *total]),
-            form=form_text(one.name for one in quantities),
+            form=form_text(quantity.name for quantity in quantities),
         )
         return self._order(player, rounds, "decide", text)
 
     def sanction(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
-        """Ask for the sanctions of the last of `rounds`."""
+        """The prompt for sanctions in the last of `rounds`."""
         others = [name for name in self.members(player) if name != player]
         text = render(
             f"game_sanction_{self._condition.wording}",
@@ -126,7 +126,7 @@ class Briefing:
         return self._order(player, rounds, "sanction", text)
 
     def deliberate(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
-        """Ask for a few sentences to the group."""
+        """The prompt for a few sentences to the group."""
         text = render(
             f"game_deliberate_{self._condition.wording}",
             round=len(rounds),
@@ -142,12 +142,12 @@ class Briefing:
         return [self._rules(player), Order(KIND, facts, text).human()]
 
     def _others(self, player: str, last: Round) -> dict[str, dict[str, int]]:
-        """The deeds of the other members of a player's group in a round."""
+        """The decisions of the other members of a player's group in a round."""
         assert last.decisions is not None
         names = [quantity.name for quantity in self._game.quantities]
         decisions = last.decisions[self._seats[player][0]].tolist()
-        did = zip(self.members(player), decisions, strict=True)
-        return {member: dict(zip(names, numbers, strict=True)) for member, numbers in did if member != player}
+        by_member = zip(self.members(player), decisions, strict=True)
+        return {member: dict(zip(names, numbers, strict=True)) for member, numbers in by_member if member != player}
 
     def _rules(self, player: str) -> BaseMessage:
         if player not in self._system:
@@ -158,7 +158,7 @@ class Briefing:
         return self._system[player]
 
     def _history(self, player: str, rounds: Sequence[Round]) -> str:
-        """A player's knowledge of the rounds before the last."""
+        """A player's view of the rounds before the last."""
         past = "\n".join(self._round(player, rounds[: number + 1]) for number in range(len(rounds) - 1))
         return f"\n## What has happened so far\n{past}" if past else "This is the first round."
 
@@ -178,7 +178,7 @@ class Briefing:
         return self._past[key]
 
     def _decisions(self, player: str, rounds: Sequence[Round], *, payoffs: bool = False) -> list[str]:
-        """The news for a player from the last of `rounds`, one fact a line."""
+        """The last of `rounds` for a player, one fact per line."""
         group, seat = self._seats[player]
         last = rounds[-1]
         assert last.payoffs is not None
@@ -191,16 +191,16 @@ class Briefing:
             )
             gets = f", payoff {in_figures(last.payoffs[group, place])}" if payoffs else ""
             lines.append(f"- {member}{' (you)' if place == seat else ''}: {what}{gets}")
-        facts = list(self._told_all(group, rounds))
+        facts = list(self._public_facts(group, rounds))
         if last.tokens is not None:
             lines += self._sanctions(player, last.tokens[group])
         if not payoffs:
-            so_far = sum(float(one.payoffs[group, seat]) for one in rounds if one.payoffs is not None)
+            so_far = sum(float(round_.payoffs[group, seat]) for round_ in rounds if round_.payoffs is not None)
             facts.append(self._game.payoff_fact(float(last.payoffs[group, seat]), so_far))
         return [*lines, *(f"- {fact}" for fact in facts)]
 
-    def _told_all(self, group: int, rounds: Sequence[Round]) -> list[str]:
-        """The news for all members of a group from the last of `rounds`, beyond its decisions."""
+    def _public_facts(self, group: int, rounds: Sequence[Round]) -> list[str]:
+        """The facts of the last of `rounds` for all members of a group, beyond its decisions."""
         key = (group, len(rounds))
         if key not in self._facts:
             played = history(rounds)
@@ -210,8 +210,8 @@ class Briefing:
     def _sanctions(self, player: str, tokens: Array) -> list[str]:
         members = self.members(player)
         spent = [
-            f"- {one} spent {tokens[i, j]} on {other}"
-            for i, one in enumerate(members)
+            f"- {member} spent {tokens[i, j]} on {other}"
+            for i, member in enumerate(members)
             for j, other in enumerate(members)
             if tokens[i, j]
         ]

@@ -1,4 +1,4 @@
-"""The behavioural games, our own and those of plug-ins: listed, shown and checked."""
+"""The commands that list, show and check behavioural games."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _rules(game: Game) -> list[str]:
 
 
 def _payoffs(sized: Sequence[Game]) -> Table:
-    """The payoff of each player when all do the same: a row for each play, a column for each group size."""
+    """The payoff of each player for equal decisions: a row for each decision, a column for each group size."""
     game = sized[0]
     strategies = list(game.strategies())
     rows = []

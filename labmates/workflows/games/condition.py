@@ -1,4 +1,4 @@
-"""The condition of a behavioural game: the one place where its parameters are declared."""
+"""The condition of a behavioural game: the single declaration of its parameters."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class GameCondition(WordedCondition):
     @field_validator("rules")
     @classmethod
     def _all_rules(cls, value: dict[str, int | str], info: ValidationInfo) -> dict[str, int | str]:
-        """Write down every constant, so that the record tells them all and equal conditions have equal keys."""
+        """Fill in every constant, so that the record is complete and equal conditions have equal keys."""
         if not info.data.keys() >= SIZES:
-            return value  # one of them is wrong, reported separately
+            return value  # a field is invalid, reported separately
         if sizes := SIZES & value.keys():
             raise ValueError(f"{', '.join(sorted(sizes))}: set by a separate option")
         from labmates.games.registry import make_game
@@ -103,18 +103,18 @@ class GameCondition(WordedCondition):
         return self.model_for.get(player, self.model_for.get(group, self.model))
 
     def models(self) -> list[str]:
-        """The models that take part, each once, in the order of the players."""
+        """The models, each once, in the order of the players."""
         if not self.model_for:
             return [self.model]
         return list(dict.fromkeys(self.model_of(group, player) for group, player in self.seats()))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The words that tag its traces."""
+        """Tags of its traces."""
         return self.game, self.model
 
     def check(self) -> None:
-        """Check that models are known, and that those of single groups and players have somebody to play."""
+        """Check that models are known, and that groups and players with a model exist."""
         from labmates.errors import unknown_name
         from labmates.models.names import parse_model
 
@@ -128,9 +128,9 @@ class GameCondition(WordedCondition):
 
 
 SIZES = {"game", "group_size", "groups", "rounds"}
-"""Fields that say what the game is, beside its rules."""
+"""Fields that define the game, beside its rules."""
 
 
 def group_names(groups: int) -> str:
-    """The names of groups, a letter each."""
+    """The names of groups, one letter each."""
     return ascii_uppercase[:groups]

@@ -1,8 +1,7 @@
 """The number of simulations that a metric needs: the error of a mean of n, and its reliability.
 
-The error of a mean falls as one over the square root of n, whatever is measured; so a curve of it says nothing of a
-metric that its standard deviation does not. What matters is how that compares with the differences between models: the
-reliability.
+The error of a mean falls with the square root of n for any metric, so its curve depends only on the metric's standard
+deviation. What matters is its size relative to the differences between models: the reliability.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
 
 SIZES = (1, 2, 5, 10, 20, 30, 50)
-"""Numbers of simulations that are looked at."""
+"""Default numbers of simulations."""
 METRICS = ("level",)
-"""What is looked at where nobody says otherwise: the primary metric of each game."""
+"""Default metrics: the primary metric of each game."""
 RESAMPLES = 200
 """As in the cooperative-profiles paper, appendix D."""
 _OF_CALLS = frozenset({"model", "model_for", "max_output_tokens", "temperature", "repair_turns", "prices"})
@@ -37,22 +36,22 @@ class Convergence:
     models
         Number of models with at least two simulations under the same condition.
     simulations
-        Least number of simulations of a model.
+        Minimum number of simulations of a model.
     within
         Standard deviation among simulations of a model under one condition, pooled over models and conditions.
     between
-        Standard deviation of the models' true means under equal conditions: that of the means, less what chance adds.
-        None if no condition has two models.
+        Standard deviation of the models' true means under equal conditions, corrected for sampling error. None if no
+        condition has two models.
     sizes
         Numbers of simulations, n.
     bootstrap
-        Mean absolute error of a mean of n, by resampling with replacement, the mean over models.
+        Mean absolute error of a mean of n, by resampling with replacement, averaged over models.
     closed_form
-        The same by the formula for normal errors, s·√(2/(πn)), the mean over models too.
+        The same by the formula for normal errors, s·√(2/(πn)).
     relative
-        The bootstrap of each model and condition in units of its own standard deviation, where its simulations differ.
+        The bootstrap of each model and condition in units of its own standard deviation, if its simulations differ.
     reliability
-        Share of the variance of means of n that is between models; None where `between` is.
+        Share of the variance of means of n that is between models; None if `between` is.
     """
 
     game: str
@@ -69,9 +68,7 @@ class Convergence:
 
 
 def bootstrap_errors(values: Array, sizes: Sequence[int], *, resamples: int = RESAMPLES, seed: int = 0) -> Array:
-    """The mean absolute error of a mean of n of the values, for each n of `sizes`.
-
-    Values are drawn with replacement, and the mean of the first n of each draw is compared with the mean of all.
+    """The mean absolute error of a mean of n of the values, for each n of `sizes`, by bootstrap.
 
     Parameters
     ----------
@@ -85,27 +82,28 @@ def bootstrap_errors(values: Array, sizes: Sequence[int], *, resamples: int = RE
 
 
 def closed_form_errors(deviation: float, sizes: Sequence[int]) -> Array:
-    """The expected absolute error of a mean of n values with this standard deviation, if errors are normal."""
+    """The expected absolute error of a mean of n values with this standard deviation and normal errors."""
     return np.asarray(deviation * np.sqrt(2 / (math.pi * np.array(sizes))))
 
 
 def variance_between(means: Array, errors: Array, conditions: Sequence[str] | None = None) -> float:
-    """The variance of true means, out of measured ones and their standard errors; at least 0.
+    """The variance of true means, from measured means and their standard errors; at least 0.
 
     Parameters
     ----------
     means, errors
         Shape ``(means,)``.
     conditions
-        Under which condition each was measured: only those under the same are compared, and what is found is pooled.
-        By default all are under one. Some condition has to have two.
+        The condition of each mean: only means under equal conditions are compared, and variances are pooled. By default
+        all are equal. Some condition must have two means.
     """
     under = np.zeros(len(means)) if conditions is None else np.array(conditions)
     squares, freedom = 0.0, 0
     for condition in np.unique(under):
-        mine = under == condition
-        more = int(mine.sum()) - 1
-        squares += float(((means[mine] - means[mine].mean()) ** 2).sum()) - more * float((errors[mine] ** 2).mean())
+        within = under == condition
+        more = int(within.sum()) - 1
+        error = float((errors[within] ** 2).mean())
+        squares += float(((means[within] - means[within].mean()) ** 2).sum()) - more * error
         freedom += more
     return max(0.0, squares / freedom)
 
@@ -116,7 +114,7 @@ def reliabilities(between: float, within: float, sizes: Sequence[int]) -> Array:
     Parameters
     ----------
     between, within
-        Standard deviations. Where both are 0 nothing can be told apart, and the reliability is 0.
+        Standard deviations. If both are 0, models are indistinguishable and the reliability is 0.
     """
     noise = within**2 / np.array(sizes)
     whole = between**2 + noise
@@ -134,8 +132,7 @@ def convergence(
     """The convergence of each game's metrics, over runs with one model each.
 
     Models are compared under equal conditions, whatever the limits and prices of their calls. Models with a single
-    simulation of a game tell nothing of it and are left out, as are models of which more than `MOST_FAILED` of the
-    decisions failed there, games without any other, and metrics that a game does not have.
+    simulation of a game are left out, as are models above `MOST_FAILED` in a game, and metrics that a game lacks.
     """
     measured: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
     ended = _played([run for run in runs if run.status in ENDED and len(run.models) == 1])
@@ -145,15 +142,15 @@ def convergence(
                 if run.condition["game"] == game and metric in run.metrics:
                     values = measured.setdefault((game, metric), {}).setdefault((run.models[0], _setting(run)), [])
                     values.append(run.metrics[metric])
-    enough = {
-        what: {one: np.array(values) for one, values in models.items() if len(values) > 1}
+    repeated = {
+        what: {key: np.array(values) for key, values in models.items() if len(values) > 1}
         for what, models in measured.items()
     }
-    return [_of_game(*what, models, sizes, resamples, seed) for what, models in enough.items() if models]
+    return [_of_game(*what, models, sizes, resamples, seed) for what, models in repeated.items() if models]
 
 
 def _played(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """The runs of models that have played their games, each under one setting."""
+    """The runs of models with valid play, by game and setting."""
     failed: dict[tuple[str, str, str], list[float]] = {}
     for run in runs:
         rate = run.metrics.get("failed_decision_rate", 0.0)
@@ -169,23 +166,23 @@ def convergence_table(curves: Sequence[Convergence]) -> Table:
     """Errors and reliabilities, a row for each game and number of simulations."""
     rows = [
         {
-            "game": one.game,
-            "metric": one.metric,
-            "models": one.models,
-            "measured": one.simulations,
-            "within": one.within,
-            "between": one.between,
+            "game": curve.game,
+            "metric": curve.metric,
+            "models": curve.models,
+            "measured": curve.simulations,
+            "within": curve.within,
+            "between": curve.between,
             "simulations": n,
             "bootstrap": sampled,
             "formula": formula,
             "reliability": share,
         }
-        for one in curves
+        for curve in curves
         for n, sampled, formula, share in zip(
-            one.sizes,
-            one.bootstrap,
-            one.closed_form,
-            one.reliability or (None,) * len(one.sizes),
+            curve.sizes,
+            curve.bootstrap,
+            curve.closed_form,
+            curve.reliability or (None,) * len(curve.sizes),
             strict=True,
         )
     ]
@@ -201,17 +198,17 @@ def convergence_table(curves: Sequence[Convergence]) -> Table:
         Column("reliability"),
     ]
     notes = [
-        "Error: mean absolute error of a mean of n simulations. In units of the standard deviation it is √(2/(πn)) "
-        "whatever is measured (0.18 at n = 20), so a curve of it can't say that n are enough. The reliability can: the "
-        "share of the variance of such means that lies between models."
+        "Error: mean absolute error of a mean of n simulations. In units of the standard deviation it is √(2/(πn)) for "
+        "any metric (0.18 at n = 20), so it can't show that n are enough. The reliability can: the share of the "
+        "variance of such means that is between models."
     ]
-    if any(one.reliability is None for one in curves):
+    if any(curve.reliability is None for curve in curves):
         notes.append("A reliability needs two models under the same condition.")
     return Table("convergence", "Convergence of the games' metrics", columns, rows, notes)
 
 
 def _setting(run: RunRecord) -> str:
-    """All of a run's condition but who plays and how calls are made."""
+    """A run's condition without its models and the settings of calls."""
     return json.dumps({name: value for name, value in run.condition.items() if name not in _OF_CALLS}, sort_keys=True)
 
 
@@ -219,14 +216,14 @@ def _of_game(
     game: str, metric: str, models: Mapping[tuple[str, str], Array], sizes: Sequence[int], resamples: int, seed: int
 ) -> Convergence:
     values = list(models.values())
-    freedom = sum(len(one) - 1 for one in values)
-    within = math.sqrt(sum(float(one.var(ddof=1)) * (len(one) - 1) for one in values) / freedom)
-    curves = [bootstrap_errors(one, sizes, resamples=resamples, seed=seed + place) for place, one in enumerate(values)]
+    freedom = sum(len(each) - 1 for each in values)
+    within = math.sqrt(sum(float(each.var(ddof=1)) * (len(each) - 1) for each in values) / freedom)
+    curves = [bootstrap_errors(each, sizes, resamples=resamples, seed=seed + at) for at, each in enumerate(values)]
     between = reliability = None
     settings = [setting for _, setting in models]
     if len(set(settings)) < len(settings):
-        errors = np.array([one.std(ddof=1) / math.sqrt(len(one)) for one in values])
-        between = math.sqrt(variance_between(np.array([one.mean() for one in values]), errors, settings))
+        errors = np.array([each.std(ddof=1) / math.sqrt(len(each)) for each in values])
+        between = math.sqrt(variance_between(np.array([each.mean() for each in values]), errors, settings))
         reliability = tuple(map(float, reliabilities(between, within, sizes)))
     return Convergence(
         game=game,
@@ -237,9 +234,11 @@ def _of_game(
         between=between,
         sizes=tuple(sizes),
         bootstrap=tuple(map(float, np.mean(curves, axis=0))),
-        closed_form=tuple(map(float, closed_form_errors(float(np.mean([one.std(ddof=1) for one in values])), sizes))),
+        closed_form=tuple(map(float, closed_form_errors(float(np.mean([each.std(ddof=1) for each in values])), sizes))),
         relative=tuple(
-            tuple(map(float, curve / one.std(ddof=1))) for curve, one in zip(curves, values, strict=True) if np.ptp(one)
+            tuple(map(float, curve / each.std(ddof=1)))
+            for curve, each in zip(curves, values, strict=True)
+            if np.ptp(each)
         ),
         reliability=reliability,
     )

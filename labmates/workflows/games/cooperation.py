@@ -7,15 +7,15 @@ from typing import Final
 from labmates.games.references import References
 
 AXES: Final = {
-    "cooperation": "cooperation (0: equilibrium, 1: best for all)",
-    "efficiency": "efficiency (0: equilibrium, 1: best for all)",
-    "pareto_proximity": "Pareto proximity (0: best for all, 1: equilibrium)",
+    "cooperation": "cooperation (0: equilibrium, 1: social optimum)",
+    "efficiency": "efficiency (0: equilibrium, 1: social optimum)",
+    "pareto_proximity": "Pareto proximity (0: social optimum, 1: equilibrium)",
 }
-"""How axes name these metrics, with their direction."""
+"""Axis labels of these metrics, with their direction."""
 
 
 def cooperation(proximity: float) -> float:
-    """The nearness of the primary metric to the play that is best for all: 1 there, 0 at the equilibrium or beyond.
+    """The closeness of the primary metric to the social optimum: 1 there, 0 at the equilibrium or beyond.
 
     Parameters
     ----------
@@ -26,10 +26,10 @@ def cooperation(proximity: float) -> float:
 
 
 def pareto_proximity(level: float, plays: References) -> float | None:
-    """The paper's Pareto proximity: 0 at the play that is best for all, 1 at the equilibrium.
+    """The paper's Pareto proximity: 0 at the social optimum, 1 at the equilibrium.
 
-    The distance from the optimum over that of the equilibrium, cut off at 1 (cooperative-profiles paper, section 3.1).
-    None where both are the same.
+    The distance from the optimum over that of the equilibrium, at most 1 (cooperative-profiles paper, section 3.1).
+    None if both are equal.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def pareto_proximity(level: float, plays: References) -> float | None:
 
     Notes
     -----
-    It measures actions, not what comes of them: who contributes twice what the target needs is as far from the optimum
-    as who contributes nothing. `efficiency` tells these apart.
+    It measures actions and not their effect: a contribution of twice the need is as far from the optimum as none.
+    `efficiency` distinguishes them.
     """
     optimum, nash = float(plays.optimum.level), float(plays.nash.level)
     if optimum == nash:
@@ -50,14 +50,14 @@ def pareto_proximity(level: float, plays: References) -> float | None:
 
 
 def efficiency(welfare: float, plays: References) -> float | None:
-    """The share of what cooperation can bring that was reached: 1 at the optimum, 0 at the equilibrium or below.
+    """The share of the possible gain from cooperation: 1 at the optimum, 0 at the equilibrium or below.
 
-    1 − (W* − W) / (W* − W_N) on expected welfare, cut off to [0, 1]. None where cooperation can bring nothing.
+    1 − (W* − W) / (W* − W_N) on expected welfare, clipped to [0, 1]. None without a possible gain.
 
     Parameters
     ----------
     welfare
-        What a player may expect, the mean over players, in the units of the reduced game.
+        Mean expected payoff of players, in the units of the reduced game.
     """
     optimum, nash = float(plays.optimum.payoff), float(plays.nash.payoff)
     if optimum == nash:

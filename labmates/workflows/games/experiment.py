@@ -1,4 +1,4 @@
-"""The behavioural game as an experiment. This module is light: what executes a run is imported when one starts."""
+"""The behavioural game as an experiment. This module imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METRICS = (
     ),
     Metric(
         "cooperation",
-        "1 where play is best for all, 0 at the equilibrium or beyond",
+        "1 at the social optimum, 0 at the equilibrium or beyond",
         SHARE,
         "higher",
         headline=True,
@@ -25,13 +25,13 @@ METRICS = (
     ),
     Metric(
         "efficiency",
-        "share of the welfare that can be won over the equilibrium",
+        "share of the possible welfare gain over the equilibrium",
         SHARE,
         "higher",
         headline=True,
         axis=AXES["efficiency"],
     ),
-    Metric("action_gap", "level less the level that is best for all"),
+    Metric("action_gap", "level minus the level of the social optimum"),
     Metric("welfare", "welfare of all players", better="higher"),
     Metric("payoff", "mean payoff of a player", better="higher", headline=True),
     Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
@@ -44,14 +44,14 @@ METRICS = (
     Metric("global_share", "share given to the global account", SHARE),
     Metric("pareto_proximity", "the paper's distance from the optimum, 1 less cooperation", SHARE, "lower"),
 )
-"""The primary metric and what follows from it, then metrics of single games; the paper's distance at the end."""
+"""The primary metric and its derivatives, then metrics of single games; the paper's distance at the end."""
 
 
 def estimate(condition: GameCondition) -> Estimate:
-    """The expected usage of a run: exactly its calls if no reply has to be asked for again.
+    """The expected usage of a run; the number of calls is exact without repair turns.
 
-    Tokens of a call are what our prompts take, and a reply of tens of tokens (section 4.3 of the paper), or hundreds
-    where players reason first; the calls of one stage go out together.
+    Replies have tens of tokens (section 4.3 of the paper), or hundreds with reasoning; the calls of a stage run in
+    parallel.
     """
     game = condition.make_game()
     stages = 1 + (game.sanction_limit > 0)

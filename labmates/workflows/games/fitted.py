@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FormT = TypeVar("FormT", bound=str)
 MOST_DRAWS = 4000
-"""Draws of each fit in a file: log likelihoods of all cells are as many times as large."""
+"""Draws of each fit in a file, which bound the size of the log likelihoods of all cells."""
 ROWS = Export(
     "rows_out",
     (".csv", ".parquet"),
@@ -36,7 +36,7 @@ DRAWS = Export(
 
 
 class FitParams(Params):
-    """The known facts about the models."""
+    """User-supplied facts about the models."""
 
     rosters: tuple[FilePath, ...] = Field(
         (),
@@ -89,12 +89,12 @@ def compared(
     seed: int,
     watch: Callable[[str], None],
 ) -> Table:
-    """The forms of a model of an outcome by how well they predict models that are left out in turn.
+    """Forms of a model of an outcome by their predictions for models left out in turn.
 
     Parameters
     ----------
     block
-        What the fit of a form without a model, given by its place, predicts for that model.
+        The prediction of a form, fitted without a model given by its index, for that model.
     """
     from labmates.stats.bayes.fit_checks import comparison_table, left_out
 
@@ -107,7 +107,7 @@ def compared(
 
 
 def checked(fits: Sequence[Evaluated], comparisons: Sequence[Table]) -> Result:
-    """The result of checking fits: comparisons of forms, then for each fit the data, the cells and the priors."""
+    """The checks of fits: comparisons of forms, then for each fit the data, the cells and the priors."""
     from labmates.stats.bayes import fit_checks
     from labmates.stats.bayes.figures import check_figure
 
@@ -115,7 +115,7 @@ def checked(fits: Sequence[Evaluated], comparisons: Sequence[Table]) -> Result:
     for fit in fits:
         tables += [fit_checks.statistics_table(fit), fit_checks.cells_table(fit), fit_checks.sensitivity_table(fit)]
     verdict = [fit_checks.verdict(fit) for fit in fits]
-    alt = "Observed outcomes against those that each fit predicts; the numbers are in the tables."
+    alt = "Observed outcomes against the predictions of each fit; the numbers are in the tables."
     return Result(
         tables,
         [Drawing("check", "Observed and predicted outcomes", alt, lambda: check_figure(fits))],

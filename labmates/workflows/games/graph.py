@@ -33,13 +33,7 @@ MOST_SAID_CHARS = 600
 
 @dataclass(frozen=True)
 class GameContext:
-    """The context of one run.
-
-    Attributes
-    ----------
-    seed
-        The run's seed.
-    """
+    """The context of one run."""
 
     condition: GameCondition
     game: Game
@@ -58,7 +52,7 @@ class GameContext:
 
     @cached_property
     def briefing(self) -> Briefing:
-        """Writes the prompts."""
+        """The prompts of the run."""
         return Briefing(self.condition, self.game)
 
     @cached_property
@@ -66,7 +60,7 @@ class GameContext:
         return {player: Speaker(group, player, self.condition.model_of(group, player)) for group, player in self.seats}
 
     def speaker(self, player: str) -> Speaker:
-        """The speaker for this player."""
+        """The player as a speaker."""
         return self._speakers[player]
 
     def by_player(self, values: Array) -> dict[str, float]:
@@ -74,21 +68,21 @@ class GameContext:
         return dict(zip((player for _, player in self.seats), map(float, values.ravel()), strict=True))
 
     def failures(self) -> dict[str, Tally]:
-        """Count decisions, and those that had to be replaced by the fallback, by model."""
+        """Tallies of decisions and failures, by model."""
         events = self.table.recorder.events
-        made = (one for one in events if isinstance(one, DecisionEvent))
-        return tallies((self.condition.model_of(one.team, one.agent), one.failed) for one in made)
+        decisions = (event for event in events if isinstance(event, DecisionEvent))
+        return tallies((self.condition.model_of(event.team, event.agent), event.failed) for event in decisions)
 
 
 class GameState(TypedDict):
-    """The past of the game.
+    """The rounds of the game.
 
     Attributes
     ----------
     rounds
         All rounds so far, the present one last.
     kept
-        Whether the players keep, at the end, what they have got.
+        Whether the players keep their payoffs at the end.
     """
 
     rounds: Sequence[Round]
@@ -99,7 +93,7 @@ Update = dict[str, Any]
 
 
 async def deliberate(state: GameState, runtime: Runtime[GameContext]) -> Update:
-    """Begin a round: the members of each group speak in turn, all groups at the same time."""
+    """Begin a round: the members of each group speak in turn, all groups in parallel."""
     ctx, rounds = runtime.context, state["rounds"]
     if not ctx.condition.deliberation:
         return {"rounds": [*rounds, Round()]}
@@ -108,15 +102,15 @@ async def deliberate(state: GameState, runtime: Runtime[GameContext]) -> Update:
 
 
 async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
-    """Let all players decide at the same time."""
+    """Ask all players for decisions, in parallel."""
     ctx, game = runtime.context, runtime.context.game
     *past, now = state["rounds"]
-    form = numbers_form({one.name: (one.low, one.high) for one in game.quantities}, total=game.total)
+    form = numbers_form({each.name: (each.low, each.high) for each in game.quantities}, total=game.total)
     asked = {player: ctx.briefing.decide(player, state["rounds"]) for _, player in ctx.seats}
     decided = await _decisions(ctx, len(state["rounds"]), "decide", asked, dict.fromkeys(asked, form))
     default = dict(zip(form.model_fields, game.default_decision, strict=True))
-    played = [found or default for found in decided]
-    decisions = np.array([list(one.values()) for one in played]).reshape(game.groups, game.group_size, -1)
+    played = [decision or default for decision in decided]
+    decisions = np.array([list(each.values()) for each in played]).reshape(game.groups, game.group_size, -1)
     now = replace(
         now,
         decisions=decisions,
@@ -128,20 +122,20 @@ async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
 
 
 async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
-    """Let all players spend tokens on members of their groups, if the game has such a stage."""
+    """Ask all players for tokens to spend on members of their groups, if the game has sanctions."""
     ctx, game = runtime.context, runtime.context.game
     *past, now = state["rounds"]
     if not game.sanction_limit:
         return {}
     assert now.payoffs is not None
-    others = {player: [one for one in ctx.briefing.members(player) if one != player] for _, player in ctx.seats}
+    others = {player: [name for name in ctx.briefing.members(player) if name != player] for _, player in ctx.seats}
     forms = {
         player: numbers_form(dict.fromkeys(names, (0, game.sanction_limit)), most=game.sanction_limit)
         for player, names in others.items()
     }
     asked = {player: ctx.briefing.sanction(player, state["rounds"]) for player in others}
     decided = await _decisions(ctx, len(state["rounds"]), "sanction", asked, forms)
-    spent = [found or dict.fromkeys(names, 0) for found, names in zip(decided, others.values(), strict=True)]
+    spent = [tokens or dict.fromkeys(names, 0) for tokens, names in zip(decided, others.values(), strict=True)]
     tokens = _tokens(ctx, spent)
     sanctioned = np.asarray(game.sanctioned(now.payoffs, tokens), dtype=float)
     _record(ctx, len(state["rounds"]), "sanction", spent, decided)
@@ -149,12 +143,12 @@ async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
 
 
 def _made(ctx: GameContext, decided: Sequence[object]) -> Array:
-    """Whether each player made its decision, ``(groups, group_size)``."""
+    """Whether each player's decision is usable, ``(groups, group_size)``."""
     return np.array([decision is not None for decision in decided]).reshape(ctx.game.groups, ctx.game.group_size)
 
 
 def _tokens(ctx: GameContext, spent: Sequence[dict[str, int]]) -> Array:
-    """Sanctions by player and member of its group, ``(groups, group_size, group_size)``."""
+    """Sanctions by player and member of its group; shape ``(groups, group_size, group_size)``."""
     tokens = np.zeros((ctx.game.groups, ctx.game.group_size, ctx.game.group_size), dtype=int)
     for (_, player), by_name in zip(ctx.seats, spent, strict=True):
         group, seat = ctx.briefing.seat(player)
@@ -180,7 +174,7 @@ async def settle(state: GameState, runtime: Runtime[GameContext]) -> Update:
 
 
 async def finish(state: GameState, runtime: Runtime[GameContext]) -> Update:
-    """Draw by chance whether the players keep what they have got, where the rules leave it to chance."""
+    """Draw whether the players keep their payoffs, if the rules leave it to chance."""
     ctx, rounds = runtime.context, state["rounds"]
     chance = ctx.game.keeps(history(rounds))
     kept = random.Random(derive(ctx.seed, "draw")).random() < chance
@@ -214,8 +208,7 @@ async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Sai
     return messages
 
 
-def _sentences(reply: Reply, last: bool) -> str:
-    del last
+def _sentences(reply: Reply, _last: bool) -> str:
     text = " ".join(reply.text.split())
     if not text:
         raise UnusableAnswerError("it has no text.")
@@ -235,7 +228,7 @@ async def _decisions(
         )
         for player, messages in asked.items()
     )
-    return [None if one is None else one.values for one in decisions]
+    return [None if decision is None else decision.values for decision in decisions]
 
 
 def _record(
@@ -254,9 +247,9 @@ def _record(
                 stage=stage,
                 round=round_,
                 decision=decision,
-                failed=found is None,
+                failed=answer is None,
             )
-            for (group, player), decision, found in zip(ctx.seats, played, decided, strict=True)
+            for (group, player), decision, answer in zip(ctx.seats, played, decided, strict=True)
         )
     )
 
@@ -264,23 +257,21 @@ def _record(
 GameGraph = CompiledStateGraph[GameState, GameContext, GameState, GameState]
 
 
-def first_state(condition: GameCondition, seed: int) -> GameState:
+def first_state(_condition: GameCondition, _seed: int) -> GameState:
     """The state in which a run starts."""
-    del condition, seed
     return {"rounds": (), "kept": True}
 
 
-def graph(condition: GameCondition) -> GameGraph:
-    """The graph of a run; it is the same for all conditions."""
-    del condition
+def graph(_condition: GameCondition) -> GameGraph:
+    """The graph of a run, the same for all conditions."""
     return game_graph()
 
 
 @cache
 def game_graph() -> GameGraph:
-    """The graph; compiled once, since that takes longer than a step."""
+    """The graph; compiled once, since compilation takes longer than a step."""
 
-    def goes_on(state: GameState, runtime: Runtime[GameContext]) -> str:
+    def next_round(state: GameState, runtime: Runtime[GameContext]) -> str:
         return "deliberate" if len(state["rounds"]) < runtime.context.game.rounds else "finish"
 
     graph = StateGraph(GameState, context_schema=GameContext)
@@ -290,6 +281,6 @@ def game_graph() -> GameGraph:
     graph.add_edge("deliberate", "decide")
     graph.add_edge("decide", "sanction")
     graph.add_edge("sanction", "settle")
-    graph.add_conditional_edges("settle", goes_on, ["deliberate", "finish"])
+    graph.add_conditional_edges("settle", next_round, ["deliberate", "finish"])
     graph.add_edge("finish", END)
     return graph.compile(name="behavioural game")

@@ -1,4 +1,4 @@
-"""The outcome of a behavioural game: its metrics and whether it counts."""
+"""The outcome of a behavioural game: its metrics and validity."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from labmates.workflows.playing import Table
 from labmates.workflows.services import Services
 
 DRAWS = 200
-"""How often failed decisions are drawn anew for the welfare of the decisions that were made."""
+"""Number of redraws of failed decisions for the welfare of usable decisions."""
 
 
 def outcome(state: GameState, ctx: GameContext) -> Outcome:
-    """The outcome of a game that has ended."""
+    """The outcome of an ended game."""
     return Outcome("completed", metrics_of(state, ctx), invalid_play(ctx.failures()))
 
 
 def make_context(condition: GameCondition, services: Services) -> GameContext:
-    """The context of the nodes of one game."""
+    """The context of a run."""
     return GameContext(condition, condition.make_game(), Table(condition, services), services.seed)
 
 
 def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
-    """The metrics of a game that has ended.
+    """The metrics of an ended game.
 
-    The primary metric is taken over usable decisions alone; cooperation and efficiency are of these: see
-    `_made_welfare`.
-    ``welfare``, ``payoff`` and what came of the rounds are of what was played, the fallback included.
+    Level, cooperation and efficiency use only usable decisions (see `_made_welfare`). ``welfare``, ``payoff`` and
+    game-specific outcomes are of the actual play, including fallbacks.
     """
     game, rounds = ctx.game, state["rounds"]
     played, earned = history(rounds), payoffs(rounds)
@@ -50,9 +49,9 @@ def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
         **game.outcome(played),
     }
     if game.sanction_limit:
-        metrics["sanctions"] = float(np.mean([one.tokens.sum() for one in rounds if one.tokens is not None]))
-        metrics["sanctions"] /= game.players
-    usable = np.stack([one.usable for one in rounds if one.usable is not None])
+        tokens = [round_.tokens.sum() for round_ in rounds if round_.tokens is not None]
+        metrics["sanctions"] = float(np.mean(tokens)) / game.players
+    usable = np.stack([round_.usable for round_ in rounds if round_.usable is not None])
     if not usable.any():
         return metrics
     level = float(game.levels(played)[usable].mean())
@@ -62,37 +61,36 @@ def metrics_of(state: GameState, ctx: GameContext) -> Mapping[str, float]:
     metrics["action_gap"] = level - float(plays.optimum.level)
     if (proximity := pareto_proximity(level, plays)) is not None:
         metrics |= {"cooperation": cooperation(proximity), "pareto_proximity": proximity}
-    if (reached := efficiency(_made_welfare(ctx, rounds, usable), plays)) is not None:
-        metrics["efficiency"] = reached
+    if (share := efficiency(_made_welfare(ctx, rounds, usable), plays)) is not None:
+        metrics["efficiency"] = share
     return metrics
 
 
 def _made_welfare(ctx: GameContext, rounds: Sequence[Round], usable: NDArray[np.bool_]) -> float:
-    """The expected welfare by the decisions that were made, which are those that cooperation is of, too.
+    """The expected welfare of usable decisions, the same that cooperation uses.
 
-    Each failed decision is taken to be any of those that were made, each as likely: the mean level stays that of the
-    decisions that were made, and the welfare is the mean over `DRAWS` draws. The others go on as they did. Without
-    failures it is the welfare itself.
+    Each failed decision is replaced by a random usable one, which preserves the mean level; the welfare is the mean
+    over `DRAWS` draws, with all other decisions fixed. Without failures it is the welfare itself.
     """
     game, played = ctx.game, history(rounds)
-    spent = [one.spent for one in rounds if one.spent is not None]
-    sanctions = np.stack([one.tokens for one in rounds if one.tokens is not None]) if spent else None
-    if usable.all() and all(one.all() for one in spent):
+    spent = [round_.spent for round_ in rounds if round_.spent is not None]
+    sanctions = np.stack([round_.tokens for round_ in rounds if round_.tokens is not None]) if spent else None
+    if usable.all() and all(each.all() for each in spent):
         return game.welfare(played, payoffs(rounds))
     rng = np.random.default_rng(derive(ctx.seed, "failed"))
     welfares = []
     for _ in range(DRAWS):
         drawn = _filled(played, usable, rng)
-        earned = [np.asarray(game.payoffs(one), dtype=float) for one in drawn]
+        earned = [np.asarray(game.payoffs(decisions), dtype=float) for decisions in drawn]
         if sanctions is not None:
             tokens = _turned(_filled(_turned(sanctions, 1), np.stack(spent), rng), -1)
-            earned = [game.sanctioned(one, own) for one, own in zip(earned, tokens, strict=True)]
+            earned = [game.sanctioned(*pair) for pair in zip(earned, tokens, strict=True)]
         welfares.append(game.welfare(drawn, np.stack(earned)))
     return float(np.mean(welfares))
 
 
 def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) -> Array:
-    """Decisions of shape ``(rounds, groups, group_size, parts)``, the failed ones drawn from the others."""
+    """Decisions of shape ``(rounds, groups, group_size, parts)``, with failed ones drawn from the others."""
     if made.all() or not made.any():
         return values
     filled = values.copy()
@@ -101,9 +99,9 @@ def _filled(values: Array, made: NDArray[np.bool_], rng: np.random.Generator) ->
 
 
 def _turned(tokens: Array, by: int) -> Array:
-    """Tokens, shape ``(..., spender, target)``, by how far the target sits from the spender (1), or back (-1).
+    """Tokens, shape ``(..., spender, target)``, by the distance of the target's seat from the spender's (1), or back.
 
-    So can one player's decision stand for another's: nobody spends on itself.
+    By distance, one player's decision can replace another's: the distance 0 is never sanctioned.
     """
     seats = np.arange(tokens.shape[-1])
     places = (by * seats[:, None] + seats) % len(seats)

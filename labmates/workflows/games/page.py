@@ -1,4 +1,4 @@
-"""A behavioural game, round by round: what everybody decided and got, and what was said."""
+"""The page of a behavioural game, round by round: decisions, payoffs and messages."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Move:
 
     @property
     def shown(self) -> str:
-        """The decision: its value where it has but one."""
+        """The decision as text; a single value without its name."""
         if len(self.decision) == 1:
             return str(next(iter(self.decision.values())))
         return ", ".join(f"{name} {value}" for name, value in self.decision.items() if value)
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """Tell a game."""
+    """The sections of a game."""
     decisions, payoffs = reader.events("decision"), reader.all("payoff")
     groups: dict[str, str] = {event.agent: event.team for event in decisions.values()}
     players = list(groups)[:_MOST_PLAYERS]
@@ -74,7 +74,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def _messages(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
-    """The messages before the decisions of each round, with the numbers of the events."""
+    """The messages before the decisions of each round, with their events' numbers."""
     messages = dict(list(reader.events("message").items())[:_MOST_SAID])
     bodies = reader.values(event.text for event in messages.values())
     by_round: dict[int, list[tuple[int, Any, str]]] = {}
@@ -86,7 +86,7 @@ def _messages(reader: RunReader) -> dict[int, list[tuple[int, Any, str]]]:
 
 
 def _levels(decisions: Any) -> dict[str, list[tuple[float, float]]]:
-    """The mean of what each group decided, by round; the first stage alone, and where it is one number."""
+    """The mean decision of each group by round, for the first stage and single-number decisions only."""
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     first = ""
     for event in decisions:
@@ -96,4 +96,7 @@ def _levels(decisions: Any) -> dict[str, list[tuple[float, float]]]:
         [value] = event.decision.values()
         if isinstance(value, int | float) and not isinstance(value, bool):
             values[event.team][event.round].append(float(value))
-    return {team: [(at, fmean(one)) for at, one in sorted(rounds.items())] for team, rounds in sorted(values.items())}
+    return {
+        team: [(at, fmean(decided)) for at, decided in sorted(rounds.items())]
+        for team, rounds in sorted(values.items())
+    }

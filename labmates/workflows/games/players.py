@@ -1,6 +1,6 @@
 """Scripted players of the behavioural games.
 
-The game is known by the names of its figures, so that games of other packages are played as well.
+The game is identified by the names of its rules, so that games of other packages work as well.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Situation:
     round
         From 0.
     group, seat
-        Where the player sits, from 0.
+        The player's group and seat, from 0.
     last
-        What the other members of the group did in the newest round that is told, by name.
+        Decisions of the group's other members in the latest known round, by name.
     """
 
     game: Game
@@ -48,7 +48,7 @@ class Situation:
 
 
 def read(heard: Heard) -> Situation | None:
-    """The situation in the orders of a behavioural game; None if no game has its figures."""
+    """The situation in the orders of a behavioural game; None if no game has these rules."""
     facts = heard.facts
     game = _game_of(tuple(facts["figures"].items()))
     if game is None:
@@ -68,19 +68,17 @@ def read(heard: Heard) -> Situation | None:
 def _game_of(figures: tuple[tuple[str, str], ...]) -> Game | None:
     rules = {name.replace(" ", "_"): value for name, value in figures}
     for name in GAMES.names():
-        with suppress(LabmatesError):  # of other packages, which need not be usable
+        with suppress(LabmatesError):  # games of other packages may be unusable
             if set(GAMES.get(name).model_fields) == set(rules):
                 return make_game(name, rules)
     return None
 
 
-def _cooperate(situation: Situation, rng: random.Random) -> str:
-    del rng
+def _cooperate(situation: Situation, _rng: random.Random) -> str:
     return answer(situation, of_profile(situation, references(situation.game).optimum.profile))
 
 
-def _defect(situation: Situation, rng: random.Random) -> str:
-    del rng
+def _defect(situation: Situation, _rng: random.Random) -> str:
     return answer(situation, of_profile(situation, references(situation.game).nash.profile))
 
 
@@ -95,24 +93,22 @@ def _random(situation: Situation, rng: random.Random) -> str:
     return json.dumps(spent)
 
 
-def _fair_share(situation: Situation, rng: random.Random) -> str:
-    del rng
+def _fair_share(situation: Situation, _rng: random.Random) -> str:
     return answer(situation, fair_share(situation.game, situation.round))
 
 
-def _conditional(situation: Situation, rng: random.Random) -> str:
-    del rng
+def _conditional(situation: Situation, _rng: random.Random) -> str:
     if situation.stage == "sanction":
         guilty = less_cooperative(situation)
         return json.dumps({name: int(name in guilty) for name in situation.last})
     if not situation.last:
         return answer(situation, of_profile(situation, references(situation.game).optimum.profile))
-    means = [Fraction(sum(one), len(situation.last)) for one in zip(*situation.last.values(), strict=True)]
+    means = [Fraction(sum(values), len(situation.last)) for values in zip(*situation.last.values(), strict=True)]
     return answer(situation, nearest(situation.game, means))
 
 
 def fair_share(game: Game, round_: int) -> Decision:
-    """An equal share of what is needed in a round, counted from 0; the middle where nothing is needed."""
+    """An equal share of the requirement of a round, counted from 0; the middle of each range without one."""
     if isinstance(game, CollectiveRisk):
         due, before = (-(-game.target * rounds // (game.players * game.rounds)) for rounds in (round_ + 1, round_))
         return (min(game.allowance, due - before),)
@@ -127,7 +123,7 @@ def fair_share(game: Game, round_: int) -> Decision:
 
 
 def of_profile(situation: Situation, profile: tuple[tuple[Decision, ...], ...]) -> Decision:
-    """The decision in this round of a player with its part in a profile of strategies."""
+    """A player's decision in this round under a profile of strategies."""
     return situation.game.decision_in(profile[situation.group][situation.seat], situation.round)
 
 
@@ -137,15 +133,15 @@ def _all_decisions(game: Game) -> list[Decision]:
 
 
 def nearest(game: Game, wanted: Sequence[float | Fraction]) -> Decision:
-    """The allowed decision that is nearest to what is wanted of each quantity."""
+    """The allowed decision nearest to the wanted value of each quantity."""
     return min(
         _all_decisions(game),
-        key=lambda one: sum((value - want) ** 2 for value, want in zip(one, wanted, strict=True)),
+        key=lambda decision: sum((value - want) ** 2 for value, want in zip(decision, wanted, strict=True)),
     )
 
 
 def less_cooperative(situation: Situation) -> list[str]:
-    """The members less cooperative than the mean of the others of the group; as many as may be sanctioned."""
+    """The members less cooperative than the mean of the group's others, up to the sanction limit."""
     if not situation.last:
         return []
     place = [quantity.name for quantity in situation.game.quantities].index(situation.game.primary)
@@ -175,7 +171,7 @@ def play(situation: Situation, mine: Disposition, chance: random.Random) -> str:
     lean = mine.trust if plays.optimum.level in plays.equilibria else mine.generosity
     if game.sanction_limit:
         lean += (1 - lean) * mine.reciprocity / 2
-    secure, best = (of_profile(situation, one.profile) for one in (plays.nash, plays.optimum))
+    secure, best = (of_profile(situation, reference.profile) for reference in (plays.nash, plays.optimum))
     wanted = [
         low + lean * (high - low) + chance.gauss(0, mine.noise * (quantity.high - quantity.low))
         for quantity, low, high in zip(game.quantities, secure, best, strict=True)
@@ -188,8 +184,7 @@ def play(situation: Situation, mine: Disposition, chance: random.Random) -> str:
     return answer(situation, nearest(game, wanted))
 
 
-def _as_colleague(situation: Situation, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
-    del heard
+def _as_colleague(situation: Situation, _heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
     return Draft(play(situation, mine, chance))
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,45 +23,49 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FAMILY_COLOURS = (*COLOURS[:-1], "#882255", "#44AA99", "#999933", "#661100")
-"""Of families, in order; models of a family also stand side by side."""
+"""Colours of families, in order."""
 _NASH, _BEST = COLOURS[1], COLOURS[2]
 _UNKNOWN, _BASELINES = "unknown family", "baselines"
 _LEGEND_ENTRY = 1.45
-"""Inches of an entry of a legend."""
+"""Width of a legend's entry in inches."""
 _TITLE_WIDTH = 44
-"""Characters of a line of a panel's title: more would reach into the next panel."""
+"""Maximum characters per line of a panel's title; longer lines would overlap the next panel."""
 _SMALLEST, _PER_DOUBLING = 4.0, 0.75
-"""Points: the diameter of a model of a billion parameters, and by how much it grows with each doubling."""
+"""Diameter in points of a model with a billion parameters, and its increase for each doubling."""
 
 
 def profile_figure(
     profiles: Sequence[Profile], baselines: Sequence[Profile], games: Mapping[tuple[str, str], Game]
 ) -> Figure:
-    """Draw profiles, a panel for each game in its own unit (cooperative-profiles paper, Figure 2).
+    """Profiles, a panel for each game in its own unit (cooperative-profiles paper, Figure 2).
 
-    Models stand side by side, by family and size, then baselines. Dashed lines are the equilibrium and the play that is
-    best for all, with the range between them shaded; a dotted range is what people do, where it is known. The colour of
-    a point is its family, the marker its place in the family, and the size grows with the logarithm of the model's;
-    bars are 95 % intervals. A game that a model is excluded from has a cross at the lower edge.
+    Models are ordered by family and size, followed by baselines. Dashed lines are the equilibrium and the social
+    optimum, with the range between them shaded; a dotted range is human play, where known. The colour of a point is its
+    family, the marker its place in the family, and its size grows with the logarithm of the model's size; bars are 95 %
+    intervals. A cross at the lower edge marks a game excluded from a model's profile.
 
     Parameters
     ----------
     games
-        The game behind each setting of a profile and name of a game.
+        The game of each setting and name of a game.
     """
     points = _points(profiles, baselines)
     panels: dict[Game, str] = {}
     for (setting, name), game in games.items():
         is_varied = len({other for other in games.values() if other.name == name}) > 1
         panels.setdefault(game, fill(f"{name} ({setting})", _TITLE_WIDTH) if setting and is_varied else name)
-    # The settings of a game stand side by side.
+    # Panels of a game under several settings are adjacent.
     names = list(dict.fromkeys(game.name for game in panels))
     panels = dict(sorted(panels.items(), key=lambda item: (names.index(item[0].name), len(item[1]), item[1])))
     played = {
-        game: [one for one in points if any(games.get((one.profile.setting, own.game)) == game for own in one.games)]
+        game: [
+            point
+            for point in points
+            if any(games.get((point.profile.setting, each.game)) == game for each in point.games)
+        ]
         for game in panels
     }
-    are_alike = all(mine == points for mine in played.values())
+    are_alike = all(members == points for members in played.values())
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     width = max(3.4, 1.2 + 0.2 * max(map(len, played.values()))) * columns
@@ -76,18 +80,18 @@ def profile_figure(
         panel.set_ylabel(game.primary)
         _name_points(panel, played[game], shown=not are_alike or place + columns >= len(panels))
         if len(panels) - columns <= place < (rows - 1) * columns:
-            # Names reach into the empty place below, so that panels beside it keep their height.
+            # Names extend into the empty place below, so that panels in the same row keep their height.
             panel.xaxis.set_in_layout(False)
     for empty in axes[len(panels) :]:
         empty.set_visible(False)
-    handles = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels(), strict=True)}
+    handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=beside, fontsize=8, frameon=False)
     return figure
 
 
 @dataclass(frozen=True)
 class _Point:
-    """The drawing of a profile in every panel."""
+    """The style of a profile in every panel."""
 
     profile: Profile
     family: str
@@ -101,7 +105,7 @@ class _Point:
 
 
 def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_Point]:
-    traits = traits_of({one.model for one in profiles})
+    traits = traits_of({profile.model for profile in profiles})
 
     def order(profile: Profile) -> tuple[bool, str, float, str]:
         known = traits.get(profile.model)
@@ -120,7 +124,7 @@ def _points(profiles: Sequence[Profile], baselines: Sequence[Profile]) -> list[_
         marker = MARKERS[members[family].index(profile.model) % len(MARKERS)]
         size = _SMALLEST + _PER_DOUBLING * max(0.0, math.log2(known.size)) if known else 6.0
         points.append(_Point(profile, family, colour, marker, size))
-    return [*points, *(_Point(one, _BASELINES, GREY, "d", 6.0) for one in baselines)]
+    return [*points, *(_Point(baseline, _BASELINES, GREY, "d", 6.0) for baseline in baselines)]
 
 
 def _draw_range(axes: Axes, game: Game) -> None:
@@ -132,7 +136,7 @@ def _draw_range(axes: Axes, game: Game) -> None:
         axes.axhspan(min(nash, best), max(nash, best), color=_BEST, alpha=0.07, linewidth=0)
         axes.axhline(nash, color=_NASH, linestyle="--", linewidth=1, label="equilibrium")
         axes.axhline(best, color=_BEST, linestyle="--", linewidth=1, label="social optimum")
-    [primary] = [one for one in game.quantities if one.name == game.primary]
+    [primary] = [quantity for quantity in game.quantities if quantity.name == game.primary]
     room = 0.06 * (primary.high - primary.low)
     axes.set_ylim(primary.low - room, primary.high + room)
 
@@ -140,7 +144,7 @@ def _draw_range(axes: Axes, game: Game) -> None:
 def _draw_points(axes: Axes, game: Game, points: Sequence[_Point]) -> None:
     for place, point in enumerate(points):
         axes.plot([], [], "d" if point.family == _BASELINES else "o", color=point.colour, label=point.family)
-        [played] = [own for own in point.games if own.game == game.name]
+        [played] = [each for each in point.games if each.game == game.name]
         if played.excluded or played.level is None:
             axes.plot(place, axes.get_ylim()[0], "x", color=point.colour, markersize=5, clip_on=False)
             continue
@@ -150,8 +154,8 @@ def _draw_points(axes: Axes, game: Game, points: Sequence[_Point]) -> None:
 
 def _name_points(axes: Axes, points: Sequence[_Point], *, shown: bool) -> None:
     names = [[point.profile.model for point in points], [point.profile.name for point in points]]
-    short = [[name.partition(":")[2] or name for name in some] for some in names]
-    labels = next((some for some in (*short, *names) if len(set(some)) == len(some)), names[-1])
+    short = [[name.partition(":")[2] or name for name in full] for full in names]
+    labels = next((unique for unique in (*short, *names) if len(set(unique)) == len(unique)), names[-1])
     axes.set_xticks(range(len(points)), labels if shown else [""] * len(labels), rotation=90, fontsize=7)
     axes.set_xlim(-0.6, len(points) - 0.4)
     for place, (before, after) in enumerate(itertools.pairwise(points)):
@@ -164,15 +168,15 @@ def _name(curve: Convergence) -> str:
 
 
 def convergence_figure(curves: Sequence[Convergence]) -> Figure:
-    """Draw the error of a mean of n simulations in units of the standard deviation, and the reliability.
+    """The error of a mean of n simulations in units of the standard deviation, and the reliability.
 
-    First over all models and games together, then by game (cooperative-profiles paper, Figure 1); the reliability where
-    there are models to tell apart.
+    First over all models and games, then by game (cooperative-profiles paper, Figure 1); the reliability if there are
+    several models.
     """
-    judged = [one for one in curves if one.reliability is not None]
-    figure, axes = new_figure(8.4 if not judged else 12.6, 3.4, columns=3 if judged else 2)
+    has_reliability = any(curve.reliability is not None for curve in curves)
+    figure, axes = new_figure(12.6 if has_reliability else 8.4, 3.4, columns=3 if has_reliability else 2)
     sizes = curves[0].sizes
-    every = np.array([curve for one in curves for curve in one.relative])
+    every = np.array([relative for curve in curves for relative in curve.relative])
     axes[0].set_title("All models and games", loc="left", fontsize=9)
     axes[0].plot(sizes, closed_form_errors(1.0, sizes), color=GREY, linewidth=1, label="formula, normal errors")
     if every.size:
@@ -180,22 +184,20 @@ def convergence_figure(curves: Sequence[Convergence]) -> Figure:
         axes[0].fill_between(sizes, mean - spread, mean + spread, color=COLOURS[0], alpha=0.2, label="± 1 SD")
         axes[0].plot(sizes, mean, "o-", color=COLOURS[0], markersize=4, linewidth=1, label="mean")
         axes[0].plot(sizes, np.quantile(every, 0.95, axis=0), "--", color=COLOURS[0], label="95th percentile")
-    for place, one in enumerate(curves):
+    for place, curve in enumerate(curves):
         colour, marker = look(place)
-        if one.relative:
-            curve = np.mean(one.relative, axis=0)
-            axes[1].plot(sizes, curve, f"{marker}-", color=colour, label=_name(one), markersize=4, linewidth=1)
-        if one.reliability is not None:
-            axes[2].plot(
-                sizes, one.reliability, f"{marker}-", color=colour, label=_name(one), markersize=4, linewidth=1
-            )
+        style: dict[str, Any] = {"color": colour, "label": _name(curve), "markersize": 4, "linewidth": 1}
+        if curve.relative:
+            axes[1].plot(sizes, np.mean(curve.relative, axis=0), f"{marker}-", **style)
+        if curve.reliability is not None:
+            axes[2].plot(sizes, curve.reliability, f"{marker}-", **style)
     axes[1].set_title("By game", loc="left", fontsize=9)
     for each in axes[:2]:
         each.set_ylabel("mean absolute error, in SD")
         each.set_ylim(bottom=0)
         if every.size:
             each.legend(fontsize=8, frameon=False)
-    if judged:
+    if has_reliability:
         axes[2].set_title("Reliability: separation of models", loc="left", fontsize=9)
         axes[2].set_ylabel("reliability")
         axes[2].set_ylim(0, 1.02)

@@ -1,4 +1,4 @@
-"""Cooperative profiles: how a model plays the behavioural games, game by game, with intervals."""
+"""Cooperative profiles: a model's play of the behavioural games, game by game, with intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from labmates.stats.validity import MOST_FAILED
 _OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
 METRICS = ("level", "cooperation", "efficiency")
 NEAR = 0.2
-"""The paper's distance (`pareto_proximity`) within which it calls play near the optimum (appendix G)."""
+"""Maximum distance (`pareto_proximity`) of play near the optimum in the paper (appendix G)."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class GameProfile:
     Attributes
     ----------
     simulations
-        Runs that have ended.
+        Number of ended runs.
     level
-        The primary metric; None if no decision could be used. So are the others where they are not defined.
+        The primary metric; like the others, None if undefined.
     cooperation, efficiency, pareto_proximity
         See `labmates.workflows.games.cooperation`; the last is the paper's distance, 1 less cooperation.
     near_best
-        Share of simulations whose distance from the play that is best for all is at most `NEAR`.
+        Share of simulations within the distance `NEAR` of the social optimum.
     failed_rate
-        Share of decisions for which no reply could be used.
+        Share of decisions without a usable reply.
     calls, input_tokens, output_tokens, seconds
-        Of a simulation, on average.
+        Per simulation, on average.
     cost
         Of all simulations, in micro-dollars.
     """
@@ -63,7 +63,7 @@ class GameProfile:
 
     @property
     def excluded(self) -> bool:
-        """Whether too many decisions failed for the metrics to be used."""
+        """Whether too many decisions failed for valid metrics."""
         return self.failed_rate > MOST_FAILED
 
 
@@ -74,8 +74,8 @@ class Profile:
     Attributes
     ----------
     setting
-        Under what the games were played, as far as other runs of them were played under something else
-        (``framing=alternate, group_size=3``); empty if there are none.
+        The settings in which the runs differ from others of the same games (``framing=alternate, group_size=3``); empty
+        if there are no others.
     """
 
     model: str
@@ -84,35 +84,35 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """The model, and under what it played where that varies."""
+        """The model, with its setting if that varies."""
         return f"{self.model} ({self.setting})" if self.setting else self.model
 
     @property
     def failed_rate(self) -> float:
-        """Share of decisions that failed, the mean over games."""
-        return sum(one.failed_rate for one in self.games) / len(self.games)
+        """Share of failed decisions, mean over games."""
+        return sum(game.failed_rate for game in self.games) / len(self.games)
 
     @property
     def excluded(self) -> bool:
-        """Whether no game is left."""
-        return all(one.excluded for one in self.games)
+        """Whether all games are excluded."""
+        return all(game.excluded for game in self.games)
 
     @property
     def excluded_games(self) -> tuple[str, ...]:
-        """The games that the model has not played, since too many of its decisions failed there."""
-        return tuple(one.game for one in self.games if one.excluded)
+        """The games with too many failed decisions."""
+        return tuple(game.game for game in self.games if game.excluded)
 
 
 def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profile]:
-    """The profile of each model, out of runs of behavioural games; games in the order in which they come first.
+    """The profile of each model from runs of behavioural games, with games in order of first appearance.
 
-    Runs with several models are left out, as are those that have not ended. Where a game was played under several
-    conditions, a model has a profile for each of them.
+    Only ended runs with a single model are used. If a game was played under several conditions, a model has a profile
+    for each.
 
     Parameters
     ----------
     costs
-        What each run has cost, in micro-dollars, by its id.
+        The cost of each run in micro-dollars, by its id.
     """
     used = _used(runs)
     settings = _settings(used)
@@ -120,7 +120,7 @@ def profiles(runs: Iterable[RunRecord], costs: Mapping[str, int]) -> list[Profil
     for run in used:
         by_profile[run.models[0], settings[run.key]][run.condition["game"]].append(run)
     return [
-        Profile(model, tuple(_of_game(game, mine, costs) for game, mine in games.items()), setting)
+        Profile(model, tuple(_of_game(game, members, costs) for game, members in games.items()), setting)
         for (model, setting), games in by_profile.items()
     ]
 
@@ -167,34 +167,34 @@ def profiles_table(profiles: Sequence[Profile]) -> Table:
         Column("failed_rate", "failed decisions", ".1%"),
         Column("excluded"),
     ]
-    played = [one for profile in profiles for one in profile.games if not one.excluded]
+    played = [game for profile in profiles for game in profile.games if not game.excluded]
     remarks = [
         "Level: the game's primary metric. Cooperation (of actions) and efficiency (of welfare) are 1 at the social "
         "optimum and 0 at the equilibrium. Near the best: share of simulations within "
         f"{NEAR:.0%} of the way to the equilibrium.",
-        *notes(getattr(one, name) for one in played for name in METRICS),
+        *notes(getattr(game, name) for game in played for name in METRICS),
     ]
     remarks += [text for profile in profiles for text in exclusion_notes(profile)]
     return Table("profiles", "Cooperative profiles", columns, rows, remarks)
 
 
 def games_table(profiles: Sequence[Profile]) -> Table:
-    """The share of play near the best in each game, over models, beside that of people."""
-    played: dict[str, list[GameProfile]] = defaultdict(list)
+    """The share of play near the optimum in each game, over models, compared with human play."""
+    played: dict[str, list[tuple[Estimate, Estimate]]] = defaultdict(list)
     for profile in profiles:
-        for one in profile.games:
-            if not one.excluded and one.near_best is not None and one.pareto_proximity is not None:
-                played[one.game].append(one)
+        for game in profile.games:
+            if not game.excluded and game.near_best is not None and game.pareto_proximity is not None:
+                played[game.game].append((game.near_best, game.pareto_proximity))
     rows = [
         {
-            "game": game,
-            "models": len(mine),
-            "simulations": sum(one.near_best.n for one in mine if one.near_best),
-            **mean([one.near_best.value for one in mine if one.near_best], SHARE).row("near_best"),
-            "near_models": fmean(one.pareto_proximity.value <= NEAR for one in mine if one.pareto_proximity),
-            "people": "; ".join(f"{people.about} ({people.source})" for people in make_game(game).people) or None,
+            "game": name,
+            "models": len(members),
+            "simulations": sum(near.n for near, _ in members),
+            **mean([near.value for near, _ in members], SHARE).row("near_best"),
+            "near_models": fmean(proximity.value <= NEAR for _, proximity in members),
+            "people": "; ".join(f"{people.about} ({people.source})" for people in make_game(name).people) or None,
         }
-        for game, mine in played.items()
+        for name, members in played.items()
     ]
     columns = [
         Column("game"),
@@ -205,43 +205,43 @@ def games_table(profiles: Sequence[Profile]) -> Table:
         Column("people"),
     ]
     remarks = [
-        f"Near the best: within {NEAR:.0%} of the way from the play that is best for all to the equilibrium, of "
-        "simulations (mean over models, with an interval over these) and of models' means. Games in which both plays "
-        "are the same are left out. People: as the cooperative-profiles paper reports it."
+        f"Near the best: within {NEAR:.0%} of the way from the social optimum to the equilibrium, of simulations (mean "
+        "over models, with its interval) and of models' means. Games in which both plays are equal are left out. "
+        "People: as reported in the cooperative-profiles paper."
     ]
     return Table("profiles-games", "Play near the best for all, by game", columns, rows, remarks)
 
 
 def games_of(runs: Iterable[RunRecord]) -> dict[tuple[str, str], Game]:
-    """The game behind each setting and name of `profiles`, as far as this package and plug-ins know it."""
+    """The game of each setting and name of `profiles`, if it is known."""
     used = _used(runs)
     settings = _settings(used)
     games: dict[tuple[str, str], Game] = {}
     for run in used:
-        what = settings[run.key], run.condition["game"]
-        if what not in games:
+        key = settings[run.key], run.condition["game"]
+        if key not in games:
             with suppress(UsageError):
-                games[what] = _game_of(run.condition)
+                games[key] = _game_of(run.condition)
     return games
 
 
 def exclusion_notes(profile: Profile) -> list[str]:
-    """The games that are excluded from a profile, a sentence for each."""
+    """A sentence for each game excluded from a profile."""
     return [
-        f"{profile.name} in {one.game} is excluded: {one.failed_rate:.1%} of its decisions failed, more than "
+        f"{profile.name} in {game.game} is excluded: {game.failed_rate:.1%} of its decisions failed, more than "
         f"{MOST_FAILED:.0%}."
-        for one in profile.games
-        if one.excluded
+        for game in profile.games
+        if game.excluded
     ]
 
 
 def level_domain(condition: Mapping[str, Any]) -> Domain:
-    """The values that the primary metric of a game under a condition can take; without an end if unknown."""
+    """The domain of a game's primary metric under a condition; unbounded above if the game is unknown."""
     try:
         game = _game_of(condition)
     except (KeyError, UsageError):
         return COUNT
-    [primary] = [one for one in game.quantities if one.name == game.primary]
+    [primary] = [quantity for quantity in game.quantities if quantity.name == game.primary]
     return Domain(primary.low, primary.high)
 
 

@@ -1,4 +1,4 @@
-"""Taking cooperative profiles: simulations that the store holds are read, missing ones are played."""
+"""Measurement of cooperative profiles: stored simulations are read, missing ones are played."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ if TYPE_CHECKING:
     from labmates.workflows.command import Lab
 
 SIMULATIONS: Final = 20
-"""Simulations of each game: the number that the cooperative-profiles paper finds enough (section 4.3)."""
+"""Simulations of each game, sufficient according to the cooperative-profiles paper (section 4.3)."""
 AT_ONCE: Final = 32
-"""Simulations going on at once: each has few calls in flight, and calls have a limit of their own."""
+"""Parallel simulations; each has few calls in flight, and calls have a limit of their own."""
 BASELINES: Final = ("cooperate", "conditional", "fair-share", "random", "defect")
-"""The baselines that a profile is shown beside."""
+"""The baselines shown with a profile."""
 FIXED: Final = ("game", "model", "model_for", "rounds", "rules")
-"""What a profile says by itself."""
+"""The parameters that a profile sets."""
 
 
 def profile_games() -> list[str]:
-    """The games of a profile: our six."""
+    """The games of a profile: the six built-in ones."""
     return [name for name in GAMES.names() if GAMES.is_own(name)]
 
 
 def profile(
     lab: Lab, models: Sequence[str], *, games: Sequence[str] = (), simulations: int = SIMULATIONS, seed: int = 0
 ) -> list[Profile]:
-    """Models' play in the behavioural games; simulations that the store lacks are played and kept.
+    """Models' play in the behavioural games; missing simulations are played and stored.
 
     Parameters
     ----------
     models
         As ``provider:name``.
     games
-        Names; by default our six.
+        Names; by default the six built-in games.
     simulations
-        Of each game.
+        Per game.
     seed
         Seed of the first simulation.
 
     Raises
     ------
     UsageError
-        If anything asked for can't be.
+        If a model, a game or a number is invalid.
     """
     if simulations < 1:
         raise UsageError("simulations must be at least 1")
@@ -75,7 +75,7 @@ def _condition(lab: Lab, game: str, model: str) -> GameCondition:
 
 
 class ProfileParams(Params):
-    """The parameters of profiles, beside those of their condition."""
+    """Parameters of profiles, beside those of their condition."""
 
     models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
     simulations: int = Field(SIMULATIONS, ge=1, le=10_000, description="Simulations per game.")
@@ -98,8 +98,8 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     the exit code is then 1, as for an invalid run.
     """
     play = partial(profile, lab, games=params.games, seed=params.seed)
-    profiles_taken = play(params.models, simulations=params.simulations)
-    if not profiles_taken:
+    measured = play(params.models, simulations=params.simulations)
+    if not measured:
         return
     others = [name for baseline in BASELINES if (name := f"scripted:{baseline}") not in params.models]
 
@@ -108,25 +108,19 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
         return play(others, simulations=params.baselines) if params.baselines else []
 
     beside = [] if lab.as_json else baselines()
-    games = {("", name): _condition(lab, name, profiles_taken[0].model).make_game() for name in _names(profiles_taken)}
+    games = {("", name): _condition(lab, name, measured[0].model).make_game() for name in _names(measured)}
     alt = "Each primary metric with the equilibrium and the social optimum; the numbers are in the table."
-    figure = Drawing(
-        "profile",
-        "Cooperative profile",
-        alt,
-        lambda: profile_figure(profiles_taken, baselines(), games),
-    )
     yield Result(
-        [_played_table(profiles_taken, games)],
-        [figure],
-        objects=[_json(each) for each in profiles_taken],
-        details=[_beside_table([*profiles_taken, *beside])] if beside else [],
-        fault="\n".join(text for each in profiles_taken for text in exclusion_notes(each)) or None,
+        [_played_table(measured, games)],
+        [Drawing("profile", "Cooperative profile", alt, lambda: profile_figure(measured, baselines(), games))],
+        objects=[_json(each) for each in measured],
+        details=[_beside_table([*measured, *beside])] if beside else [],
+        fault="\n".join(text for each in measured for text in exclusion_notes(each)) or None,
     )
 
 
 def _names(profiles: Sequence[Profile]) -> list[str]:
-    """The names of the games of profiles."""
+    """Names of the games of profiles."""
     return list(dict.fromkeys(game.game for profile in profiles for game in profile.games))
 
 
@@ -142,7 +136,7 @@ def _json(profile: Profile) -> dict[str, Any]:
 
 
 def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game]) -> Table:
-    """Profiles with the reference plays of their games and what they took."""
+    """Profiles with the reference plays of their games and their usage."""
     table = profiles_table(profiles)
     played = [game for each in profiles for game in each.games]
     rows = []
@@ -151,8 +145,8 @@ def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], G
         plays = references_or_none(rules)
         between = "" if plays is None else f"{float(plays.nash.level):.4g} → {float(plays.optimum.level):.4g}"
         tokens = round(game.input_tokens + game.output_tokens)
-        took = {"calls": game.calls, "tokens": tokens, "credits": show_dollars(game.cost), "seconds": game.seconds}
-        rows.append({**row, "metric": rules.primary, "reference plays": between, **took})
+        used = {"calls": game.calls, "tokens": tokens, "credits": show_dollars(game.cost), "seconds": game.seconds}
+        rows.append({**row, "metric": rules.primary, "reference plays": between, **used})
     columns = list(table.columns)
     at = [column.key for column in columns].index("level")
     columns[at:at] = [Column("metric"), Column("reference plays", "Nash → best")]
@@ -162,7 +156,7 @@ def _played_table(profiles: Sequence[Profile], games: Mapping[tuple[str, str], G
     cost = show_dollars(sum(game.cost for game in played))
     note = (
         f"In all {simulations} simulations, {all_tokens:,.0f} tokens, {cost} in credits (at the price list of the "
-        f"condition, not the bill); calls, tokens and seconds in the table are of one simulation."
+        f"condition, not the bill); calls, tokens and seconds in the table are per simulation."
     )
     title = f"Cooperative profile of {profiles[0].model}" if len(profiles) == 1 else table.title
     return Table(table.name, title, columns, rows, [*table.notes, note])
@@ -182,7 +176,7 @@ def _beside_table(profiles: Sequence[Profile]) -> Table:
         for profile in profiles
     ]
     columns = [Column("model"), *(Column(game, form=".3f", shows="both") for game in _names(profiles))]
-    return Table("baselines", "Beside baselines: primary metrics", columns, rows)
+    return Table("baselines", "Primary metrics compared with baselines", columns, rows)
 
 
 PROFILE = Command(

@@ -1,4 +1,4 @@
-"""The analysis of what runs take: by experiment and model, and games beside the lab."""
+"""The analysis of usage: by experiment and model, and of games relative to lab runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ SIMULATIONS: Final = 20
 _AMOUNTS: Final = ("calls", "input", "output", "total", "reasoning", "seconds")
 
 
-def usage(runs: Runs, params: Params) -> Result:
+def usage(runs: Runs, _params: Params) -> Result:
     """Show the tokens per run, by experiment and model.
 
     The first table shows means per run over ended runs with one model, and the median over models (cooperative-profiles
     paper, Table 10). For models with both profile games and lab runs, a second table shows how many simulations of a
     game cost as much as one lab run, and how many lab runs cost as much as a profile.
     """
-    del params
     records = [run for run in runs.ended() if len(run.models) == 1]
     if not records:
         raise TooFewRunsError("none of these runs has ended with a single model")
@@ -31,19 +30,19 @@ def usage(runs: Runs, params: Params) -> Result:
 
 
 def usage_table(records: Iterable[RunRecord]) -> Table:
-    """The mean usage of a run: a row for each experiment and model, those with the fewest tokens first."""
+    """The mean usage of a run: a row for each experiment and model, in ascending order of tokens."""
     by_kind: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
     for run in records:
         by_kind[run.kind][run.models[0]].append(run)
     rows: list[dict[str, Any]] = []
     for kind, by_model in by_kind.items():
-        mine = [
-            {"kind": kind, "model": model, "conditions": len({run.key for run in some}), **_amounts(some)}
-            for model, some in by_model.items()
+        by_tokens = [
+            {"kind": kind, "model": model, "conditions": len({run.key for run in runs}), **_amounts(runs)}
+            for model, runs in by_model.items()
         ]
-        rows += sorted(mine, key=lambda row: row["total"])
-        if len(mine) > 1:
-            amounts = {name: median(row[name] for row in mine) for name in ("conditions", "runs", *_AMOUNTS)}
+        rows += sorted(by_tokens, key=lambda row: row["total"])
+        if len(by_tokens) > 1:
+            amounts = {name: median(row[name] for row in by_tokens) for name in ("conditions", "runs", *_AMOUNTS)}
             rows.append({"kind": kind, "model": "median", **amounts})
     columns = [
         Column("kind", "experiment", once=True),
@@ -56,25 +55,25 @@ def usage_table(records: Iterable[RunRecord]) -> Table:
         Column("total", "tokens per run", ",.0f"),
         Column("seconds", "seconds per run", ",.1f"),
     ]
-    notes = ["Means over runs that have ended; prompts and replies, reasoning among these. Judges are left out."]
-    return Table("usage", "What runs take", columns, rows, notes)
+    notes = ["Means over ended runs; prompts and replies, including reasoning. Judges are left out."]
+    return Table("usage", "Usage of runs", columns, rows, notes)
 
 
 def _amounts(records: Sequence[RunRecord]) -> dict[str, Any]:
-    used = [run.usage for run in records]
+    usages = [run.usage for run in records]
     return {
         "runs": len(records),
-        "calls": fmean(one.llm_calls for one in used),
-        "input": fmean(one.input_tokens for one in used),
-        "output": fmean(one.output_tokens for one in used),
-        "total": fmean(one.input_tokens + one.output_tokens for one in used),
-        "reasoning": fmean(one.reasoning_tokens for one in used),
+        "calls": fmean(each.llm_calls for each in usages),
+        "input": fmean(each.input_tokens for each in usages),
+        "output": fmean(each.output_tokens for each in usages),
+        "total": fmean(each.input_tokens + each.output_tokens for each in usages),
+        "reasoning": fmean(each.reasoning_tokens for each in usages),
         "seconds": fmean(run.seconds for run in records),
     }
 
 
 def ratio_tables(records: Sequence[RunRecord]) -> list[Table]:
-    """Games beside the lab, a row for each model that has been in both; no table if there is none."""
+    """Games relative to the lab, a row for each model with runs of both; no table without such models."""
     from labmates.workflows.games.prediction.sources import is_lab_run, is_profile_run
 
     games: dict[str, dict[str, list[RunRecord]]] = defaultdict(lambda: defaultdict(list))
@@ -90,7 +89,8 @@ def ratio_tables(records: Sequence[RunRecord]) -> list[Table]:
     ratios = [name for name in rows[0] if name not in ("model", "games", "lab_runs")]
     if len(rows) > 1:
         known = {name: [row[name] for row in rows if row[name] is not None] for name in ratios}
-        rows.append({"model": "median", **{name: median(some) if some else None for name, some in known.items()}})
+        medians = {name: median(values) if values else None for name, values in known.items()}
+        rows.append({"model": "median", **medians})
     columns = [
         Column("model"),
         Column("games"),
@@ -104,27 +104,27 @@ def ratio_tables(records: Sequence[RunRecord]) -> list[Table]:
     ]
     notes = [
         "A simulation is one game under the usual condition, the mean over a model's games; a profile is "
-        f"{SIMULATIONS} simulations of each of them. Below 1 a profile takes less than one lab run."
+        f"{SIMULATIONS} simulations of each game. Below 1 a profile takes less than one lab run."
     ]
-    return [Table("usage-ratio", "Games beside the lab", columns, rows, notes)]
+    return [Table("usage-ratio", "Games relative to the lab", columns, rows, notes)]
 
 
 def _ratios(model: str, games: Mapping[str, Sequence[RunRecord]], lab: Sequence[RunRecord]) -> dict[str, Any]:
-    each, worked = [_amounts(records) for records in games.values()], _amounts(lab)
-    row: dict[str, Any] = {"model": model, "games": len(each), "lab_runs": len(lab)}
-    row |= {"game_tokens": fmean(one["total"] for one in each), "lab_tokens": worked["total"]}
-    for name, simulated, ratio, profile in (
+    simulated, worked = [_amounts(records) for records in games.values()], _amounts(lab)
+    row: dict[str, Any] = {"model": model, "games": len(simulated), "lab_runs": len(lab)}
+    row |= {"game_tokens": fmean(each["total"] for each in simulated), "lab_tokens": worked["total"]}
+    for name, amount, ratio, profile in (
         ("total", row["game_tokens"], "tokens_ratio", "profile_lab_runs"),
-        ("seconds", fmean(one["seconds"] for one in each), "seconds_ratio", "profile_lab_runs_seconds"),
+        ("seconds", fmean(each["seconds"] for each in simulated), "seconds_ratio", "profile_lab_runs_seconds"),
     ):
-        row[ratio] = worked[name] / simulated if simulated else None
-        row[profile] = SIMULATIONS * len(each) * simulated / worked[name] if worked[name] else None
+        row[ratio] = worked[name] / amount if amount else None
+        row[profile] = SIMULATIONS * len(simulated) * amount / worked[name] if worked[name] else None
     return row
 
 
 USAGE = Analysis(
     "usage",
-    "What runs take",
+    "Usage of runs",
     Params,
     usage,
     example="labmates analyze usage --out usage.tex",

@@ -140,9 +140,8 @@ async def select(state: EvolutionState, runtime: Runtime[EvolutionArena]) -> Evo
     return EvolutionState(number=state["number"] + 1, agents=agents, broken=state["broken"] | stopped, flushed=flushed)
 
 
-def graph(condition: EvolutionCondition) -> EvolutionGraph:
+def graph(_condition: EvolutionCondition) -> EvolutionGraph:
     """The graph of an evolution, the same for all conditions."""
-    del condition
     return _graph()
 
 
@@ -159,9 +158,8 @@ def _graph() -> EvolutionGraph:
     return builder.compile(name="evolution", checkpointer=False).with_config(recursion_limit=_MOST_STEPS)
 
 
-def outcome(state: EvolutionState, arena: EvolutionArena) -> Outcome:
+def outcome(_state: EvolutionState, arena: EvolutionArena) -> Outcome:
     """The outcome of an ended evolution, from its record."""
-    del state
     metrics = _metrics(arena.condition, arena.recorded)
     return Outcome("completed", metrics, invalid_strategies(metrics))
 

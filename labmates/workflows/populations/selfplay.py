@@ -56,9 +56,8 @@ class Mixtures(TypedDict):
 SelfplayGraph = CompiledStateGraph[Mixtures, SelfplayArena, Mixtures, Mixtures]
 
 
-def first_state(condition: SelfplayCondition, seed: int) -> Mixtures:
+def first_state(condition: SelfplayCondition, _seed: int) -> Mixtures:
     """The state in which a self-play starts."""
-    del seed
     return Mixtures(left=mixtures(condition.group_size, condition.step), played=[])
 
 
@@ -82,9 +81,8 @@ def next_mixture(state: Mixtures) -> str:
     return "play" if state["left"] else END
 
 
-def graph(condition: SelfplayCondition) -> SelfplayGraph:
+def graph(_condition: SelfplayCondition) -> SelfplayGraph:
     """The graph of a self-play, the same for all conditions."""
-    del condition
     return _graph()
 
 

@@ -124,9 +124,8 @@ async def context(condition: StrategiesCondition, services: Services) -> AsyncIt
         yield Writing(condition, services, workers, Table(condition, services))
 
 
-def first_state(condition: StrategiesCondition, seed: int) -> WritingState:
+def first_state(_condition: StrategiesCondition, _seed: int) -> WritingState:
     """The state in which a run starts."""
-    del condition, seed
     return WritingState(ended=[], errors=[])
 
 
@@ -217,9 +216,8 @@ WritingGraph = CompiledStateGraph[WritingState, Writing, WritingState, WritingSt
 StrategyGraph = CompiledStateGraph[StrategyState, Writing, StrategyState, StrategyState]
 
 
-def graph(condition: StrategiesCondition) -> WritingGraph:
+def graph(_condition: StrategiesCondition) -> WritingGraph:
     """The graph of a run, the same for all conditions."""
-    del condition
     return _graph()
 
 
@@ -331,8 +329,7 @@ def implementing(condition: StrategiesCondition, name: str, description: str) ->
     return Order(KIND, facts, text)
 
 
-def _description(reply: Reply, last: bool) -> str:
-    del last
+def _description(reply: Reply, _last: bool) -> str:
     if "cut" in reply.faults:
         raise UnusableAnswerError("The description was cut at the length limit: please write a shorter one.")
     if not reply.text.strip():
@@ -340,8 +337,7 @@ def _description(reply: Reply, last: bool) -> str:
     return reply.text.strip()
 
 
-def _code(name: str, reply: Reply, last: bool) -> str:
-    del last
+def _code(name: str, reply: Reply, _last: bool) -> str:
     if "cut" in reply.faults:
         raise UnusableAnswerError("the implementation was cut at the length limit")
     return written_class(reply.text, name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class CooperationParams(Params):
-    """The parameters of the analysis of tournaments."""
+    """Parameters of the analysis of tournaments."""
 
     profiles: bool = Field(False, description="Also show the behaviour of every player.")
     plans: bool = Field(False, description="Add a table with each player's last plan.")
@@ -44,18 +44,12 @@ def cooperation(runs: Runs, params: CooperationParams) -> Result:
     played = tournaments(runs.store, records)
     reported = report(played)
     if not reported.groups:
-        raise UsageError(f"none of these {len(records)} runs is a tournament that has ended")
-    return Result(
-        [
-            rates_table(reported.groups),
-            hypotheses_table(reported.hypotheses),
-            scores_table(played),
-            *([_plans_table(runs.store, played)] if params.plans else []),
-        ],
-        figures=list(_drawings(reported.groups)),
-        objects=[asdict(reported)],
-        details=[_behaviour_table(reported.groups, single=params.profiles)],
-    )
+        raise UsageError(f"none of these {len(records)} runs is an ended tournament")
+    tables = [rates_table(reported.groups), hypotheses_table(reported.hypotheses), scores_table(played)]
+    if params.plans:
+        tables.append(_plans_table(runs.store, played))
+    details = [_behaviour_table(reported.groups, single=params.profiles)]
+    return Result(tables, figures=list(_drawings(reported.groups)), objects=[asdict(reported)], details=details)
 
 
 def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
@@ -65,17 +59,13 @@ def _plans_table(store: Store, played: Sequence[Tournament]) -> Table:
     from labmates.workflows.tournament.planning import final_plans
     from labmates.workflows.tournament.results import standings
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for tournament in played:
         plans = final_plans(store.events(tournament.run_id), Bodies(store.bodies(tournament.run_id)))
         for standing in standings(tournament):
-            row: dict[str, Any] = {
-                "run": tournament.run_id,
-                "structure": tournament.structure.upper(),
-                "player": standing.player,
-            }
-            row |= {"team": standing.team, "model": standing.model, "points": standing.points}
-            rows.append({**row, "plan": plans.get(standing.player)})
+            row = {"run": tournament.run_id, "structure": tournament.structure.upper(), "player": standing.player}
+            team = {"team": standing.team, "model": standing.model, "points": standing.points}
+            rows.append({**row, **team, "plan": plans.get(standing.player)})
     columns = [Column("run", once=True), Column("structure", once=True)]
     columns += [Column(name) for name in ("player", "team", "model", "points", "plan")]
     return Table("plans", "Final plans", columns, rows)
@@ -98,7 +88,7 @@ def _drawings(groups: Sequence[Group]) -> Iterator[Drawing]:
 
 
 def _behaviour_table(groups: Sequence[Group], *, single: bool) -> Table:
-    """Traits and likeness to known strategies, as means of groups and, if asked for, of single players."""
+    """Traits and likeness to known strategies, as group means and, with `single`, for each player."""
     from labmates.stats.tables import Column, Table
     from labmates.workflows.tournament.report import STRUCTURES, mean_profile
 

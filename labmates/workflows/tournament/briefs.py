@@ -23,11 +23,11 @@ from labmates.workflows.wordings import lengthened, renamed, replaced, word_coun
 
 _FIRST = "the first round of a match"
 KIND = "tournament"
-"""Of the orders."""
+"""The kind of the orders."""
 REAL_WORDS: Mapping[str, str] = {LABELS["C"]: "cooperate", LABELS["D"]: "defect"}
-"""What actions mean, by their neutral labels."""
+"""Meaningful words for the actions, by their neutral labels."""
 _IN_FACTS = (LABELS["C"], LABELS["D"], OPPONENT)
-"""What of the facts a wording may have other words for."""
+"""Words in the facts that a wording may replace."""
 _HINTS = {
     "number": "a whole number",
     "action": '"action_a" or "action_b"',
@@ -39,12 +39,12 @@ _HINTS = {
 
 @lru_cache
 def move_form(actions: tuple[str, ...], *, may_leave: bool) -> type[Form]:
-    """The form of a move: an action, or from the second round on leaving the match; and why.
+    """The form of a move: an action or, from the second round, leaving the match; and the reasoning.
 
     Parameters
     ----------
     actions
-        What players call both actions.
+        Displayed names of both actions.
     """
     move: Any = Literal[(*actions, LABELS["leave"])] if may_leave else Literal[actions]
     name, when = ("LaterMove", "a later round, when a player may leave") if may_leave else ("FirstMove", _FIRST)
@@ -53,19 +53,13 @@ def move_form(actions: tuple[str, ...], *, may_leave: bool) -> type[Form]:
 
 @lru_cache
 def wishes_form(others: tuple[str, ...]) -> type[Form]:
-    """The form of wishes: the players that a player wants in its team, and why."""
+    """The form of wishes: the desired teammates, and the reasoning."""
     player: Any = Literal[others]
     return create_model("Wishes", __base__=Form, __doc__="Wishes.", wanted=(list[player], ...), reasoning=(str, ""))
 
 
 def answers_form(questions: Sequence[Question], actions: tuple[str, ...]) -> type[Form]:
-    """The form of answers to these questions.
-
-    Parameters
-    ----------
-    actions
-        What players call both actions.
-    """
+    """The form of answers to these questions; `actions` are the displayed names of both actions."""
     action: Any = Literal[actions]
     move: Any = Literal[(*actions, LABELS["leave"])]
     kinds: dict[str, Any] = {
@@ -81,26 +75,24 @@ def answers_form(questions: Sequence[Question], actions: tuple[str, ...]) -> typ
 
 @dataclass(frozen=True)
 class View:
-    """The knowledge of one player before a round.
+    """The knowledge of a player before a round.
 
     Attributes
     ----------
-    player
-        Who it is.
     memory
-        Its matches that are over.
+        Its completed matches.
     rounds
-        The present match, its own actions first.
+        The present match, with its moves first.
     opponent
         Name of the opponent; empty before the first round, when it is unknown.
     left
-        Rounds that it has left.
+        Rounds left to it.
     plan
-        Its newest plan; empty if there is none.
+        Its latest plan; empty if there is none.
     messages
-        What it and its opponent have written to each other in the present match, with the round that came after it.
+        Its own and its opponent's messages in the present match, with the number of the following round.
     reputation
-        The opponent's moves in its earlier matches: how many cooperated, and all; None if they are not shown.
+        The opponent's cooperative moves and all moves in its earlier matches; None if not shown.
     """
 
     player: str
@@ -114,12 +106,12 @@ class View:
 
 
 class Briefing:
-    """Writes the prompts of one tournament, and reads the labels of answers.
+    """The prompts of one tournament.
 
     Attributes
     ----------
     labels
-        The names under which players read actions, by label.
+        Displayed names of actions, by label.
     """
 
     def __init__(self, condition: TournamentCondition) -> None:
@@ -130,7 +122,7 @@ class Briefing:
         self._systems = {player: self._rules(player) for player in condition.players}
 
     def move(self, view: View) -> list[BaseMessage]:
-        """Ask for a move."""
+        """The prompt for a move."""
         moves = [LABELS["C"], LABELS["D"], *([LABELS["leave"]] if view.rounds else [])]
         text = self._text(
             "tournament_move",
@@ -144,7 +136,7 @@ class Briefing:
         return self._order(view, "move", text)
 
     def message(self, view: View) -> list[BaseMessage]:
-        """Ask for a message to the opponent."""
+        """The prompt for a message to the opponent."""
         text = self._text(
             "tournament_message",
             self._written(view),
@@ -155,28 +147,22 @@ class Briefing:
         return self._order(view, "message", text)
 
     def introduction(self, player: str) -> list[BaseMessage]:
-        """Ask for the text by which a player introduces itself."""
+        """The prompt for a player's introduction."""
         text = replaced(render("tournament_introduction"), self._team_words)
         return self._before_teams(player, "introduction", text)
 
     def wishes(self, player: str, introductions: Mapping[str, str]) -> list[BaseMessage]:
-        """Ask whom a player wants in its team.
-
-        Parameters
-        ----------
-        introductions
-            Of all players.
-        """
+        """The prompt for the desired teammates of a player, with the introductions of all players."""
         others = {other: text for other, text in introductions.items() if other != player}
         most = len(self._condition.players_of["A"]) - 1
         form = form_text(("wanted", "reasoning"))
         text = replaced(
             render("tournament_wishes", introductions="$introductions", most=most, form=form), self._team_words
         )
-        # One line each: a further line of an introduction could pass for that of another player.
-        told = "\n".join(f"Player {other}: {' '.join(said.split()) or '(nothing)'}" for other, said in others.items())
+        # One line each, since a further line could pass for another player's introduction.
+        lines = "\n".join(f"Player {other}: {' '.join(said.split()) or '(nothing)'}" for other, said in others.items())
         facts = {"others": list(others), "most": most}
-        return self._before_teams(player, "wishes", text.replace("$introductions", told), **facts)
+        return self._before_teams(player, "wishes", text.replace("$introductions", lines), **facts)
 
     def _before_teams(self, player: str, step: str, text: str, **facts: Any) -> list[BaseMessage]:
         return self._order(View(player, (), (), "", self._condition.budget, ""), step, text, **facts)
@@ -187,7 +173,7 @@ class Briefing:
         return {**groups, **self._vocabulary}
 
     def _parts(self, view: View) -> dict[str, str]:
-        """The headings of what players have written: its own plan, and messages."""
+        """The headings of the player's plan and of messages."""
         plan = {"plan": "Your plan"} if self._condition.critique_turns else {}
         return plan | ({"messages": "Messages in this match"} if view.messages else {})
 
@@ -199,29 +185,29 @@ class Briefing:
         return {"plan": view.plan or "You have none yet.", "messages": "\n".join(lines)}
 
     def plan(self, view: View) -> list[BaseMessage]:
-        """Ask the planner for a draft."""
+        """The planner's prompt for a draft."""
         return self._planning(view, "plan", "tournament_plan", plan=view.plan or "There is none yet.")
 
     def critique(self, view: View, draft: str) -> list[BaseMessage]:
-        """Ask the critic what is wrong with a draft."""
+        """The critic's prompt on a draft."""
         return self._planning(view, "critique", "tournament_critique", draft=draft)
 
     def improve(self, view: View, draft: str, critique: str) -> list[BaseMessage]:
-        """Ask the planner for a better plan."""
+        """The planner's prompt for an improved plan."""
         return self._planning(view, "improved plan", "tournament_improve", draft=draft, critique=critique)
 
     def questions(self, view: View, questions: Sequence[Question]) -> list[BaseMessage]:
-        """Ask what a player has understood of a match that is over."""
-        lines = (f'- "{one.id}": {one.text} ({_HINTS[one.kind]})' for one in questions)
+        """The prompt with comprehension questions on a completed match."""
+        lines = (f'- "{question.id}": {question.text} ({_HINTS[question.kind]})' for question in questions)
         text = render(
             "tournament_questions",
             number=len(view.memory) + 1,
             matches=self._condition.matches_of(view.player),
             history=self._history(view.rounds),
             questions="\n".join(lines),
-            form=form_text(one.id for one in questions),
+            form=form_text(question.id for question in questions),
         )
-        facts = {one.id: one.facts for one in questions}
+        facts = {question.id: question.facts for question in questions}
         return self._order(view, "questions", replaced(text, self._vocabulary), questions=facts)
 
     def _planning(self, view: View, step: str, template: str, **written: str) -> list[BaseMessage]:
@@ -236,7 +222,7 @@ class Briefing:
         return self._order(view, step, self._text(template, written, situation=situation, player=view.player, **blanks))
 
     def _text(self, template: str, written: Mapping[str, str], **values: object) -> str:
-        """A text in the words of the condition around what players have written, which stays as it is."""
+        """A text in the condition's words, with the players' texts inserted unchanged."""
         text = replaced(render(f"{template}_{self._condition.wording}", **values), self._vocabulary)
         return re.sub(rf"\$({'|'.join(written)})\b", lambda name: written[name[1]], text)
 
@@ -289,7 +275,7 @@ class Briefing:
         )
 
     def _chosen_rule(self, condition: TournamentCondition, player: str) -> str:
-        """The rule about teams that players choose, before they are formed and after."""
+        """The rule on teams by wishes, before and after they are formed."""
         if not condition.has_teams:
             return "- Who is in which team is settled before the first match, by the wishes of the players."
         others = [other for other in condition.players_of[condition.players[player]] if other != player]
@@ -314,11 +300,11 @@ class Briefing:
         return "\n".join(self._lines(rounds)) or "No round has been played yet."
 
     def _lines(self, rounds: Sequence[Round]) -> list[str]:
-        return [self._words.round(number, one) for number, one in enumerate(rounds, start=1)]
+        return [self._words.round(number, round_) for number, round_ in enumerate(rounds, start=1)]
 
 
 def _further_rules(condition: TournamentCondition) -> str:
-    """The rules on noise, on the end of a match and on reputation, where there are any."""
+    """The rules on noise, the end of a match and reputation, where they apply."""
     rules = ""
     if condition.continuation < 1:
         rules += "\n" + render("tournament_end_rule", probability=f"{condition.continuation:g}")
@@ -330,7 +316,7 @@ def _further_rules(condition: TournamentCondition) -> str:
 
 
 def _record(view: View) -> str:
-    """The opponent's earlier matches as shown behind its name."""
+    """The opponent's earlier moves, as shown after its name."""
     if view.reputation is None:
         return ""
     cooperated, moves = view.reputation

@@ -1,4 +1,4 @@
-"""The condition of a tournament: the one place where its parameters are declared."""
+"""The condition of a tournament: the single declaration of its parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labmates.models.catalog import ModelRef
 from labmates.workflows.wordings import AblatedCondition
 
 DEFAULT_SHARE = (4, 5)
-"""A player's rounds by default, as a share of what its matches could have: 0.8."""
+"""Default rounds of a player, as a share of the maximum of its matches: 0.8."""
 
 
 def _sizes(value: object) -> object:
@@ -70,7 +70,7 @@ class TournamentCondition(AblatedCondition):
         0.0,
         ge=0,
         le=0.5,
-        exclude_if=lambda value: value == 0,  # conditions from before it was there keep their keys
+        exclude_if=lambda value: value == 0,  # older conditions keep their keys
         description="Probability that a move is flipped; all players see the flipped move.",
     )
     continuation: float = Field(
@@ -86,7 +86,7 @@ class TournamentCondition(AblatedCondition):
     )
     messages: Literal["none", "each-match", "each-round"] = Field(
         "none",
-        exclude_if=lambda value: value == "none",  # conditions from before it was there keep their keys
+        exclude_if=lambda value: value == "none",  # older conditions keep their keys
         description="Simultaneous messages between the players of a match, before its first round or before each "
         "round.",
     )
@@ -98,8 +98,8 @@ class TournamentCondition(AblatedCondition):
     team_choice: Literal["given", "wished"] = Field(
         "given",
         exclude_if=lambda value: value == "given",
-        description="Formation of teams: given, or wished (players introduce themselves to all and name the team "
-        "mates that they want).",
+        description="Formation of teams: given, or wished (players introduce themselves to all and name desired "
+        "teammates).",
     )
     comprehension: Literal["asked", "skipped"] = Field(
         "asked", description="Comprehension questions to both players after each match."
@@ -114,9 +114,9 @@ class TournamentCondition(AblatedCondition):
     @model_validator(mode="after")
     def _complete(self) -> TournamentCondition:
         self.payoffs.check()
-        given = self.team_size.split(",")
-        if len(given) not in (1, self.teams):
-            raise ValueError(f"--team-size names {len(given)} sizes for {self.teams} teams")
+        sizes = self.team_size.split(",")
+        if len(sizes) not in (1, self.teams):
+            raise ValueError(f"--team-size names {len(sizes)} sizes for {self.teams} teams")
         if self.structure == "gc" and self.teams < 2:
             raise ValueError("group competition needs at least two teams")
         if self.team_choice == "wished":
@@ -144,21 +144,21 @@ class TournamentCondition(AblatedCondition):
             raise ValueError(f"wished teams are unknown in advance; give models to players (P2=…), not to {min(teams)}")
 
     def with_teams(self, players_of: dict[str, list[str]]) -> TournamentCondition:
-        """The condition with the teams that were formed by players' wishes."""
+        """The condition with the teams formed by players' wishes."""
         formed = type(self).model_validate(self.model_dump())
         formed._formed = players_of
         for name in ("players_of", "players"):
-            formed.__dict__.pop(name, None)  # they are cached
+            formed.__dict__.pop(name, None)  # cached properties
         return formed
 
     @property
     def has_teams(self) -> bool:
-        """Whether it is settled who is in which team."""
+        """Whether the teams are known."""
         return self.team_choice == "given" or self._formed is not None
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The words that tag its traces."""
+        """Tags of its traces."""
         return self.structure, self.model
 
     @property
@@ -168,7 +168,7 @@ class TournamentCondition(AblatedCondition):
 
     @property
     def budget(self) -> int:
-        """Rounds that each player has for the whole tournament."""
+        """Rounds of each player in the whole tournament."""
         assert self.rounds_per_player is not None
         return self.rounds_per_player
 
@@ -179,7 +179,7 @@ class TournamentCondition(AblatedCondition):
 
     @cached_property
     def players_of(self) -> dict[str, list[str]]:
-        """The players of each team; their names say nothing of the teams."""
+        """The players of each team; names do not reveal teams."""
         if self._formed is not None:
             return self._formed
         sizes = [int(size) for size in self.team_size.split(",")]
@@ -196,7 +196,7 @@ class TournamentCondition(AblatedCondition):
         return {player: team for team, players in self.players_of.items() for player in players}
 
     def matches_of(self, player: str) -> int:
-        """The number of matches a player is to play."""
+        """Number of scheduled matches of a player."""
         others = len(self.players) - 1
         return others if self.within_teams else others + 1 - len(self.players_of[self.players[player]])
 
@@ -205,11 +205,11 @@ class TournamentCondition(AblatedCondition):
         return self.model_for.get(player, self.model_for.get(self.players[player], self.model))
 
     def models(self) -> list[str]:
-        """The models that take part, each once, in the order of the players."""
+        """The models, each once, in the order of the players."""
         return list(dict.fromkeys(map(self.model_of, self.players)))
 
     def check(self) -> None:
-        """Check that models are known and can play, and that teams and players named with a model exist."""
+        """Check that models are known and can play, and that teams and players with a model exist."""
         from labmates.agents.players.base import check_player
         from labmates.errors import unknown_name
         from labmates.models.names import parse_model

@@ -1,8 +1,7 @@
 """The context and the states of a tournament's graphs.
 
-States are small and plain, since each step of a graph writes them down. What a player remembers is the matches that it
-has finished. Matches that go on at the same time share no player, so that no memory depends on which of them ends
-first.
+States are small and plain, since each step of a graph records them. A player's memory is its completed matches.
+Parallel matches share no player, so that no memory depends on their order of completion.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from labmates.workflows.wordings import renamed
 
 
 class MatchData(TypedDict):
-    """A match that is over, as plain data; see `Match`."""
+    """A completed match as plain data; see `Match`."""
 
     number: int
     players: list[str]
@@ -39,7 +38,7 @@ class MatchData(TypedDict):
 
 
 def add_matches(old: list[MatchData], new: list[MatchData]) -> list[MatchData]:
-    """Add matches, in the order of the schedule."""
+    """Merge matches in the order of the schedule."""
     return sorted([*old, *new], key=lambda match: match["number"])
 
 
@@ -49,15 +48,15 @@ class TournamentState(TypedDict):
     Attributes
     ----------
     turn
-        Rounds of the schedule that have begun.
+        Number of rounds of the schedule that have begun.
     matches
-        Those that are over.
+        Completed matches.
     plans
-        The newest plan of each player that has one.
+        The latest plan of each player with one.
     played
-        Rounds that each player has played.
+        Number of rounds each player has played.
     planned
-        How many it had played when it planned last.
+        That number at the time of the player's last plan.
     """
 
     turn: int
@@ -81,18 +80,16 @@ class MatchState(TypedDict):
 
     Attributes
     ----------
-    players
-        Both.
     memory
-        Matches of either that are over.
+        Completed matches of either player.
     rounds
-        What both did in each round so far.
+        Both moves of each round so far.
     moves
-        What both have chosen in the present round; None for a player without a usable move.
+        Both moves of the present round; None for a player without a usable move.
     messages
-        What both have written to each other before a round, with its number; empty without a usable message.
+        Both messages before a round, with its number; empty if unusable.
     matches
-        The match itself, once it is over.
+        The match itself, once it is completed.
     """
 
     number: int
@@ -113,11 +110,11 @@ class PlanState(TypedDict):
     Attributes
     ----------
     draft, critique
-        The newest of each; empty if there is none that could be used.
+        The latest of each; empty if unusable.
     turn
-        Critiques so far.
+        Number of critiques so far.
     plans
-        The plan that comes out of it, by player.
+        The resulting plan, by player.
     """
 
     number: int
@@ -142,13 +139,13 @@ class PlanOutcome(TypedDict):
 
 
 def match_of(data: MatchData, team_of: dict[str, str]) -> Match:
-    """A match that is over."""
+    """A completed match."""
     first, second = data["players"]
     return Match(
         data["number"],
         (first, second),
         (team_of[first], team_of[second]),
-        tuple((one, other) for one, other in data["rounds"]),
+        tuple((first_move, second_move) for first_move, second_move in data["rounds"]),
         data["end"],
         tuple(data["by"]),
     )
@@ -169,7 +166,7 @@ class TournamentContext:
 
     @cached_property
     def schedule(self) -> list[list[tuple[int, Pairing]]]:
-        """Numbered matches, in rounds that can be played one after the other, each with all its matches at once."""
+        """Numbered matches, in sequential rounds of parallel matches."""
         condition = self.condition
         rounds = schedule(condition.players_of, within_teams=condition.within_teams, seed=derive(self.seed, "schedule"))
         numbers = iter(range(1, sum(map(len, rounds)) + 1))
@@ -177,20 +174,20 @@ class TournamentContext:
 
     @cached_property
     def briefing(self) -> Briefing:
-        """Writes the prompts."""
+        """The prompts of the tournament."""
         return Briefing(self.condition)
 
     @cached_property
     def actions(self) -> tuple[str, ...]:
-        """The players' names of both actions."""
+        """Displayed names of both actions."""
         return tuple(self.briefing.labels.get(LABELS[action], LABELS[action]) for action in ("C", "D"))
 
     def meant(self, answer: Form) -> dict[str, Any]:
         """A player's answer with the labels of records."""
-        meant: dict[str, Any] = renamed(
+        values: dict[str, Any] = renamed(
             answer.model_dump(), {name: label for label, name in self.briefing.labels.items()}
         )
-        return meant
+        return values
 
     @cached_property
     def _speakers(self) -> dict[str, Speaker]:
@@ -201,22 +198,22 @@ class TournamentContext:
         }
 
     def speaker(self, player: str) -> Speaker:
-        """The speaker of a player."""
+        """The player as a speaker."""
         return self._speakers[player]
 
     def view(
         self, player: str, memory: Sequence[MatchData], rounds: Sequence[Round], opponent: str, left: int, plan: str
     ) -> View:
-        """A player's knowledge: its own matches, and nothing of its opponent before a round."""
-        own = (match_of(data, self.condition.players) for data in memory if player in data["players"])
-        return View(player, tuple(own), tuple(rounds), opponent if rounds else "", left, plan)
+        """A player's knowledge: its own matches, and before a round nothing of its opponent."""
+        matches = (match_of(data, self.condition.players) for data in memory if player in data["players"])
+        return View(player, tuple(matches), tuple(rounds), opponent if rounds else "", left, plan)
 
     def left(self, player: str, played: dict[str, int]) -> int:
-        """The number of rounds a player has left."""
+        """Number of rounds left to a player."""
         return self.condition.budget - played.get(player, 0)
 
     def failed(self, step: str, player: str, stage: str, match: int, round_: int) -> None:
-        """Record that a step of planning came to nothing, so that what was there before stays."""
+        """Record a failed step of planning, which keeps the previous plan."""
         speaker = self.speaker(player)
         self.table.recorder.once(
             DecisionEvent(
@@ -233,5 +230,5 @@ class TournamentContext:
 
 
 def seen_by(rounds: Sequence[Sequence[Action]], seat: int) -> list[Round]:
-    """The rounds of a match with the actions of the player at `seat` first."""
+    """The rounds of a match with the moves of the player at `seat` first."""
     return [(both[seat], both[1 - seat]) for both in rounds]

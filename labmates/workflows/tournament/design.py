@@ -1,4 +1,4 @@
-"""Tournaments as contrasts and ratings see them: levels of factors, and what models got against each other."""
+"""Tournaments for contrasts and ratings: levels of factors, and models' payoffs against each other."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _SHOWN: Final = frozenset({"structure", "model", "model_for", "prices"})
 
 
 def design(runs: Runs) -> Design:
-    """The completed tournaments among runs, without those of a model of which too many decisions failed."""
+    """The design of the completed tournaments among runs, without those with too many failed decisions of a model."""
     played = tournaments(runs.store, runs.completed("tournament"))
-    conditions = [_settings(one.condition) for one in played]
+    conditions = [_settings(tournament.condition) for tournament in played]
     factors = settings_apart(conditions, _NO_FACTOR)
     compared = [
         Run(
             tuple(condition[name] for name in _SAME),
             {name: str(condition[name]) for name in factors},
-            tuple(_observed(one)),
+            tuple(_observed(tournament)),
         )
-        for one, condition in zip(played, conditions, strict=True)
-        if not invalid(one.failures)
+        for tournament, condition in zip(played, conditions, strict=True)
+        if not invalid(tournament.failures)
     ]
     return Design(compared, _OUTCOMES, _REMARK, within_runs="model, in the same tournament")
 
 
 def _settings(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings; rounds per player, which follow from the others by default, only where they were chosen."""
-    whole = TournamentCondition.model_validate(condition)
-    usual = TournamentCondition.model_validate({**condition, "rounds_per_player": None})
-    chosen = None if whole.rounds_per_player == usual.rounds_per_player else whole.rounds_per_player
-    settings = {name: getattr(whole, name) for name in TournamentCondition.model_fields}
+    """All settings; rounds per player only if they differ from their default, which follows from other settings."""
+    given = TournamentCondition.model_validate(condition)
+    default = TournamentCondition.model_validate({**condition, "rounds_per_player": None})
+    chosen = None if given.rounds_per_player == default.rounds_per_player else given.rounds_per_player
+    settings = {name: getattr(given, name) for name in TournamentCondition.model_fields}
     return {**settings, "rounds_per_player": chosen}
 
 
@@ -62,23 +62,22 @@ def _observed(played: Tournament) -> Iterator[Observed]:
 
 
 def cells(runs: Runs, keep_failed: bool) -> list[Cell]:
-    """The payoffs of a round that each model got against each other one, tournament by tournament.
+    """Models' payoffs per round against each other, one cell per tournament.
 
-    A metagame needs every model to meet every model, itself included; other tournaments have means alone. Tournaments
-    of a single model are left out.
+    A metagame requires every model to meet every model, itself included; other tournaments have only means.
+    Tournaments of a single model are left out.
     """
     played = tournaments(runs.store, runs.completed("tournament"))
-    labels = labels_apart([_settings(one.condition) for one in played], _SHOWN)
-    names = [", ".join(filter(None, (one.structure.upper(), label))) for one, label in zip(played, labels, strict=True)]
+    labels = labels_apart([_settings(tournament.condition) for tournament in played], _SHOWN)
     return [
-        cell_of(one, name, keep_failed=keep_failed)
-        for one, name in zip(played, names, strict=True)
-        if len(set(one.models.values())) > 1
+        cell_of(tournament, ", ".join(filter(None, (tournament.structure.upper(), label))), keep_failed=keep_failed)
+        for tournament, label in zip(played, labels, strict=True)
+        if len(set(tournament.models.values())) > 1
     ]
 
 
 def cell_of(tournament: Tournament, mechanism: str, *, keep_failed: bool = False) -> Cell:
-    """The payoffs of a tournament's models; those of which too many decisions failed are left out by default."""
+    """The payoffs of a tournament's models, by default without those with too many failed decisions."""
     left_out = () if keep_failed else invalid(tournament.failures)
     models = sorted(set(tournament.models.values()).difference(left_out))
     place = {player: models.index(model) for player, model in tournament.models.items() if model in models}
@@ -92,11 +91,11 @@ def cell_of(tournament: Tournament, mechanism: str, *, keep_failed: bool = False
     if len({frozenset(seats) for seats, _ in rounds}) == len(models) * (len(models) + 1) // 2 > 0:
         values = metagame(len(models), rounds)
     else:
-        got: list[list[float]] = [[] for _ in models]
+        points: list[list[float]] = [[] for _ in models]
         for seats, both in rounds:
-            for seat, points in zip(seats, both, strict=True):
-                got[seat].append(points)
-        values = np.array([np.mean(points or [np.nan]) for points in got])
+            for seat, payoff in zip(seats, both, strict=True):
+                points[seat].append(payoff)
+        values = np.array([np.mean(each or [np.nan]) for each in points])
     return Cell(
         tournament.run_id,
         mechanism,

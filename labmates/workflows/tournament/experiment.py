@@ -1,4 +1,4 @@
-"""The tournament as an experiment. This module is light: what executes a run is imported when one starts."""
+"""The tournament as an experiment. This module imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ METRICS = (
     Metric("matches_forfeited", "matches that a player forfeited", COUNT),
     Metric("failed_decision_rate", "share of decisions without a usable reply", SHARE, "lower", headline=True),
 )
-"""Metrics for which there was no occasion are absent."""
+"""Metrics without an occasion are missing."""
 
 
 def estimate(condition: TournamentCondition) -> Estimate:
-    """The expected usage of a run in which nobody leaves and no reply needs a repair turn.
+    """The expected usage of a run without leaving and without repair turns.
 
-    Tokens of a call are what our prompts take and what instruction-tuned models write; a match's calls go out in pairs,
-    one after the other.
+    Both calls of a match's step run in parallel, and steps in sequence.
     """
     players, budget = len(condition.players), condition.budget
-    # The last match of a player may end when it has no rounds left; it is asked about that one, too.
+    # A player's last match may end when its rounds are used up; it gets questions on that match, too.
     matches = min(-(-budget // condition.rounds), max(map(condition.matches_of, condition.players)))
     loops = (budget - 1) // condition.plan_every * (condition.critique_turns > 0)
     planning = loops * (1 + 2 * condition.critique_turns)

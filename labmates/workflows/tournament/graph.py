@@ -1,6 +1,6 @@
-"""The graph of a tournament: round after round of its schedule, all matches of a round at the same time.
+"""The graph of a tournament: the rounds of its schedule in sequence, the matches of a round in parallel.
 
-Where players choose their teams, introductions, wishes and teams come first.
+If players choose their teams, introductions, wishes and the formation of teams come first.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ async def pairing(state: TournamentState, runtime: Runtime[TournamentContext]) -
 
 
 def to_matches(state: TournamentState, runtime: Runtime[TournamentContext]) -> list[Send] | str:
-    """Send the pairs of the round to their matches, or go on if there is nothing to play in it."""
+    """Send the pairs of the round to their matches, or go to the next round if there are none."""
     ctx = runtime.context
     pairs = [(number, pair) for number, pair in ctx.schedule[state["turn"] - 1] if not _spent(ctx, state, pair)]
     return [_match(state, number, pair) for number, pair in pairs] or next_round(state, runtime)
 
 
 def next_round(state: TournamentState, runtime: Runtime[TournamentContext]) -> str:
-    """The next node: the pairing, until the schedule is through."""
+    """The next node: pairing, until the schedule is completed."""
     return "pairing" if state["turn"] < len(runtime.context.schedule) else END
 
 
@@ -57,7 +57,7 @@ TournamentGraph = CompiledStateGraph[TournamentState, TournamentContext, Tournam
 
 @cache
 def tournament_graph() -> TournamentGraph:
-    """The graph of a whole tournament; compiled once, since that takes longer than a step."""
+    """The graph of a whole tournament; compiled once, since compilation takes longer than a step."""
     graph = StateGraph(TournamentState, context_schema=TournamentContext)
     graph.add_node("pairing", pairing)
     graph.add_node("match", match_graph(), input_schema=MatchState)
@@ -74,9 +74,8 @@ async def round_end(state: TournamentState) -> Update:
     return {"turn": state["turn"]}
 
 
-def first_state(condition: TournamentCondition, seed: int) -> TournamentState:
-    """The state in which a tournament starts."""
-    del condition, seed
+def first_state(_condition: TournamentCondition, _seed: int) -> TournamentState:
+    """The initial state of a tournament."""
     return TournamentState(turn=0, matches=[], plans={}, played={}, planned={})
 
 
@@ -103,14 +102,14 @@ def _match(state: TournamentState, number: int, pair: Pairing) -> Send:
 
 
 class ChoiceState(TournamentState, total=False):
-    """State of a tournament before its teams are there.
+    """State of a tournament before its teams are formed.
 
     Attributes
     ----------
     introductions
-        What each player tells all others of itself; empty for a player without a usable message.
+        Each player's introduction; empty if unusable.
     wishes
-        Whom each player wants in its team.
+        Each player's desired teammates.
     """
 
     introductions: dict[str, str]
@@ -118,7 +117,7 @@ class ChoiceState(TournamentState, total=False):
 
 
 async def introductions(state: ChoiceState, runtime: Runtime[TournamentContext]) -> Update:
-    """Let all players introduce themselves at the same time."""
+    """Ask all players for introductions, in parallel."""
     del state
     ctx = runtime.context
     written = await together(_introduction(ctx, player) for player in ctx.condition.players)
@@ -126,7 +125,7 @@ async def introductions(state: ChoiceState, runtime: Runtime[TournamentContext])
 
 
 async def wishes(state: ChoiceState, runtime: Runtime[TournamentContext]) -> Update:
-    """Ask all players whom they want in their team."""
+    """Ask all players for their desired teammates."""
     ctx = runtime.context
     answers = await together(_wishes(ctx, player, state["introductions"]) for player in ctx.condition.players)
     return {"wishes": dict(zip(ctx.condition.players, answers, strict=True))}
@@ -144,7 +143,7 @@ async def tournament(state: ChoiceState, runtime: Runtime[TournamentContext]) ->
 
 
 def graph(condition: TournamentCondition | None) -> TournamentGraph | ChoosingGraph:
-    """The graph of a tournament, without a condition the usual one; another if players choose their teams."""
+    """The graph of a tournament, with or without the choice of teams; without a condition the common one."""
     return tournament_graph() if condition is None or condition.team_choice == "given" else choosing_graph()
 
 
@@ -153,7 +152,7 @@ ChoosingGraph = CompiledStateGraph[ChoiceState, TournamentContext, ChoiceState, 
 
 @cache
 def choosing_graph() -> ChoosingGraph:
-    """The graph with the choice of teams; compiled once, since that takes longer than a step."""
+    """The graph with the choice of teams; compiled once, since compilation takes longer than a step."""
     graph = StateGraph(ChoiceState, context_schema=TournamentContext)
     graph.add_sequence((introductions, wishes, tournament))
     graph.add_edge(START, "introductions")

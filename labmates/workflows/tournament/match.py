@@ -1,4 +1,4 @@
-"""The graph of one match: round start, planning where it is due, both moves, payoffs; at the end, questions."""
+"""The graph of one match: round start, planning when due, both moves, payoffs; at the end, questions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ async def round_start(state: MatchState) -> Update:
 
 
 def planning_or_moves(state: MatchState, runtime: Runtime[TournamentContext]) -> list[Send] | Literal["moves"]:
-    """Let those players plan, at the same time, whose turn to plan it is."""
+    """Send the players whose planning is due to plan, in parallel; else go to the moves."""
     return [_planning(runtime.context, state, seat) for seat in (0, 1) if _is_due(runtime.context, state, seat)] or (
         "moves"
     )
 
 
 async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
-    """Let both players move at the same time."""
+    """Ask both players for moves, in parallel."""
     ctx = runtime.context
     messages = [*state["messages"], *await _messages(ctx, state)]
     form = move_form(ctx.actions, may_leave=bool(state["rounds"]))
@@ -56,7 +56,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
         )
         for seat, player in enumerate(state["players"])
     )
-    moves = [None if one is None else _MOVES[ctx.meant(one)["move"]] for one in decided]
+    moves = [None if answer is None else _MOVES[ctx.meant(answer)["move"]] for answer in decided]
     return {"moves": moves, "messages": messages}
 
 
@@ -85,14 +85,14 @@ async def payoffs(state: MatchState, runtime: Runtime[TournamentContext]) -> Upd
 def after_payoffs(
     state: MatchState, runtime: Runtime[TournamentContext]
 ) -> Literal["round start", "comprehension", "__end__"]:
-    """Play the next round, ask what was understood of the match, or end."""
+    """Play the next round, ask the comprehension questions, or end."""
     if not state["matches"]:
         return "round start"
     return "comprehension" if state["rounds"] and runtime.context.condition.comprehension == "asked" else "__end__"
 
 
 async def comprehension(state: MatchState, runtime: Runtime[TournamentContext]) -> Update:
-    """Ask both players what they have understood; nothing of it enters the tournament."""
+    """Ask both players comprehension questions, without any effect on the tournament."""
     ctx = runtime.context
     await together(_examine(ctx, state, seat) for seat in (0, 1))
     return {"moves": []}
@@ -100,7 +100,7 @@ async def comprehension(state: MatchState, runtime: Runtime[TournamentContext]) 
 
 @cache
 def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchState, Outcome]:
-    """The graph of a match; compiled once, since that takes longer than a step."""
+    """The graph of a match; compiled once, since compilation takes longer than a step."""
     graph = StateGraph(MatchState, context_schema=TournamentContext, output_schema=Outcome)
     graph.add_node("round start", round_start)
     graph.add_node("planning", planning_graph(), input_schema=PlanState)
@@ -116,7 +116,7 @@ def match_graph() -> CompiledStateGraph[MatchState, TournamentContext, MatchStat
 
 
 def record_match(ctx: TournamentContext, match: MatchData) -> None:
-    """Record how a match ended."""
+    """Record the end of a match."""
     both = [seen_by(match["rounds"], seat) for seat in (0, 1)]
     totals = [ctx.condition.payoffs.total(rounds) for rounds in both]
     ctx.table.recorder.once(
@@ -130,7 +130,7 @@ def record_match(ctx: TournamentContext, match: MatchData) -> None:
 
 
 async def _messages(ctx: TournamentContext, state: MatchState) -> list[tuple[int, str, str]]:
-    """The messages of both players before the round, if they may write; empty for an unusable one."""
+    """The messages of both players before the round, if allowed; unusable ones are empty."""
     when, number = ctx.condition.messages, len(state["rounds"]) + 1
     if when == "none" or (when == "each-match" and number > 1):
         return []
@@ -168,7 +168,7 @@ def _with_messages(view: View, messages: Sequence[tuple[int, str, str]], seat: i
 
 
 def _is_due(ctx: TournamentContext, state: MatchState, seat: int) -> bool:
-    """Whether a player plans now: after every `plan_every` rounds that it has played."""
+    """Whether a player plans now: after every `plan_every` rounds played."""
     player, condition = state["players"][seat], ctx.condition
     played = state["played"].get(player, 0)
     # After an abandoned match, the count is unchanged since the player's last plan.
@@ -215,7 +215,7 @@ def _view(ctx: TournamentContext, state: MatchState, seat: int) -> View:
 def _end(
     ctx: TournamentContext, state: MatchState, rounds: list[list[Action]], counts: dict[str, int]
 ) -> tuple[End | None, list[str]]:
-    """The reason why a match is over, None if it isn't, and who ended it."""
+    """Why a match is over (None if not), and the players who ended it."""
     chosen = dict(zip(state["players"], state["moves"], strict=True))
     if failed := [player for player, move in chosen.items() if move is None]:
         return "forfeit", failed
@@ -231,7 +231,7 @@ def _end(
 
 
 def _executed(ctx: TournamentContext, state: MatchState, seat: int, move: Action) -> Action:
-    """The move that is executed: with the probability of the noise it is the other one."""
+    """The executed move: with the probability of the noise it is flipped."""
     noise = ctx.condition.noise
     if not noise or _chance(ctx, state, state["players"][seat]) >= noise:
         return move
@@ -239,7 +239,7 @@ def _executed(ctx: TournamentContext, state: MatchState, seat: int, move: Action
 
 
 def _chance(ctx: TournamentContext, state: MatchState, *path: str) -> float:
-    """A number of the present round, uniform from 0 to 1, that depends on the run's seed alone."""
+    """A uniform random number from 0 to 1 of the present round, determined by the run's seed."""
     return derive(ctx.seed, "chance", state["number"], len(state["rounds"]) + 1, *path) / (1 << 31)
 
 

@@ -1,4 +1,4 @@
-"""A tournament: the standings, every match as a strip of moves, and the payoffs."""
+"""The page of a tournament: standings, payoffs, and every match as a strip of moves."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ENDS = {
     "rounds": "no rounds left",
     "forfeit": "forfeited",
     "not_played": "not played",
-    "": "goes on",
+    "": "not ended",
 }
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A match, as it ended or as far as it has come; moves are pairs of ``C`` and ``D``."""
+    """A match, ended or so far; moves are pairs of ``C`` and ``D``."""
 
     name: str
     players: tuple[str, ...]
@@ -47,33 +47,27 @@ class Shown:
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """Tell a tournament."""
+    """The sections of a tournament."""
     events = reader.all("payoff", "decision")
     tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
     if tournament.matches:
         body = render("standings.html", standings=standings(tournament), links=links, run=reader.run)
         yield Section("standings", "Standings", body)
-    matches = [*_ended(tournament), *_going_on(reader, tournament)]
+    matches = [*_ended(tournament), *_running(reader, tournament)]
     if matches:
-        body = render(
-            "matches.html",
-            matches=matches[:_MOST_MATCHES],
-            ends=ENDS,
-            links=links,
-            run=reader.run,
-        )
+        body = render("matches.html", matches=matches[:_MOST_MATCHES], ends=ENDS, links=links, run=reader.run)
         left = len(matches) - _MOST_MATCHES
         yield Section("matches", "Matches", body, f"{left} more in the story" if left > 0 else "")
     yield Section("payoffs", "Payoffs of a round", render("points.html", payoffs=tournament.payoffs))
 
 
 def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) -> Iterator[Section]:
-    """One match as it was recorded: moves, payoffs, and the code of strategies that play by code.
+    """One match: moves, payoffs, and the code of strategies written as code.
 
     Raises
     ------
     UsageError
-        If no such match has been played.
+        If the match has not been played.
     """
     events = reader.all("payoff", "decision")
     tournament = tournament_of(reader.run.condition, events, run_id=reader.run.id, seed=reader.run.seed)
@@ -81,7 +75,7 @@ def match_sections(reader: RunReader, links: Links, query: Mapping[str, str]) ->
     match = next((match for match in tournament.played if str(match.number) == number), None)
     if match is None:
         raise UsageError(f"number: no match '{number[:40]}' has been played; played: {len(tournament.played)}")
-    shown = [one for one in _ended(tournament) if one.name == f"match {match.number}"]
+    shown = [shown for shown in _ended(tournament) if shown.name == f"match {match.number}"]
     body = render("matches.html", matches=shown, ends=ENDS, links=links, run=reader.run)
     yield Section("moves", f"Match {match.number}", body)
     condition = TournamentCondition.model_validate(condition_of(reader.run).model_dump())
@@ -100,8 +94,8 @@ def _ended(tournament: Tournament) -> Iterator[Shown]:
         yield Shown(name, match.players, match.teams, match.rounds, points, match.end, match.by)
 
 
-def _going_on(reader: RunReader, tournament: Tournament) -> Iterator[Shown]:
-    """The matches that have begun and not ended, as far as they have come."""
+def _running(reader: RunReader, tournament: Tournament) -> Iterator[Shown]:
+    """The matches that have begun and not ended, so far."""
     ended = {f"match {match.number}" for match in tournament.matches}
     rounds = grouped((event.match, event) for event in reader.all("payoff") if event.round and event.match not in ended)
     letters = {"action_a": "C", "action_b": "D"}

@@ -1,4 +1,4 @@
-"""The planner and the critic of a player: plan, critique of the plan, improved plan."""
+"""The planner and critic of a player: plan, critique of the plan, improved plan."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ Update = dict[str, Any]
 
 
 async def plan(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
-    """Let the planner write a draft."""
+    """Ask the planner for a draft."""
     ctx = runtime.context
     return {"draft": await _say(ctx, state, "plan", ctx.briefing.plan(_view(ctx, state)))}
 
 
 async def critique(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
-    """Let the critic judge the newest draft."""
+    """Ask the critic for a critique of the latest draft."""
     ctx = runtime.context
     messages = ctx.briefing.critique(_view(ctx, state), state["draft"])
     return {"critique": await _say(ctx, state, "critique", messages), "turn": state["turn"] + 1}
 
 
 async def improve(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
-    """Let the planner improve the draft. A draft that can't be improved is kept."""
+    """Ask the planner for an improved draft. Without a usable one the draft is kept."""
     ctx = runtime.context
     messages = ctx.briefing.improve(_view(ctx, state), state["draft"], state["critique"])
     return {"draft": await _say(ctx, state, "improved plan", messages) or state["draft"]}
 
 
 async def adopt(state: PlanState, runtime: Runtime[TournamentContext]) -> Update:
-    """Make the newest draft the player's plan; without one, the plan from before stays."""
+    """Adopt the latest draft as the player's plan; without one, the previous plan stays."""
     player, played = state["player"], runtime.context.condition.budget - state["left"]
     return {"plans": {player: state["draft"] or state["plan"]}, "planned": {player: played}}
 
 
 def after_draft(state: PlanState, runtime: Runtime[TournamentContext]) -> Literal["critique", "adopt"]:
-    """Have a draft criticised, as often as the condition says."""
-    goes_on = state["draft"] and state["turn"] < runtime.context.condition.critique_turns
-    return "critique" if goes_on else "adopt"
+    """The next node after a draft: a critique, as often as the condition allows."""
+    has_turn = state["draft"] and state["turn"] < runtime.context.condition.critique_turns
+    return "critique" if has_turn else "adopt"
 
 
 def after_critique(state: PlanState) -> Literal["improve", "adopt"]:
-    """Have the draft improved, if the critic had anything to say."""
+    """The next node after a critique: an improvement, unless the critique is empty."""
     return "improve" if state["critique"] else "adopt"
 
 
 @cache
 def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanState, PlanOutcome]:
-    """The graph; compiled once, since that takes longer than a step."""
+    """The graph; compiled once, since compilation takes longer than a step."""
     graph = StateGraph(PlanState, context_schema=TournamentContext, output_schema=PlanOutcome)
     for node in (plan, critique, improve, adopt):
         graph.add_node(node.__name__, node)
@@ -79,7 +79,7 @@ def planning_graph() -> CompiledStateGraph[PlanState, TournamentContext, PlanSta
 
 
 def read_text(most: int) -> Callable[[Reply, bool], str]:
-    """The reading of a reply of plain text, cut to a number of characters."""
+    """A reader of plain-text replies that truncates them to a number of characters."""
 
     def read(reply: Reply, last: bool) -> str:
         fault = fault_text(reply)
@@ -107,7 +107,7 @@ async def _say(ctx: TournamentContext, state: PlanState, stage: str, messages: l
 
 
 def final_plans(events: Iterable[Event], bodies: Bodies) -> Mapping[str, str]:
-    """The plan that each player ended with; players who never had one are left out."""
+    """The final plan of each player with one."""
     calls: list[tuple[tuple[int, int, int, int, int], LLMCallEvent]] = []
     failed = set()
     for event in events:

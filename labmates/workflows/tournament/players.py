@@ -36,15 +36,15 @@ class Situation:
     step
         ``move``, ``message``, ``plan``, ``critique``, ``improved plan``, ``questions``, ``introduction`` or ``wishes``.
     length
-        Most rounds of a match; infinity if its end is unknown.
+        Maximum rounds of a match; infinity if its end is unknown.
     rounds
-        The match, this player's actions first.
+        The match, with this player's moves first.
     questions
         Their facts by key.
     labels
-        What the player calls both actions.
+        Displayed names of both actions.
     others, most
-        Whom it may want in its team, and how many of them.
+        Candidates for its team, and the maximum number to choose.
     """
 
     step: str
@@ -57,7 +57,7 @@ class Situation:
     most: int = 0
 
     def reply(self, answer: Mapping[str, Any]) -> str:
-        """The text of an answer, in the words of the player."""
+        """The text of an answer, with displayed names."""
         return json.dumps(renamed(answer, dict(zip(_ACTIONS, self.labels, strict=True))))
 
 

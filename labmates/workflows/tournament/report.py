@@ -1,7 +1,7 @@
-"""The results of tournaments together: rates with intervals, curves, comprehension, behaviour, and the two hypotheses.
+"""The results of tournaments: rates with intervals, curves, comprehension, behaviour, and the two hypotheses.
 
-Two intervals stand side by side. One is over players and replicates, as in the paper; it takes players of one
-tournament for independent, which they are not. The other is over tournaments, whose units are.
+Rates have two intervals. One is over players and replicates, as in the paper; it treats players of one tournament as
+independent, which they are not. The other is over tournaments, which are independent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +26,7 @@ from labmates.workflows.tournament.results import Tournament, rate
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}
 _BUDGET = "rounds_per_player"
 _FREE = ("structure", _BUDGET, "prices")
-"""Fields in which tournaments that are compared may differ: a player's rounds follow from the structure."""
+"""Fields in which compared tournaments may differ; a player's rounds follow from the structure."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Rate:
     Attributes
     ----------
     over_players
-        The mean of all players, with an interval that takes them for independent.
+        The mean of all players, with an interval that treats them as independent.
     over_tournaments
-        The mean of the means of tournaments.
+        The mean of the tournaments' means.
     """
 
     over_players: Estimate
@@ -52,7 +52,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Point:
-    """One place of a curve: the mean over players so far, and the interval over players and replicates."""
+    """A point of a curve: the mean over players so far, with its interval over players and replicates."""
 
     at: int
     value: float
@@ -79,23 +79,23 @@ class Group:
     Attributes
     ----------
     among
-        All models that play in these tournaments.
+        All models in these tournaments.
     settings
-        What else the condition says; also a player's rounds, where they are not the same in one structure.
+        The other settings; includes a player's rounds if they vary within a structure.
     cooperation, one_shot, within, between
         Rates of all moves, of first moves, of moves in matches within and between teams; None without any.
     curve
-        Share of a player's moves so far that cooperate, by the number of rounds that it has played (figure 2).
+        Cooperative share of a player's moves so far, by the number of rounds played (figure 2).
     one_shot_curve
-        Share of its first moves so far that cooperate, by the number of matches (figure 3).
+        Cooperative share of its first moves so far, by the number of matches (figure 3).
     comprehension
-        Share of right answers, all questions together.
+        Share of right answers to all questions.
     questions
         Share of right answers by question.
     profiles
         Behaviour of each player.
     failures
-        How many decisions of the model's players could not be used, of how many.
+        Tally of the decisions of the model's players.
     """
 
     structure: str
@@ -117,7 +117,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A rate in super-additive tournaments against the larger of those under repeated interaction and competition.
+    """A rate in super-additive tournaments against the larger of those in the two other structures.
 
     Attributes
     ----------
@@ -126,13 +126,13 @@ class Hypothesis:
     settings
         As in `Group`.
     rates
-        By structure, means of tournaments.
+        Means of tournaments, by structure.
     difference
         Super-additive minus the larger of the others, over tournaments.
     p
-        One-sided, by the same bootstrap, against the hypothesis that there is no advantage.
+        One-sided, by the same bootstrap, against the hypothesis of no advantage.
     reason
-        Why there is no test, where there is none.
+        Why there is no test; else empty.
     """
 
     name: str
@@ -156,17 +156,17 @@ class Report:
 
 
 def labels_of(groups: Sequence[Group]) -> list[str]:
-    """A label of each group, made of the settings in which they differ, and of the models it plays among."""
+    """A label of each group, from the settings that differ and the models that it plays among."""
     return labels_apart(settings_by_group(groups), ("model", "model_for"))
 
 
 def settings_by_group(groups: Sequence[Group] | Sequence[Hypothesis]) -> list[dict[str, Any]]:
-    """The settings of groups or hypotheses, with the models among which one plays where that varies."""
+    """The settings of groups or hypotheses, with the models that one plays among if these vary."""
     among: dict[str, set[tuple[str, ...]]] = {}
     for group in groups:
         among.setdefault(group.model, set()).add(group.among)
-    varies = any(len(several) > 1 for several in among.values())
-    return [{**({"among": one.among} if varies else {}), **one.settings} for one in groups]
+    varies = any(len(distinct) > 1 for distinct in among.values())
+    return [{**({"among": group.among} if varies else {}), **group.settings} for group in groups]
 
 
 def report(tournaments: Sequence[Tournament]) -> Report:
@@ -178,11 +178,11 @@ def report(tournaments: Sequence[Tournament]) -> Report:
         among = tuple(dict.fromkeys(same[0].models.values()))
         for model in among:
             by_structure = {
-                name: [one for one in same if one.structure == name]
+                name: matching
                 for name in STRUCTURES
-                if any(one.structure == name for one in same)
+                if (matching := [tournament for tournament in same if tournament.structure == name])
             }
-            groups += [_group(name, model, among, settings, some) for name, some in by_structure.items()]
+            groups += [_group(name, model, among, settings, members) for name, members in by_structure.items()]
             hypotheses += [
                 _hypothesis("H1", "cooperation", model, among, settings, by_structure, _cooperation),
                 _hypothesis("H2", "one-shot cooperation", model, among, settings, by_structure, _one_shot),
@@ -191,12 +191,11 @@ def report(tournaments: Sequence[Tournament]) -> Report:
 
 
 def rate_of(values: Sequence[Sequence[float]]) -> Rate | None:
-    """A rate out of the values of players, tournament by tournament; None if there are none."""
-    kept = [list(one) for one in values if one]
-    players = [value for one in kept for value in one]
-    if not players:
+    """A rate from the values of players, by tournament; None without values."""
+    by_tournament = [list(players) for players in values if players]
+    if not by_tournament:
         return None
-    return Rate(mean(players, SHARE), mean([fmean(one) for one in kept], SHARE))
+    return Rate(mean([*chain(*by_tournament)], SHARE), mean([fmean(players) for players in by_tournament], SHARE))
 
 
 Measure = Callable[[Tournament, str], float | None]
@@ -231,8 +230,8 @@ def _answered(question: str | None) -> Measure:
     return measure
 
 
-def _values(some: Sequence[Tournament], model: str, measure: Measure) -> list[list[float]]:
-    by_tournament = ([measure(one, player) for player in _players(one, model)] for one in some)
+def _values(tournaments: Sequence[Tournament], model: str, measure: Measure) -> list[list[float]]:
+    by_tournament = ([measure(each, player) for player in _players(each, model)] for each in tournaments)
     return [[value for value in values if value is not None] for values in by_tournament]
 
 
@@ -241,37 +240,41 @@ def _players(tournament: Tournament, model: str) -> list[str]:
 
 
 def _group(
-    structure: str, model: str, among: tuple[str, ...], settings: Mapping[str, Any], some: Sequence[Tournament]
+    structure: str, model: str, among: tuple[str, ...], settings: Mapping[str, Any], members: Sequence[Tournament]
 ) -> Group:
-    asked = {question: rate_of(_values(some, model, _answered(question))) for question in QUESTIONS}
-    teams = structure != "ri"
-    profiles = ((one, player, one.profile([player])) for one in some for player in _players(one, model))
+    def rates(measure: Measure) -> Rate | None:
+        return rate_of(_values(members, model, measure))
+
+    by_question = {question: rates(_answered(question)) for question in QUESTIONS}
+    has_teams = structure != "ri"
+    players = [(tournament, player) for tournament in members for player in _players(tournament, model)]
+    profiles = ((tournament, player, tournament.profile([player])) for tournament, player in players)
     return Group(
         structure=structure,
         model=model,
         among=among,
         settings=settings,
-        runs=tuple(one.run_id for one in some),
-        cooperation=rate_of(_values(some, model, _cooperation)),
-        one_shot=rate_of(_values(some, model, _one_shot)),
-        within=rate_of(_values(some, model, _of_matches(lambda match: match.within_team))) if teams else None,
-        between=rate_of(_values(some, model, _of_matches(lambda match: not match.within_team))) if teams else None,
-        curve=_curve([one.moves(player) for one in some for player in _players(one, model)]),
-        one_shot_curve=_curve([one.first_moves(player) for one in some for player in _players(one, model)]),
-        comprehension=rate_of(_values(some, model, _answered(None))),
-        questions={question: found for question, found in asked.items() if found is not None},
+        runs=tuple(tournament.run_id for tournament in members),
+        cooperation=rates(_cooperation),
+        one_shot=rates(_one_shot),
+        within=rates(_of_matches(lambda match: match.within_team)) if has_teams else None,
+        between=rates(_of_matches(lambda match: not match.within_team)) if has_teams else None,
+        curve=_curve(tournament.moves(player) for tournament, player in players),
+        one_shot_curve=_curve(tournament.first_moves(player) for tournament, player in players),
+        comprehension=rates(_answered(None)),
+        questions={question: rate for question, rate in by_question.items() if rate is not None},
         profiles=tuple(
-            PlayerProfile(one.run_id, player, found.rounds, found.traits, found.affinity)
-            for one, player, found in profiles
+            PlayerProfile(tournament.run_id, player, profile.rounds, profile.traits, profile.affinity)
+            for tournament, player, profile in profiles
         ),
-        failures=sum((one.failures.get(model, Tally(0, 0)) for one in some), Tally(0, 0)),
+        failures=sum((tournament.failures.get(model, Tally(0, 0)) for tournament in members), Tally(0, 0)),
     )
 
 
 def _curve(moves: Iterable[Sequence[Action]]) -> tuple[Point, ...]:
-    """The mean over players of the share of their moves so far that cooperate, move by move."""
+    """The mean over players of the cooperative share of their moves so far, move by move."""
     shares = [
-        [count / number for number, count in enumerate(accumulate(int(one == "C") for one in own), start=1)]
+        [count / number for number, count in enumerate(accumulate(int(move == "C") for move in own), start=1)]
         for own in moves
     ]
     points = []
@@ -292,14 +295,14 @@ def _hypothesis(
     of: Measure,
 ) -> Hypothesis:
     means = {
-        structure: [fmean(values) for values in _values(some, model, of) if values]
-        for structure, some in by_structure.items()
+        structure: means_of_structure
+        for structure, members in by_structure.items()
+        if (means_of_structure := [fmean(values) for values in _values(members, model, of) if values])
     }
-    means = {structure: values for structure, values in means.items() if values}
     rates = {structure: fmean(values) for structure, values in means.items()}
     counts = {structure: len(values) for structure, values in means.items()}
     if missing := [structure for structure in STRUCTURES if counts.get(structure, 0) < 2]:
-        reason = f"it takes two tournaments or more of each structure; too few of: {', '.join(missing)}"
+        reason = f"needs at least two tournaments of each structure; too few of: {', '.join(missing)}"
         return Hypothesis(name, measure, model, among, settings, rates, counts, None, None, reason)
     gain = advantage(means["sa"], [means["ri"], means["gc"]], SHARE.difference())
     reason = "all tournaments of each structure are equal" if gain.p is None else ""
@@ -314,12 +317,12 @@ def _alike(
     def key(tournament: Tournament) -> str:
         return json.dumps({k: v for k, v in tournament.condition.items() if k not in free}, sort_keys=True, default=str)
 
-    ordered = sorted(tournaments, key=lambda one: (key(one), one.structure, one.seed))
+    ordered = sorted(tournaments, key=lambda tournament: (key(tournament), tournament.structure, tournament.seed))
     groups: list[tuple[list[Tournament], tuple[str, ...]]] = []
     for same in (list(same) for _, same in groupby(ordered, key=key)):
-        budgets = {(one.structure, one.condition.get(_BUDGET)) for one in same}
+        budgets = {(tournament.structure, tournament.condition.get(_BUDGET)) for tournament in same}
         if _BUDGET in free and len(budgets) > len({structure for structure, _ in budgets}):
-            # Somebody has chosen them: they follow from more than the structure.
+            # Rounds per player vary within a structure, so they were chosen.
             groups += _alike(same, tuple(name for name in free if name != _BUDGET))
         else:
             groups.append((same, free))
@@ -327,7 +330,7 @@ def _alike(
 
 
 def mean_profile(group: Group) -> dict[str, float | None]:
-    """The mean over players of each trait and affinity, over those for whom there was an occasion."""
+    """The mean over players of each trait and affinity, over players with an occasion for it."""
     totals: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     names: dict[str, None] = {}

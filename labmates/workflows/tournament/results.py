@@ -1,7 +1,7 @@
-"""Tournaments of the iterated prisoner's dilemma, read from the record: matches, moves, answers, metrics.
+"""Tournaments of the iterated prisoner's dilemma from their record: matches, moves, answers, metrics.
 
-A rate is the share of moves that cooperate. Rates of players and of tournaments are made of what was really played:
-where no usable move was given nothing was played, and nothing is counted but the failure.
+A rate is the share of moves that cooperate. Rates of players and of tournaments count only played rounds: after a
+failed move nothing is played, and only the failure counts.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 _ASKED = ("move", "questions", "message", "introduction", "wishes")
 Marked = Mapping[str, Mapping[str, Any]]
-"""Answers of one player after one match: question to answer, truth, and whether they agree."""
+"""Answers of a player after a match: answer, truth and agreement by question."""
 
 
 @dataclass(frozen=True)
 class Tournament:
-    """One tournament that has ended.
+    """An ended tournament.
 
     Attributes
     ----------
     condition
         The condition of its run, as plain data.
     models
-        The model of each player that was asked anything.
+        The model of each player with calls.
     matches
-        In the order of the schedule, those not played included.
+        In the order of the schedule, including matches not played.
     answers
-        Player, and its answers, of each match.
+        A player and its answers, for each match.
     failures
-        By model: how often its players were asked for a move, plan and so on, and how often they gave no valid answer.
+        Tally of the decisions (moves, plans and so on) of each model.
     """
 
     condition: Mapping[str, Any]
@@ -72,7 +72,7 @@ class Tournament:
         return tuple(match for match in self.matches if match.rounds)
 
     def of(self, player: str) -> list[Match]:
-        """The matches of at least one round of a player, in the order in which it played them."""
+        """The played matches of a player, in order."""
         return [match for match in self.played if player in match.players]
 
     def moves(self, player: str) -> list[Action]:
@@ -84,19 +84,19 @@ class Tournament:
         return [match.seen_by(player)[0][0] for match in self.of(player)]
 
     def profile(self, players: Iterable[str]) -> Profile:
-        """The behaviour of players, taken together."""
+        """The joint behaviour of players."""
         return profile((match.seen_by(player) for player in players for match in self.of(player)), self.payoffs)
 
     def cooperation(self, matches: Sequence[Match]) -> float | None:
-        """The rate of cooperation over matches; None if there was no round."""
+        """The rate of cooperation over matches; None without rounds."""
         return rate([action for match in matches for both in match.rounds for action in both])
 
     def metrics(self) -> dict[str, float]:
-        """The metrics of the run by name; what there was no occasion for is left out."""
+        """The metrics of the run by name, without those that had no occasion."""
         played, ends = self.played, Counter(match.end for match in self.matches)
         rounds = sum(len(match.rounds) for match in played)
         points = sum(self.payoffs.total(match.seen_by(player)) for match in played for player in match.players)
-        right = [one["right"] for _, rows in self.answers for one in rows.values() if one["right"] is not None]
+        right = [row["right"] for _, rows in self.answers for row in rows.values() if row["right"] is not None]
         metrics: dict[str, float | None] = {
             "cooperation": self.cooperation(played),
             "one_shot_cooperation": rate([action for match in played for action in match.rounds[0]]),
@@ -111,7 +111,7 @@ class Tournament:
             "matches_forfeited": ends["forfeit"],
             "failed_decision_rate": total(self.failures).rate if self.failures else None,
         }
-        if self.structure == "ri":  # Players don't know about teams.
+        if self.structure == "ri":  # without teams for players
             metrics["within_team_cooperation"] = metrics["between_team_cooperation"] = None
         return {name: value for name, value in metrics.items() if value is not None}
 
@@ -123,9 +123,9 @@ class Standing:
     Attributes
     ----------
     team_points
-        The sum of the points of all players of its team.
+        The sum of points over its team.
     wins, team_wins
-        Whether nobody has more points, and whether no team has; None for teams where nobody knows of them.
+        Whether no player, or no team, has more points; None for structures without teams.
     """
 
     player: str
@@ -152,12 +152,12 @@ def standings(tournament: Tournament) -> list[Standing]:
     of_teams = Counter[str]()
     for player, team in teams.items():
         of_teams[team] += points[player]
-    own: Mapping[str, str] = tournament.condition.get("model_for", {})
-    made = [
+    model_for: Mapping[str, str] = tournament.condition.get("model_for", {})
+    rows = [
         Standing(
             player,
             team,
-            own.get(player, own.get(team, tournament.condition["model"])),
+            model_for.get(player, model_for.get(team, tournament.condition["model"])),
             len(tournament.of(player)),
             len(tournament.moves(player)),
             points[player],
@@ -168,18 +168,18 @@ def standings(tournament: Tournament) -> list[Standing]:
         )
         for player, team in teams.items()
     ]
-    return sorted(made, key=lambda one: (-one.points, one.player))
+    return sorted(rows, key=lambda standing: (-standing.points, standing.player))
 
 
 def rate(actions: Sequence[Action]) -> float | None:
-    """The share of moves that cooperate; None if there are none."""
+    """The share of moves that cooperate; None without moves."""
     return actions.count("C") / len(actions) if actions else None
 
 
 def tournament_of(
     condition: Mapping[str, Any], events: Iterable[Event], *, run_id: str = "", seed: int = 0
 ) -> Tournament:
-    """A tournament out of its record."""
+    """The tournament in a record."""
     matches, answers = [], []
     models: dict[str, str] = {}
     asked, failed = Counter[str](), Counter[str]()
@@ -198,7 +198,7 @@ def tournament_of(
     for player, number in asked.items():
         model = models.get(player, player)
         failures[model] = failures.get(model, Tally(0, 0)) + Tally(number, failed[player])
-    ordered = sorted(answers, key=lambda one: one[:2])
+    ordered = sorted(answers, key=lambda answer: answer[:2])
     return Tournament(
         condition,
         models,
@@ -211,7 +211,7 @@ def tournament_of(
 
 
 def tournaments(store: Store, runs: Sequence[RunRecord]) -> list[Tournament]:
-    """The tournaments among runs that have ended."""
+    """The ended tournaments among runs."""
     return [
         tournament_of(run.condition, store.events(run.id), run_id=run.id, seed=run.seed)
         for run in runs
@@ -221,28 +221,28 @@ def tournaments(store: Store, runs: Sequence[RunRecord]) -> list[Tournament]:
 
 def _match(details: Mapping[str, Any]) -> Match:
     first, second = details["players"]
-    one, other = details["teams"]
+    first_team, second_team = details["teams"]
     rounds = tuple((own, theirs) for own, theirs in details["rounds"])
-    return Match(details["number"], (first, second), (one, other), rounds, details["end"], tuple(details["by"]))
+    teams = first_team, second_team
+    return Match(details["number"], (first, second), teams, rounds, details["end"], tuple(details["by"]))
 
 
 def _is_first_of_planning(step: str) -> bool:
-    """Whether a call was the first for a plan, a critique or an improved plan, and no repair turn of one."""
+    """Whether a call was the first, before repair turns, for a plan, a critique or an improved plan."""
     parts = step.split("/")
     return len(parts) == 6 and parts[3] in ("plan", "critique", "improved plan") and parts[5] == "0"
 
 
-def outcome(state: TournamentState, ctx: TournamentContext) -> Outcome:
-    """The outcome of a tournament that has ended."""
-    del state
+def outcome(_state: TournamentState, ctx: TournamentContext) -> Outcome:
+    """The outcome of an ended tournament."""
     played = tournament_of(ctx.condition.model_dump(), ctx.table.recorder.events)
     return Outcome("completed", played.metrics(), _invalid(played))
 
 
 def _invalid(tournament: Tournament) -> str | None:
-    """The reason why a tournament is invalid: nothing was played, or a model gave no usable decision.
+    """Why a tournament is invalid: no round was played, or a model made no usable decision.
 
-    Nothing is played instead of a failed move, so that single failures do no harm.
+    A failed move is not replaced, so single failures do not distort the results.
     """
     if not tournament.played:
         return "no round was played"

@@ -1,7 +1,4 @@
-"""Tables of tournaments: rates by structure, as in the super-additive paper's tables 3 to 8, and the hypotheses.
-
-Figures are as the paper's figures 2 to 5.
-"""
+"""Tables of tournaments, as in the super-additive paper's tables 3 to 8, and figures, as in its figures 2 to 5."""
 
 from __future__ import annotations
 
@@ -39,17 +36,17 @@ _MODELS = ("model", "model_for")
 
 
 def cooperation_figure(groups: Sequence[Group]) -> Figure:
-    """Draw the rate of cooperation over the rounds that players have played (figure 2)."""
+    """The rate of cooperation over the rounds played (figure 2)."""
     return _curves(groups, lambda group: group.curve, "rounds played", "moves so far that cooperate")
 
 
 def one_shot_figure(groups: Sequence[Group]) -> Figure:
-    """Draw the rate of one-shot cooperation over the matches that players have played (figure 3)."""
+    """The rate of one-shot cooperation over the matches played (figure 3)."""
     return _curves(groups, lambda group: group.one_shot_curve, "matches played", "first moves so far that cooperate")
 
 
 def teams_figure(groups: Sequence[Group]) -> Figure | None:
-    """Draw cooperation within and between teams (figure 4); None if no tournament has both kinds of matches."""
+    """Cooperation within and between teams (figure 4); None if no tournament has both kinds of matches."""
     both = [group for group in groups if group.within is not None and group.between is not None]
     if not both:
         return None
@@ -65,7 +62,7 @@ def teams_figure(groups: Sequence[Group]) -> Figure | None:
 
 
 def comprehension_figure(groups: Sequence[Group]) -> Figure | None:
-    """Draw the share of right answers by question (figure 5); None if nothing was asked."""
+    """The share of right answers by question (figure 5); None without questions."""
     asked = [group for group in groups if group.questions]
     if not asked:
         return None
@@ -92,21 +89,21 @@ def _curves(groups: Sequence[Group], points: Callable[[Group], Sequence[Point]],
     rows = list(dict.fromkeys(cells))
     columns = [name for name in STRUCTURES if any(group.structure == name for group in groups)]
     figure, axes = new_figure(0.6 + 2.6 * len(columns), 0.5 + 2.1 * len(rows), rows=len(rows), columns=len(columns))
-    for each in axes:
-        each.set_visible(False)
+    for axis in axes:
+        axis.set_visible(False)
     for group, cell, title in zip(groups, cells, _titles(groups), strict=True):
-        each = axes[rows.index(cell) * len(columns) + columns.index(group.structure)]
-        each.set_visible(True)
+        axis = axes[rows.index(cell) * len(columns) + columns.index(group.structure)]
+        axis.set_visible(True)
         curve = points(group)
         at, colour = [point.at for point in curve], _COLOUR[group.structure]
         low = [point.value if point.low is None else point.low for point in curve]
         high = [point.value if point.high is None else point.high for point in curve]
-        each.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
-        each.plot(at, [point.value for point in curve], color=colour, linewidth=1.5, marker="." if len(at) < 12 else "")
-        each.set_title(title, loc="left", fontsize=8)
-        each.set_xlabel(x)
-        each.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _share(each, y if group.structure == columns[0] else "")
+        axis.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+        axis.plot(at, [point.value for point in curve], color=colour, linewidth=1.5, marker="." if len(at) < 12 else "")
+        axis.set_title(title, loc="left", fontsize=8)
+        axis.set_xlabel(x)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _share(axis, y if group.structure == columns[0] else "")
     return figure
 
 
@@ -127,7 +124,7 @@ def _share(axes: Axes, label: str) -> None:
 
 
 def _titles(groups: Sequence[Group]) -> list[str]:
-    """A title for each group: model, what varies, structure."""
+    """A title for each group: model, varying settings, structure."""
     labels = labels_of(groups)
     return [
         f"{', '.join(filter(None, (group.model, label)))}\n{group.structure.upper()}: {STRUCTURES[group.structure]}"
@@ -136,7 +133,7 @@ def _titles(groups: Sequence[Group]) -> list[str]:
 
 
 def rates_table(groups: Sequence[Group]) -> Table:
-    """The rates of every model under every structure with both intervals."""
+    """The rates of every model in every structure, with both intervals."""
     rows: list[dict[str, Any]] = []
     players: list[Estimate] = []
     tournaments: list[Estimate] = []
@@ -149,13 +146,10 @@ def rates_table(groups: Sequence[Group]) -> Table:
             "within teams": group.within,
             "between teams": group.between,
             "right answers": group.comprehension,
-            **{name.replace("_", " "): found for name, found in group.questions.items()},
+            **{name.replace("_", " "): rate for name, rate in group.questions.items()},
         }
-        what: dict[str, Any] = {
-            "model": group.model,
-            "among": ", ".join(group.among),
-            "structure": group.structure.upper(),
-        }
+        what: dict[str, Any] = {"model": group.model, "among": ", ".join(group.among)}
+        what["structure"] = group.structure.upper()
         what |= shown_settings(settings, differing)
         what |= {"failed_rate": group.failures.rate, "failed": group.failures.failed, "asked": group.failures.asked}
         for name, value in rates.items():
@@ -199,19 +193,19 @@ def hypotheses_table(hypotheses: Sequence[Hypothesis]) -> Table:
     """The tests of both hypotheses."""
     settings_of = settings_by_group(hypotheses)
     differing = settings_apart(settings_of, _MODELS)
-    adjusted = holm([one.p for one in hypotheses])
+    adjusted = holm([hypothesis.p for hypothesis in hypotheses])
     rows = [
         {
-            "model": one.model,
+            "model": hypothesis.model,
             **shown_settings(settings, differing),
-            "hypothesis": f"{one.name} {one.measure}",
-            **{name.upper(): value for name, value in one.rates.items()},
-            **({"difference": None} if one.difference is None else one.difference.row("difference")),
-            "p": one.p,
+            "hypothesis": f"{hypothesis.name} {hypothesis.measure}",
+            **{name.upper(): value for name, value in hypothesis.rates.items()},
+            **({"difference": None} if hypothesis.difference is None else hypothesis.difference.row("difference")),
+            "p": hypothesis.p,
             "p_holm": p_holm,
-            "reason": one.reason,
+            "reason": hypothesis.reason,
         }
-        for one, settings, p_holm in zip(hypotheses, settings_of, adjusted, strict=True)
+        for hypothesis, settings, p_holm in zip(hypotheses, settings_of, adjusted, strict=True)
     ]
     columns = [
         Column("model", once=True),
@@ -226,19 +220,17 @@ def hypotheses_table(hypotheses: Sequence[Hypothesis]) -> Table:
     remarks = [
         "Difference: super-additive minus the larger of the others. p is one-sided, by bootstrap over tournaments; "
         "p (Holm) is adjusted for all tests of this table.",
-        *notes(one.difference for one in hypotheses),
+        *notes(hypothesis.difference for hypothesis in hypotheses),
     ]
-    return Table(
-        "hypotheses", "More in super-additive tournaments than in either of the others?", columns, rows, remarks
-    )
+    return Table("hypotheses", "Is there more cooperation in super-additive tournaments?", columns, rows, remarks)
 
 
 def scores_table(played: Sequence[Tournament]) -> Table:
-    """The scores of players and teams in each tournament, and who won."""
+    """The scores of players and teams in each tournament, with the winners."""
     rows = [
-        {"run": one.run_id, "structure": one.structure.upper(), **asdict(standing)}
-        for one in played
-        for standing in standings(one)
+        {"run": tournament.run_id, "structure": tournament.structure.upper(), **asdict(standing)}
+        for tournament in played
+        for standing in standings(tournament)
     ]
     columns = [Column("run", once=True), Column("structure", once=True), Column("player"), Column("team")]
     columns += [Column("model"), Column("points", form=","), Column("wins"), Column("team_points", form=",")]

@@ -1,7 +1,6 @@
-"""The two wordings of what players know of a match: the project's own, and one with the content of the paper's prompts.
+"""The two wordings of matches for players: the project's own, and one with the content of the paper's prompts.
 
-The texts of rules, goals and questions to players stand beside each other as templates, ``tournament_*_ours.md`` and
-``tournament_*_paper.md``.
+The texts of rules, goals and questions are pairs of templates, ``tournament_*_ours.md`` and ``tournament_*_paper.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ NEUTRAL: Mapping[str, str] = {
     "teams": "sets",
     "tournament": "series",
 }
-"""Words without a suggestion of teams or contest, by those that have one."""
+"""Words that suggest teams or contest, with neutral replacements."""
 _ENDS = {
     "length": "it had all its rounds",
     "chance": "no further round was drawn",
@@ -45,12 +44,11 @@ class Ours:
         return "unknown before the first round has been played"
 
     def own_team(self, player: str) -> str:
-        """The note on a player's own team, behind its name."""
-        del player
+        """The note on a player's own team, after its name."""
         return ""
 
     def opponent(self, player: str, opponent: str) -> str:
-        """An opponent that a player knows."""
+        """An opponent by name, with its team if known."""
         condition = self._condition
         if condition.structure == "ri":
             return f"player {opponent}"
@@ -60,7 +58,7 @@ class Ours:
         return f"player {opponent}, of {'the other team' if condition.teams == 2 else f'team {team}'}"
 
     def round(self, number: int, round_: Round) -> str:
-        """A round of the present match or of one that is over."""
+        """A round of the present or a completed match."""
         own, other = round_
         return (
             f"Round {number}: you {LABELS[own]}, opponent {LABELS[other]}; "
@@ -68,10 +66,10 @@ class Ours:
         )
 
     def match(self, player: str, match: Match) -> str:
-        """The heading of a match that is over."""
+        """The heading of a completed match."""
         opponent, rounds = match.opponent(player), match.seen_by(player)
         own, other = (self._payoffs.total(seen) for seen in (rounds, match.seen_by(opponent)))
-        # An opponent of whom no round was seen stays unknown.
+        # Without rounds the opponent stays unknown.
         against = self.opponent(player, opponent) if rounds else "an unknown opponent"
         end = _end(player, match)
         return f"## Against {against}: {len(rounds)} rounds, you {own} points, opponent {other} points; {end}"
@@ -103,7 +101,7 @@ class Paper(Ours):
         )
 
     def match(self, player: str, match: Match) -> str:
-        """The heading of a match: who played it, and how it ended."""
+        """The heading of a match: its players and its end."""
         against = self.opponent(player, match.opponent(player)) if match.rounds else self.unknown
         return f"## Match between you (player {player}) and {against}; {_end(player, match)}"
 
@@ -114,5 +112,5 @@ WORDINGS: Mapping[Wording, type[Ours]] = {"ours": Ours, "paper": Paper}
 def _end(player: str, match: Match) -> str:
     if match.end != "leave":
         return _ENDS[match.end]
-    who = " and ".join("you" if one == player else "the opponent" for one in sorted(match.by, key=player.__ne__))
+    who = " and ".join("you" if other == player else "the opponent" for other in sorted(match.by, key=player.__ne__))
     return f"{who} left"

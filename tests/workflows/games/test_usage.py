@@ -1,4 +1,4 @@
-"""What runs take: means by experiment and model, and games beside the lab."""
+"""Usage of runs: means by experiment and model, and games relative to the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The analyses that predict lab outcomes from games: the prediction, and checks of its fits."""
+"""The analyses `prediction`, `usefulness` and `check/prediction`: lab outcomes predicted from games."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MaterialParams(FitParams):
     game: tuple[str, ...] = Field((), description="A game; repeatable. Default: all.")
     no_benchmarks: bool = Field(
         False,
-        description="Do not control for benchmark scores, size and thinking; this keeps models without them.",
+        description="Do not control for benchmark scores, size and thinking; models without scores are then included.",
     )
     unit: Literal["condition", "run"] | None = Field(
         None,
@@ -59,13 +59,7 @@ class MaterialParams(FitParams):
     draws_seed: int = Field(0, ge=0, description="Seed of posterior draws.")
 
     def choice(self) -> Choice:
-        """The part of the material that is analysed.
-
-        Raises
-        ------
-        UsageError
-            If an outcome is unknown, two judges are given for one, or no file has a covariate.
-        """
+        """The parameters as a choice of outcomes, judges and predictors; UsageError if they contradict each other."""
         from labmates.stats.bayes.covariates import read_covariates
         from labmates.workflows.games.prediction.design_matrix import Choice
         from labmates.workflows.games.prediction.sources import check_outcomes
@@ -163,7 +157,7 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
         objects=[
             {
                 "source": material.told,
-                "left_out": [asdict(one) for one in left_out],
+                "left_out": [asdict(item) for item in left_out],
                 "outcomes": [result.json() for result in results],
             }
         ],
@@ -197,11 +191,11 @@ def _name(result: OutcomeResult) -> str:
 
 
 def _remarks(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -> dict[str, list[str]]:
-    everything = [*left_out, *(one for result in results for one in result.assembled.left_out)]
+    everything = [*left_out, *(item for result in results for item in result.assembled.left_out)]
     return {
         "NUTS": [f"{_name(result)}: {sentence}" for result in results for sentence in result.agreement],
         "Notes": [f"{_name(result)}: {note}" for result in results for note in result.assembled.notes],
-        "Left out": list(dict.fromkeys(one.sentence for one in everything)),
+        "Left out": list(dict.fromkeys(item.sentence for item in everything)),
     }
 
 
@@ -224,8 +218,12 @@ def check_prediction(runs: Runs, params: PredictionCheckParams) -> Result:
 
         return compared(outcome, data.models, forms, without, seed=params.draws_seed, watch=runs.watch)
 
-    fits = [evaluated(fit_prediction(one.data, form, **how), one.outcome, **how) for one in outcomes for form in forms]
-    return checked(fits, [comparison(one.outcome, one.data) for one in outcomes] if params.left_out else [])
+    fits = [
+        evaluated(fit_prediction(outcome.data, form, **how), outcome.outcome, **how)
+        for outcome in outcomes
+        for form in forms
+    ]
+    return checked(fits, [comparison(outcome.outcome, outcome.data) for outcome in outcomes] if params.left_out else [])
 
 
 PREDICTION = Analysis(

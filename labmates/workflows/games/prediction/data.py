@@ -1,7 +1,7 @@
 """The data of the prediction of lab outcomes: a row per observation, and sufficient statistics of all rows.
 
-Game metrics and benchmark scores are constant within a model, and the other covariates enter linearly. So the rows say
-nothing beyond a mean per model and one triangle for all that varies within models, exactly (`summarise`).
+Game metrics and benchmark scores are constant within a model, and the other covariates are linear. So a mean per model
+and a triangular matrix of the variation within models are exact sufficient statistics (`summarise`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FACTORS: Final[Mapping[str, tuple[str, str]]] = {
     "visibility": ("visibility: {}", "full"),
     "team_size": ("team size = {}", "2"),
 }
-"""What a column of each value of a factor is called, and the value that others are compared with."""
+"""The name of the column of each value of a factor, and the reference value."""
 _NO_PART: Final = frozenset({"budget", "theory_of_mind", *_FACTORS})
 _TRUE: Final = ("true", "1", "yes")
 
@@ -39,30 +39,30 @@ class Scale:
     spread: Array
 
     def __call__(self, values: Array) -> Array:
-        """Values on that scale."""
+        """The standardised values."""
         return np.asarray((values - self.centre) / self.spread)
 
 
 def standardised(values: Array) -> tuple[Array, Scale]:
-    """Columns with mean 0 and standard deviation 1 (that of the sample itself), and how to do it to others."""
+    """Columns with mean 0 and standard deviation 1 (of the sample itself), and the scale, for other values."""
     scale = Scale(values.mean(axis=0), values.std(axis=0))
     return scale(values), scale
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs behind observations, each on a data set that a seed fixes; r runs, d data sets.
+    """The runs behind the observations, each on the data set of its seed; r runs, d data sets.
 
     Attributes
     ----------
     data_sets
-        What tells apart those on which several models worked, such as task and seed; length d.
+        Labels of the data sets that several models share, such as task and seed; length d.
     observation
-        Place of the observation of each run, shape (r,).
+        Index of the observation of each run, shape (r,).
     data_set
-        Place of its data set, shape (r,); d where no other model worked on it.
+        Index of its data set, shape (r,); d if no other model worked on it.
     outcome
-        Shape (r,); the mean over the runs of an observation is that of the observation.
+        Shape (r,); the outcome of an observation is the mean over its runs.
     """
 
     data_sets: tuple[str, ...]
@@ -72,18 +72,18 @@ class Runs:
 
     @property
     def member(self) -> Array:
-        """1 where a run worked on a data set, shape (r, d); nowhere where no other model worked on its own."""
+        """Indicator of the data set of each run, shape (r, d); a row of zeros if no other model worked on it."""
         return np.asarray(np.eye(len(self.data_sets) + 1)[self.data_set][:, :-1])
 
     def shares(self, observations: int) -> Array:
-        """Each observation's shares of data sets, shape (observations, d)."""
+        """Each observation's proportions of data sets, shape (observations, d)."""
         counts = np.bincount(self.observation, minlength=observations).astype(float)
         return group_means(self.member, self.observation, counts)
 
 
 @dataclass(frozen=True)
 class PredictionData:
-    """Models that have both a profile and lab runs and one outcome.
+    """The models with a profile and lab runs, and their results on one outcome.
 
     There are m models, n observations, g games, c controls, q columns.
 
@@ -94,25 +94,25 @@ class PredictionData:
     games
         Names, length g.
     controls
-        What is known of models beside their play, such as benchmark scores; names, length c.
+        Covariates of models, such as benchmark scores; names, length c.
     columns
-        What differs between observations of a model, such as the task; names, length q.
+        Covariates that vary within a model, such as the task; names, length q.
     levels
-        Observed primary metrics on the scale of standard deviations between models, shape (m, g).
+        Observed primary metrics in standard deviations between models, shape (m, g).
     errors
-        Their standard errors, on the same scale, shape (m, g).
+        Their standard errors, in the same unit, shape (m, g).
     benchmarks
-        Controls on the scale of standard deviations, shape (m, c).
+        Controls in standard deviations, shape (m, c).
     model_of
-        Place of the model of each observation, shape (n,).
+        Index of the model of each observation, shape (n,).
     conditions
         Shape (n, q).
     outcome
         Shape (n,).
     factors
-        The factor of each column, such as task for all columns of tasks; by default each column is one by itself.
+        The factor of each column, such as task for all columns of tasks; by default each column is its own factor.
     runs
-        None where data sets are not known, or not shared between models.
+        None if data sets are unknown or not shared between models.
     """
 
     models: tuple[str, ...]
@@ -133,21 +133,23 @@ class PredictionData:
             object.__setattr__(self, "factors", self.columns)
 
     def without(self, model: int) -> PredictionData:
-        """The data without one model, by its place; scales stay as they are."""
-        kept = np.arange(len(self.models)) != model
-        rows = kept[self.model_of]
+        """The data without the model of this index, on unchanged scales."""
+        remaining = np.arange(len(self.models)) != model
+        rows = remaining[self.model_of]
         runs = self.runs
         if runs is not None:
-            mine = rows[runs.observation]
+            selected = rows[runs.observation]
             place = np.cumsum(rows) - 1
-            runs = Runs(runs.data_sets, place[runs.observation[mine]], runs.data_set[mine], runs.outcome[mine])
+            runs = Runs(
+                runs.data_sets, place[runs.observation[selected]], runs.data_set[selected], runs.outcome[selected]
+            )
         return replace(
             self,
-            models=tuple(name for name, stays in zip(self.models, kept, strict=True) if stays),
-            levels=self.levels[kept],
-            errors=self.errors[kept],
-            benchmarks=self.benchmarks[kept],
-            model_of=(np.cumsum(kept) - 1)[self.model_of[rows]],
+            models=tuple(np.array(self.models)[remaining].tolist()),
+            levels=self.levels[remaining],
+            errors=self.errors[remaining],
+            benchmarks=self.benchmarks[remaining],
+            model_of=(np.cumsum(remaining) - 1)[self.model_of[rows]],
             conditions=self.conditions[rows],
             outcome=self.outcome[rows],
             runs=runs,
@@ -156,7 +158,7 @@ class PredictionData:
 
 @dataclass(frozen=True)
 class Summary:
-    """All that the likelihood needs of the rows.
+    """The sufficient statistics of the rows.
 
     Attributes
     ----------
@@ -181,20 +183,14 @@ class Summary:
 
     @cached_property
     def within(self) -> tuple[Array, float, int]:
-        """Least squares within models: the coefficients of conditions, the sum of squares left, and the rank."""
+        """Least squares within models: the coefficients of conditions, the residual sum of squares, and the rank."""
         across, along = self.triangle[:, :-1], self.triangle[:, -1]
         columns, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
         return columns, float(((along - across @ columns) ** 2).sum()), int(rank)
 
 
 def summarise(data: PredictionData) -> Summary:
-    """The sufficient statistics of the rows.
-
-    Raises
-    ------
-    ValueError
-        If a model has no observation.
-    """
+    """The sufficient statistics of the rows."""
     m = len(data.models)
     counts = np.bincount(data.model_of, minlength=m).astype(float)
     if not counts.all():
@@ -213,45 +209,44 @@ def group_means(values: Array, group: Places, counts: Array) -> Array:
 
 
 def condition_columns(conditions: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[str, str], Array]:
-    """The columns of some observations, each with its factor, and their values, shape (n, columns).
+    """The columns of observations, each with its factor, and their values, shape (n, columns).
 
-    What they lack is added to notes.
-
-    The logarithm of the budget on the scale of standard deviations, one column for each value of task, difficulty,
-    visibility and team size but that which others are compared with, and theory of mind (cooperative-profiles paper,
-    section 4.1.2). What is the same for all has no column.
-
-    Raises
-    ------
-    UsageError
-        If a budget is no positive number.
+    The columns are the standardised logarithm of the budget, an indicator of each value of task, difficulty, visibility
+    and team size except the reference value, and theory of mind (cooperative-profiles paper, section 4.1.2). Constant
+    columns are omitted, gaps are added to the notes. A budget that is not a positive number is a UsageError.
     """
     n = len(conditions)
     names: dict[str, str] = {}
     columns: list[Array] = []
-    if all("budget" in one for one in conditions):
-        budgets = np.log([_positive(one["budget"]) for one in conditions])
-        # Not by the standard deviation: that of equal numbers is a rounding error, and would be blown up to a column.
+    if all("budget" in condition for condition in conditions):
+        budgets = np.log([_positive(condition["budget"]) for condition in conditions])
+        # Not by the standard deviation: for equal numbers it is a rounding error, which standardising would blow up.
         if np.ptp(budgets) > 0:
             names, columns = {"log(budget)": "budget"}, [standardised(budgets)[0]]
-    elif any("budget" in one for one in conditions):
-        notes.append("The budget is not known of all lab runs, so the model does not control for it.")
+    elif any("budget" in condition for condition in conditions):
+        notes.append("The budget of some lab runs is unknown, so the model does not control for it.")
     for factor, (pattern, usual) in _FACTORS.items():
-        values = [str(one.get(factor, "")) for one in conditions]
-        there = sorted(set(values))
-        if factor == "task" and len(there) == 1 and there[0]:
-            notes.append(f"One task only, {there[0]}: results may not hold for other tasks.")
-        reference = usual if usual in there else there[0]
-        for value in there:
-            if value != reference:
-                names[pattern.format(value or "not given")] = factor
-                columns.append(np.array([one == value for one in values], dtype=float))
-    minds = np.array([str(one.get("theory_of_mind", "")).lower() in _TRUE for one in conditions], dtype=float)
+        values = [str(condition.get(factor, "")) for condition in conditions]
+        present = sorted(set(values))
+        if factor == "task" and len(present) == 1 and present[0]:
+            notes.append(f"One task only, {present[0]}: results may not hold for other tasks.")
+        reference = usual if usual in present else present[0]
+        for level in present:
+            if level != reference:
+                names[pattern.format(level or "not given")] = factor
+                columns.append(np.array([value == level for value in values], dtype=float))
+    minds = np.array(
+        [str(condition.get("theory_of_mind", "")).lower() in _TRUE for condition in conditions], dtype=float
+    )
     if minds.std() > 0:
         names["theory of mind"] = "theory of mind"
         columns.append(minds)
-    others = [name for name in dict.fromkeys(key for one in conditions for key in one) if name not in _NO_PART]
-    differ = [name for name in others if len({json.dumps(one.get(name), default=str) for one in conditions}) > 1]
+    others = [
+        name for name in dict.fromkeys(key for condition in conditions for key in condition) if name not in _NO_PART
+    ]
+    differ = [
+        name for name in others if len({json.dumps(condition.get(name), default=str) for condition in conditions}) > 1
+    ]
     if differ:
         notes.append(f"Lab runs also differ in {', '.join(differ)}, which the model does not control for.")
     return names, np.column_stack(columns) if columns else np.empty((n, 0))

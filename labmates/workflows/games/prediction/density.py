@@ -1,19 +1,18 @@
-"""The posterior of the prediction model with all that is linear integrated out, in NumPy.
+"""The posterior density of the prediction model, with all linear coefficients integrated out.
 
 The model, for model i, game g and observation k (cooperative-profiles paper, section 4.1.2):
 
-    ȳ_ig ~ N(θ_ig, SE_ig²)                        what was seen in the games
-    θ_i  ~ N(μ, Σ)                                dispositions
-    y_ik ~ N(α + β'θ_i + γ'x_ik + δ'b_i + u_i, τ²)   what came of the lab
-    u_i  ~ N(0, ω²)                               what else models differ in
+    ȳ_ig ~ N(θ_ig, SE_ig²)                           observed metric of the game
+    θ_i  ~ N(μ, Σ)                                   dispositions
+    y_ik ~ N(α + β'θ_i + γ'x_ik + δ'b_i + u_i, τ²)   lab outcome
+    u_i  ~ N(0, ω²)                                  residual difference between models
 
-The forms beside `paper` add to the mean of y_ik the models' own reactions to what varies within them
-(`labmates.workflows.games.prediction.reactions`) and the shifts of data sets that all models share
-(`labmates.workflows.games.prediction.reactions`), each with a standard deviation.
+The forms other than `paper` add to the mean of y_ik the models' own reactions to the conditions and the shifts of
+data sets that all models share (`labmates.workflows.games.prediction.reactions`), each with a standard deviation.
 
-Given β, Σ, τ, ω and the other standard deviations all else is jointly normal: θ, u and reactions are integrated out
-model by model, then μ, α, γ, δ and shifts together. What is left has 13 dimensions for six games in the form `paper`;
-the others have one more for ω, one for each factor, and two for data sets and runs.
+Given β, Σ, τ, ω and the other standard deviations, all else is jointly normal: θ, u and reactions are integrated out
+model by model, then μ, α, γ, δ and shifts together. For six games, 13 dimensions remain in the form `paper`; the other
+forms have one more for ω, one for each factor, and two for data sets and runs.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.reactions import Reactions, Rows, Shifts, reactions
 
 INTERCEPT: Final = (0.5, 0.5)
-"""Mean and standard deviation of the prior of α (paper, section 4.1.2); so are the others."""
+"""Mean and standard deviation of the prior of α (paper, section 4.1.2)."""
 EFFECT, COVARIATE, CENTRE, SPREAD, NOISE = 1.0, 0.5, 2.0, 2.0, 0.5
 """Standard deviations of β, of γ and δ, of μ; scales of the half-normal priors of σ, and of τ and ω.
 
@@ -41,7 +40,7 @@ _NO_REACTIONS: Final = Reactions((), np.empty((0, 0)), ())
 
 @dataclass(frozen=True)
 class Hyper:
-    """Points of the collapsed density, taken apart; n points, g games.
+    """The coordinates of points of the collapsed density by name; n points, g games.
 
     Attributes
     ----------
@@ -54,11 +53,11 @@ class Hyper:
     between
         ω, shape (n,); 0 in the form `paper`.
     reactions
-        Of the models' own reactions to each factor, shape (n, factors).
+        Standard deviations of the models' own reactions to each factor, shape (n, factors).
     shift
-        Of data sets, shape (n,); 0 where there is no such term.
+        Standard deviation of data sets, shape (n,); 0 without this term.
     run
-        Of runs within an observation, shape (n,); 0 likewise.
+        Standard deviation of runs within an observation, shape (n,); 0 without this term.
     """
 
     spread: Array
@@ -71,15 +70,15 @@ class Hyper:
 
 
 class Collapsed:
-    """The density of β, σ, log τ, in that order and, but in the form `paper`, ω, and the standard deviations of
-    reactions, of data sets and (its logarithm) of runs: a vector of `size` numbers.
+    """The density of β, σ, log τ, and (except in the form `paper`) ω and the standard deviations of reactions, data
+    sets and runs (the last as a logarithm), in this order: a vector of `size` numbers.
 
     Attributes
     ----------
     correlation
-        Of dispositions, shape (g, g); None where they are independent.
+        Of dispositions, shape (g, g); None if they are independent.
     reactions, shifts
-        The random terms beside the models' levels; None stands for no data sets.
+        The random terms besides the models' levels; None if data sets are unknown.
     """
 
     def __init__(self, data: PredictionData, form: Form) -> None:
@@ -99,8 +98,9 @@ class Collapsed:
         self._fixed = np.hstack([np.ones((m, 1)), data.benchmarks])
         shifts = np.arange(self.linear - self.shift_size, self.linear)
         self._of_models = np.r_[: g + 1, g + 1 + q : g + 1 + q + len(data.controls)]
-        """Places of what is constant within a model: μ, α and δ. Next those of all else, and of the outcome."""
+        """Indices of the terms that are constant within a model: μ, α and δ."""
         self._of_rows = np.r_[g + 1 : g + 1 + q, shifts, self.linear]
+        """Indices of all other terms, and of the outcome."""
         deviations = [CENTRE] * g + [INTERCEPT[1]] + [COVARIATE] * (q + len(data.controls)) + [1.0] * self.shift_size
         self._prior = 1 / np.array(deviations) ** 2
         self._prior_mean = np.zeros(self.linear)
@@ -108,17 +108,17 @@ class Collapsed:
 
     @property
     def linear(self) -> int:
-        """The number of coefficients that are integrated out: μ, α, γ, δ, and those of data sets."""
+        """The number of coefficients that are integrated out: μ, α, γ, δ, and the coefficients of data sets."""
         return self.games + 1 + len(self.data.columns) + len(self.data.controls) + self.shift_size
 
     @property
     def shift_size(self) -> int:
-        """The number of those of data sets; they are the last."""
+        """The number of coefficients of data sets; they are the last."""
         return self.shifts.size if self.shifts else 0
 
     @cached_property
     def tail(self) -> tuple[str, ...]:
-        """Names of the coordinates after log τ: `between`, a factor, `shift`, `run`."""
+        """Names of the coordinates after log τ: `between`, factors, `shift`, `run`."""
         if self.form == "paper":
             return ()
         shifts = ("shift",) * (self.shifts is not None)
@@ -132,7 +132,7 @@ class Collapsed:
 
     @cached_property
     def nonnegative(self) -> Array:
-        """Which coordinates can't be negative: σ, ω and the standard deviations of reactions and data sets."""
+        """Mask of the nonnegative coordinates: σ, ω and the standard deviations of reactions and data sets."""
         mask = np.zeros(self.size, dtype=bool)
         mask[self.games :] = True
         mask[2 * self.games] = False
@@ -141,18 +141,18 @@ class Collapsed:
         return mask
 
     def parts(self, points: Array) -> Hyper:
-        """Take points of shape (n, size) apart."""
+        """The coordinates by name, of points of shape (n, size)."""
         g, none = self.games, np.zeros(len(points))
-        left = dict(zip(self.tail, points[:, 2 * g + 1 :].T, strict=True))
+        tail = dict(zip(self.tail, points[:, 2 * g + 1 :].T, strict=True))
         first = 2 * g + 2
         return Hyper(
             spread=points[:, g : 2 * g],
             effect=points[:, :g],
             noise=np.exp(points[:, 2 * g]),
-            between=left.get("between", none),
+            between=tail.get("between", none),
             reactions=points[:, first : first + len(self.reactions.factors)],
-            shift=left.get("shift", none),
-            run=np.exp(left["run"]) if "run" in left else none,
+            shift=tail.get("shift", none),
+            run=np.exp(tail["run"]) if "run" in tail else none,
         )
 
     def log_density(self, points: Array) -> Array:
@@ -161,30 +161,28 @@ class Collapsed:
         return np.asarray(_log_prior(hyper) + self._integrated(hyper)[1])
 
     def coefficients(self, points: Array, rng: np.random.Generator) -> Array:
-        """Draw μ, α, γ, δ and what data sets add to observations (c of `Shifts`) at each point, shape (n, linear)."""
+        """Draws of μ, α, γ, δ and the effects of data sets (c of `Shifts`) at each point, shape (n, linear)."""
         hyper = self.parts(points)
         factor, _ = self._integrated(hyper)
         lower, half = factor[:, :-1, :-1], factor[:, -1, :-1]
-        drawn = half + rng.standard_normal(half.shape)
-        drawn_coefficients = np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), drawn[..., None])[..., 0])
+        standard = half + rng.standard_normal(half.shape)
+        drawn = np.asarray(np.linalg.solve(lower.transpose(0, 2, 1), standard[..., None])[..., 0])
         if self.shifts is not None:
             mean, root, _ = self.shifts.given(hyper.shift, hyper.run)
-            drawn_coefficients[:, -self.shift_size :] = (
-                mean + (root @ drawn_coefficients[:, -self.shift_size :, None])[..., 0]
-            )
-        return drawn_coefficients
+            drawn[:, -self.shift_size :] = mean + (root @ drawn[:, -self.shift_size :, None])[..., 0]
+        return drawn
 
     def _integrated(self, hyper: Hyper) -> tuple[Array, Array]:
-        """Integrate out what is linear; return the factor of its precision, and the log likelihood that is left.
+        """The Cholesky factor of the precision of the linear coefficients, and the log likelihood without them.
 
-        The precision of the coefficients is bordered by the vector that their mean solves for and by the sum of
-        squares: the last row of its Cholesky factor then holds all that is needed.
+        The precision is bordered by the right-hand side for the mean and by the sum of squares, so the last row of its
+        Cholesky factor yields mean and likelihood.
         """
         played = self.data.levels, self.data.errors
         seen = _independent(hyper, *played) if self.correlation is None else _joint(hyper, self.correlation, *played)
         own = seen.left + (hyper.between**2)[:, None]
         rows = self._rows.moments(hyper.noise, own, hyper.reactions[:, list(self.reactions.factor)])
-        among, with_level, told = self._shifted(rows.all_rows, rows.with_level, hyper)
+        among, with_level, log_runs = self._shifted(rows.all_rows, rows.with_level, hyper)
         # Outcomes minus the prediction from the model's play.
         mean = with_level[:, :, -1] - rows.level * seen.predicted
         crossed = (with_level[:, :, :-1] * seen.predicted[:, :, None]).sum(axis=1)
@@ -212,18 +210,18 @@ class Collapsed:
         factor = np.linalg.cholesky(matrix)  # the upper triangle is ignored
         density = -0.5 * (seen.log_size + rows.log_size + factor[:, end, end] ** 2)
         density -= np.log(np.diagonal(factor, axis1=1, axis2=2)[:, :end]).sum(axis=1)
-        return factor, density + told
+        return factor, density + log_runs
 
     def _shifted(self, among: Array, with_level: Array, hyper: Hyper) -> tuple[Array, Array, Array]:
-        """Moments by standardised shifts of data sets, their mean taken off, and what runs say of them."""
+        """Moments in standardised, centred shifts of data sets, and the log likelihood of the runs."""
         if self.shifts is None:
             return among, with_level, np.zeros(len(among))
-        mean, root, told = self.shifts.given(hyper.shift, hyper.run)
+        mean, root, log_runs = self.shifts.given(hyper.shift, hyper.run)
         q = len(self.data.columns)
         turn = np.broadcast_to(np.eye(among.shape[1]), among.shape).copy()
         turn[:, q:-1, q:-1] = root
         turn[:, q:-1, -1] = -mean
-        return turn.transpose(0, 2, 1) @ among @ turn, with_level @ turn, told
+        return turn.transpose(0, 2, 1) @ among @ turn, with_level @ turn, log_runs
 
 
 def _log_prior(hyper: Hyper) -> Array:
@@ -242,9 +240,9 @@ class _Seen:
     slope
         V_i⁻¹Σβ, shape (n, m, g).
     predicted
-        Its product with what was seen, shape (n, m).
+        Its product with the observed metrics, shape (n, m).
     left
-        Variance of β'θ_i that the games leave, β'Σβ − (Σβ)'V_i⁻¹Σβ, shape (n, m).
+        Variance of β'θ_i given the games, β'Σβ − (Σβ)'V_i⁻¹Σβ, shape (n, m).
     precision, weighted, square
         Sums over models of V_i⁻¹, V_i⁻¹ȳ_i, ȳ_i'V_i⁻¹ȳ_i.
     log_size
@@ -264,9 +262,9 @@ def _independent(hyper: Hyper, levels: Array, errors: Array) -> _Seen:
     own = (hyper.spread**2)[:, None, :]
     variance = own + errors**2
     inverse = 1 / variance
-    kept = own * inverse
-    slope = hyper.effect[:, None, :] * kept
-    left = (hyper.effect[:, None, :] ** 2 * kept * errors**2).sum(axis=2)
+    shrinkage = own * inverse
+    slope = hyper.effect[:, None, :] * shrinkage
+    left = (hyper.effect[:, None, :] ** 2 * shrinkage * errors**2).sum(axis=2)
     precision = np.zeros((len(own), levels.shape[1], levels.shape[1]))
     diagonal = np.arange(levels.shape[1])
     precision[:, diagonal, diagonal] = inverse.sum(axis=1)
@@ -282,7 +280,7 @@ def _independent(hyper: Hyper, levels: Array, errors: Array) -> _Seen:
 
 
 def _joint(hyper: Hyper, correlation: Array, levels: Array, errors: Array) -> _Seen:
-    """Do the same with correlated dispositions, element by element: so small matrices are too slow one by one."""
+    """`_independent` for correlated dispositions, element by element: LAPACK calls on matrices this small are slow."""
     n, g = hyper.effect.shape
     covariance = hyper.spread[:, :, None] * correlation * hyper.spread[:, None, :]
     common = (covariance @ hyper.effect[:, :, None])[..., 0]
@@ -290,11 +288,11 @@ def _joint(hyper: Hyper, correlation: Array, levels: Array, errors: Array) -> _S
     # Rows of the inverse of the factor, each of shape (n, m).
     inverse: list[list[Array]] = []
     for row in range(g):
-        mine: list[Array] = []
+        entries: list[Array] = []
         for column in range(row):
             total = sum((factor[row][k] * inverse[k][column] for k in range(column, row)), np.zeros(1))
-            mine.append(-total / factor[row][row])
-        inverse.append([*mine, 1 / factor[row][row]])
+            entries.append(-total / factor[row][row])
+        inverse.append([*entries, 1 / factor[row][row]])
     whitened = [sum((inverse[r][c] * common[:, c, None] for c in range(r + 1)), np.zeros(1)) for r in range(g)]
     seen = [sum((inverse[r][c] * levels[:, c] for c in range(r + 1)), np.zeros(1)) for r in range(g)]
     slope = np.stack([sum(inverse[r][c] * whitened[r] for r in range(c, g)) for c in range(g)], axis=2)
@@ -311,10 +309,10 @@ def _joint(hyper: Hyper, correlation: Array, levels: Array, errors: Array) -> _S
     return _Seen(
         slope,
         (slope * levels).sum(axis=2),
-        np.maximum(whole - sum(one**2 for one in whitened), 0),
+        np.maximum(whole - sum(value**2 for value in whitened), 0),
         precision,
         weighted,
-        sum((np.einsum("nm,nm->n", one, one) for one in seen), np.zeros(n)),
+        sum((np.einsum("nm,nm->n", value, value) for value in seen), np.zeros(n)),
         2 * sum((np.log(factor[r][r]).sum(axis=1) for r in range(g)), np.zeros(n)),
     )
 
@@ -323,13 +321,13 @@ def _factor(covariance: Array, errors: Array) -> list[list[Array]]:
     """The lower Cholesky factor of Σ + SE_i², element by element, each of shape (n, m)."""
     factor: list[list[Array]] = []
     for row in range(covariance.shape[1]):
-        mine: list[Array] = []
+        entries: list[Array] = []
         for column in range(row + 1):
             value = np.broadcast_to(covariance[:, row, column, None], (len(covariance), len(errors)))
             if row == column:
                 value = value + errors[:, row] ** 2
-            over = mine if row == column else factor[column]
-            value = value - sum((mine[k] * over[k] for k in range(column)), np.zeros(1))
-            mine.append(np.sqrt(value) if row == column else value / factor[column][column])
-        factor.append(mine)
+            above = entries if row == column else factor[column]
+            value = value - sum((entries[k] * above[k] for k in range(column)), np.zeros(1))
+            entries.append(np.sqrt(value) if row == column else value / factor[column][column])
+        factor.append(entries)
     return factor

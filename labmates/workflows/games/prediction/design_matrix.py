@@ -1,4 +1,4 @@
-"""From profiles and lab runs to the data of one outcome: who is in, on which scales, and what was left out and why."""
+"""The data of one outcome from profiles and lab runs: selection of models, scales, and exclusions with reasons."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ GAME_ORDER: Final = (
     "common-pool-sanctions",
     "public-goods",
 )
-"""The games as the paper's tables have them."""
+"""The games in the order of the paper's tables."""
 CONTROLS: Final = ("IFEval", "MMLU-Pro", "log(size)", "thinking")
 LEAST_FREEDOM: Final = 10
-"""With fewer models beyond the number of coefficients per model, it is said that there are few."""
+"""With fewer models beyond the number of coefficients per model, a note warns of the small sample."""
 LEAST_MODELS: Final = 4
 MEAN_JUDGE: Final = "rubric"
 RULES_ON_WORDS: Final = "heuristic"
-"""Its accuracy looks for words that every paper on a task has, so nobody gets it without asking for it."""
+"""Its accuracy matches words that every paper on a task contains, so it is used only on request."""
 VERIFIED: Final = "verified"
 _ACCURACY: Final = "accuracy"
 _DATA_SET: Final = ("task", "difficulty")
-"""What fixes a data set beside the seed."""
+"""The condition keys that, with the seed, determine a data set."""
 Unit = Literal["condition", "run"]
 
 
@@ -56,14 +56,14 @@ class Choice:
     Attributes
     ----------
     judges
-        Whose scores, by outcome; the empty name stands for all outcomes that are not named.
+        The judge of each outcome; the empty name stands for all other outcomes.
     games
         By default all.
     controls
-        Whether benchmark scores, size and thinking are controlled for.
+        Whether to control for benchmark scores, size and thinking.
     unit
-        What an observation is: a model and condition, with its runs averaged (as in the paper), or a run. By default
-        conditions, or runs where no model has two conditions.
+        Unit of observation: the mean of a model's runs in a condition (as in the paper), or a run. Default: condition,
+        or run if no model has two conditions.
     covariates
         The user's own controls of models; see `labmates.stats.bayes.covariates`.
     """
@@ -85,18 +85,12 @@ class Assembled:
 
     Attributes
     ----------
-    judge
-        Whose scores they are.
-    unit
-        What an observation is.
     runs
         Scored runs behind the observations.
     level_scale, control_scale
-        How metrics and controls were put on the scale of standard deviations between models.
-    left_out
-        All that has no part in it.
+        The standardisation of metrics and controls.
     notes
-        What should be known of the data.
+        Caveats about the data.
     """
 
     outcome: str
@@ -117,7 +111,7 @@ def assemble(
     traits: Mapping[str, KnownModel],
     choice: Choice | None = None,
 ) -> Assembled:
-    """Bring profiles and lab runs together for one outcome.
+    """Profiles and lab runs joined for one outcome.
 
     Parameters
     ----------
@@ -127,9 +121,9 @@ def assemble(
     Raises
     ------
     UninformativeError
-        If there is no score, or scores do not vary within any model.
+        If there are no scores, or scores do not vary within any model.
     UsageError
-        If it is not clear whose scores are meant, or too few models are left.
+        If the choice of judge is ambiguous, or too few models remain.
     """
     choice = choice or Choice()
     notes: list[str] = []
@@ -139,51 +133,53 @@ def assemble(
     by_model: dict[str, dict[str, Level]] = defaultdict(dict)
     for level in levels:
         by_model[level.model][level.game] = level
-    kept, out = _models(by_model, games, scored, traits, choice.controls)
+    models, out = _models(by_model, games, scored, traits, choice.controls)
     left += out
-    measured = np.array([[by_model[model][game].value for game in games] for model in kept])
-    errors = np.array([[by_model[model][game].error or 0.0 for game in games] for model in kept])
-    known = np.array([control_values(traits[model]) for model in kept]) if choice.controls else np.empty((len(kept), 0))
-    varying = _varying(measured, games, kept, "all of these models play it alike, so it can predict nothing", notes)
+    measured = np.array([[by_model[model][game].value for game in games] for model in models])
+    errors = np.array([[by_model[model][game].error or 0.0 for game in games] for model in models])
+    known = (
+        np.array([control_values(traits[model]) for model in models]) if choice.controls else np.empty((len(models), 0))
+    )
+    varying = _varying(measured, games, models, "all of these models play it alike, so it can predict nothing", notes)
     controls = CONTROLS if choice.controls else ()
-    telling = _varying(known, controls, kept, "it is the same for all of these models", notes)
-    more, own = _covariates(choice.covariates, kept, (controls, telling, known), (games, varying, measured))
-    _enough(len(kept), len(varying), len(telling) + len(more), left, notes, choice.controls)
+    informative = _varying(known, controls, models, "it is the same for all of these models", notes)
+    more, own = _covariates(choice.covariates, models, (controls, informative, known), (games, varying, measured))
+    _enough(len(models), len(varying), len(informative) + len(more), left, notes, choice.controls)
     scaled, level_scale = standardised(measured[:, varying])
-    benchmarks, control_scale = standardised(np.column_stack([known[:, telling], own]))
-    mine = [one for one in scored if one[0].model in set(kept)]
-    unit, rows = _rows(mine, choice.unit, notes)
-    columns, matrix = condition_columns([mine[0][0].condition for mine in rows], notes)
-    place = {model: at for at, model in enumerate(kept)}
+    benchmarks, control_scale = standardised(np.column_stack([known[:, informative], own]))
+    place = {model: at for at, model in enumerate(models)}
+    included = [(run, value) for run, value in scored if run.model in place]
+    unit, rows = _rows(included, choice.unit, notes)
+    columns, matrix = condition_columns([row[0][0].condition for row in rows], notes)
     data = PredictionData(
-        models=tuple(kept),
+        models=tuple(models),
         games=tuple(games[at] for at in varying),
-        controls=(*(controls[at] for at in telling), *more),
+        controls=(*(controls[at] for at in informative), *more),
         columns=tuple(columns),
         levels=scaled,
         errors=errors[:, varying] / level_scale.spread,
         benchmarks=benchmarks,
-        model_of=np.array([place[mine[0][0].model] for mine in rows]),
+        model_of=np.array([place[row[0][0].model] for row in rows]),
         conditions=matrix,
-        outcome=np.array([sum(value for _, value in mine) / len(mine) for mine in rows]),
+        outcome=np.array([sum(value for _, value in row) / len(row) for row in rows]),
         factors=tuple(columns.values()),
         runs=_runs(rows, notes),
     )
     _varies(outcome, data)
-    return Assembled(outcome, judge, unit, len(mine), data, level_scale, control_scale, tuple(left), tuple(notes))
+    return Assembled(outcome, judge, unit, len(included), data, level_scale, control_scale, tuple(left), tuple(notes))
 
 
 def assemble_all(
     wanted: Sequence[str], assembled: Callable[[str], Assembled], default: Sequence[str] = OUTCOMES
 ) -> tuple[list[Assembled], list[LeftOut]]:
-    """The data of the outcomes that are wanted, or of all that lab runs tell of, and why of the others not.
+    """The data of the requested outcomes, or of all that can be analysed, and the reasons against the others.
 
-    Where the `default` has skill and no run has it, accuracy takes its place, and that is told.
+    If the `default` includes skill and no run has it, accuracy takes its place.
 
     Raises
     ------
     UsageError
-        If the data of an outcome that is wanted are not enough, or those of none are.
+        If the data of a requested outcome, or of all default outcomes, are insufficient.
     """
     if wanted:
         return [assembled(outcome) for outcome in dict.fromkeys(wanted)], []
@@ -198,26 +194,26 @@ def assemble_all(
             if outcome == SKILL:
                 outcomes.append(_ACCURACY)
     if not assembled_all:
-        raise UsageError("\n".join(f"{one.what}: {one.reason}" for one in left))
+        raise UsageError("\n".join(f"{item.what}: {item.reason}" for item in left))
     return assembled_all, left
 
 
 def control_values(known: KnownModel) -> list[float]:
-    """The controls of a model in the order of `CONTROLS`; NaN where a score is missing."""
+    """The controls of a model in the order of `CONTROLS`; NaN for a missing score."""
     scores = [math.nan if score is None else float(score) for score in (known.ifeval, known.mmlu_pro)]
     return [*scores, math.log10(known.size), float(known.thinking)]
 
 
 def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mapping[str, str], notes: list[str]) -> str:
-    """The judge whose scores of an outcome count: a single one.
+    """The single judge whose scores of an outcome count.
 
-    Without one that is asked for: ``verified`` for accuracy; else the only judge who scored it, or the only one who
-    scored every outcome. Accuracy by rules on words has to be asked for.
+    Default: ``verified`` for accuracy; otherwise the only judge of this outcome, or the only judge of all outcomes.
+    Accuracy by rules on words is used only on request.
 
     Raises
     ------
     UsageError
-        If nobody scored it, the judge that is asked for did not, or several did.
+        If no judge scored the outcome, the requested judge did not, or several did.
     """
     counts: Counter[str] = Counter()
     outcomes: dict[str, set[str]] = defaultdict(set)
@@ -240,9 +236,8 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
         judges = [judge for judge in judges if judge != RULES_ON_WORDS]
         if not judges:
             raise UninformativeError(
-                f"accuracy was scored by {RULES_ON_WORDS} alone, whose rules look for words that any paper on the task "
-                f"has; judge the runs with {VERIFIED}, or request it by name: "
-                f"--judge {outcome}={RULES_ON_WORDS}"
+                f"accuracy was scored by {RULES_ON_WORDS} alone, whose rules match words of any paper on the task; "
+                f"judge the runs with {VERIFIED}, or request it by name: --judge {outcome}={RULES_ON_WORDS}"
             )
         judges = [VERIFIED] if VERIFIED in judges else judges
     if len(judges) > 1:
@@ -250,12 +245,10 @@ def choose_judge(outcome: str, observations: Iterable[Observation], asked: Mappi
     if len(judges) != 1:
         raise UsageError(
             f"several judges scored {outcome}: {scorers}. Scores of different judges are never mixed: choose one with "
-            f"--judge NAME, or for this outcome alone with --judge {outcome}=NAME"
+            f"--judge NAME, or for this outcome only with --judge {outcome}=NAME"
         )
     if len(able) > 1:
-        notes.append(
-            f"{outcome} is that of {judges[0]}; scored by: {scorers}. Another is chosen by --judge {outcome}=NAME."
-        )
+        notes.append(f"{outcome} is by {judges[0]}; scored by: {scorers}. To choose another: --judge {outcome}=NAME.")
     return judges[0]
 
 
@@ -276,8 +269,8 @@ def _scored(
     if len(versions) > 1:
         by_version = ", ".join(f"{version or '?'} ({count} runs)" for version, count in sorted(versions.items()))
         notes.append(f"{outcome} was scored by several versions of {judge}: {by_version}.")
-    if judge == VERIFIED and (unread := [value for one, value in scored if not one.readable]):
-        read = [value for one, value in scored if one.readable]
+    if judge == VERIFIED and (unread := [value for run, value in scored if not run.readable]):
+        read = [value for run, value in scored if run.readable]
         protocol = f"; over the other {len(read)} (per protocol) the mean is {np.mean(read):.3f}" if read else ""
         notes.append(
             f"{len(unread)} of {len(scored)} runs have no readable findings and count with their score (intention to "
@@ -290,13 +283,13 @@ def _scored(
 
 
 def _games(levels: Iterable[Level], asked: Sequence[str]) -> list[str]:
-    there = dict.fromkeys(level.game for level in levels)
-    if not there:
+    present = dict.fromkeys(level.game for level in levels)
+    if not present:
         raise UsageError("there are no profiles: no simulation of a game by one model; take some with labmates profile")
-    if missing := [game for game in asked if game not in there]:
-        raise UsageError(f"no model has simulations of {', '.join(missing)}; there are: {', '.join(there)}")
-    known = [game for game in GAME_ORDER if game in there]
-    return [game for game in [*known, *(game for game in there if game not in known)] if not asked or game in asked]
+    if missing := [game for game in asked if game not in present]:
+        raise UsageError(f"no model has simulations of {', '.join(missing)}; there are: {', '.join(present)}")
+    known = [game for game in GAME_ORDER if game in present]
+    return [game for game in dict.fromkeys([*known, *present]) if not asked or game in asked]
 
 
 def _models(
@@ -306,50 +299,46 @@ def _models(
     traits: Mapping[str, KnownModel],
     controls: bool,
 ) -> tuple[list[str], list[LeftOut]]:
-    runs = Counter(one.model for one, _ in scored)
-    kept, left = [], []
+    runs = Counter(run.model for run, _ in scored)
+    included, left = [], []
     for model in dict.fromkeys([*by_model, *runs]):
         reason = _why_not(by_model.get(model, {}), games, runs[model], traits.get(model), controls)
         if reason:
             left.append(LeftOut(model, 1, reason))
         else:
-            kept.append(model)
-    return kept, left
+            included.append(model)
+    return included, left
 
 
 def _why_not(
-    mine: Mapping[str, Level],
-    games: Sequence[str],
-    runs: int,
-    known: KnownModel | None,
-    controls: bool,
+    levels: Mapping[str, Level], games: Sequence[str], runs: int, known: KnownModel | None, controls: bool
 ) -> str:
-    if not mine:
+    if not levels:
         return f"it has {runs} scored lab runs, but no profile"
     if not runs:
         return "it has a profile, but no scored lab runs"
-    if missing := [game for game in games if game not in mine]:
+    if missing := [game for game in games if game not in levels]:
         return f"no simulations of {', '.join(missing)}"
-    if single := [game for game in games if mine[game].error is None]:
-        return f"a single simulation of {', '.join(single)}, so that its error is unknown"
-    if failed := unplayed(mine, games):
+    if single := [game for game in games if levels[game].error is None]:
+        return f"a single simulation of {', '.join(single)}, so its error is unknown"
+    if failed := unplayed(levels, games):
         return failed
     if not controls:
         return ""
     if known is None:
-        return "its size and benchmark scores are not known (--roster adds them, --no-benchmarks does without)"
+        return "its size and benchmark scores are unknown (add them with --roster, or use --no-benchmarks)"
     unknown = [name for name, value in zip(CONTROLS, control_values(known), strict=True) if math.isnan(value)]
     return f"missing benchmark scores: {', '.join(unknown)}" if unknown else ""
 
 
-def unplayed(mine: Mapping[str, Level], games: Sequence[str]) -> str:
-    """The games that a model has not played, since too many of its decisions failed there; empty for none."""
-    failed = [f"{mine[game].failed:.0%} in {game}" for game in games if mine[game].failed > MOST_FAILED]
+def unplayed(levels: Mapping[str, Level], games: Sequence[str]) -> str:
+    """The games that count as not played, because too many of the model's decisions failed; empty for none."""
+    failed = [f"{levels[game].failed:.0%} in {game}" for game in games if levels[game].failed > MOST_FAILED]
     return f"too many of its decisions failed: {', '.join(failed)} (at most {MOST_FAILED:.0%} may)" if failed else ""
 
 
-def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str, notes: list[str]) -> list[int]:
-    if not kept:
+def _varying(values: Array, names: Sequence[str], models: Sequence[str], why: str, notes: list[str]) -> list[int]:
+    if not models:
         return []
     spread = values.std(axis=0)
     varying = [at for at in range(len(names)) if spread[at] > 1e-9 * max(1.0, float(np.abs(values[:, at]).max()))]
@@ -358,13 +347,13 @@ def _varying(values: Array, names: Sequence[str], kept: Sequence[str], why: str,
 
 
 def _covariates(
-    covariates: Covariates, kept: Sequence[str], *known: tuple[Sequence[str], Sequence[int], Array]
+    covariates: Covariates, models: Sequence[str], *known: tuple[Sequence[str], Sequence[int], Array]
 ) -> tuple[list[str], Array]:
-    """Names and values of the user's covariates, given other predictors: names, places of those used, values."""
-    if not covariates or len(kept) < LEAST_MODELS:
-        return [], np.empty((len(kept), 0))
+    """Names and values of the user's covariates, given other predictors: names, indices of the varying ones, values."""
+    if not covariates or len(models) < LEAST_MODELS:
+        return [], np.empty((len(models), 0))
     columns = np.column_stack([values[:, places] for _, places, values in known])
-    return covariate_columns(covariates, kept, columns, [names[at] for names, places, _ in known for at in places])
+    return covariate_columns(covariates, models, columns, [names[at] for names, places, _ in known for at in places])
 
 
 def _enough(
@@ -373,11 +362,11 @@ def _enough(
     coefficients = 1 + games + controls
     freedom = models - coefficients
     advice = "fewer games (--game)" + (" or no benchmark scores (--no-benchmarks)" if benchmarks and controls else "")
-    reasons = "".join(f"\n  {one.what}: {one.reason}" for one in left if one.what not in ("runs", "simulations"))
+    reasons = "".join(f"\n  {item.what}: {item.reason}" for item in left if item.what not in ("runs", "simulations"))
     if models < LEAST_MODELS:
         subject = "1 model has" if models == 1 else f"{models} models have"
         raise UsageError(
-            f"{subject} both a profile and scored lab runs; {LEAST_MODELS} are needed at the very least{_list(reasons)}"
+            f"{subject} both a profile and scored lab runs; at least {LEAST_MODELS} are needed{_list(reasons)}"
         )
     if not games:
         raise UsageError("no game distinguishes these models, so none can predict anything")
@@ -401,35 +390,34 @@ def _list(reasons: str) -> str:
 def _rows(scored: Sequence[Scored], unit: Unit | None, notes: list[str]) -> tuple[Unit, list[list[Scored]]]:
     """The unit of observations, and the runs of each."""
     cells: dict[tuple[str, str], list[Scored]] = defaultdict(list)
-    for scored_run in scored:
-        cells[scored_run[0].model, json.dumps(dict(scored_run[0].condition), sort_keys=True, default=str)].append(
-            scored_run
-        )
-    single = len(cells) == len({one.model for one, _ in scored})
+    for run, value in scored:
+        condition = json.dumps(dict(run.condition), sort_keys=True, default=str)
+        cells[run.model, condition].append((run, value))
+    single = len(cells) == len({run.model for run, _ in scored})
     if unit == "condition" and single:
         raise UsageError("no model has lab runs of two conditions, so the noise can't be estimated: use --unit run")
     chosen: Unit = unit or ("run" if single else "condition")
     if single:
         notes.append("Each model has one condition, so its runs are the observations.")
     if chosen == "run":
-        return chosen, [[one] for one in scored]
+        return chosen, [[scored_run] for scored_run in scored]
     return chosen, list(cells.values())
 
 
 def _runs(rows: Sequence[Sequence[Scored]], notes: list[str]) -> Runs | None:
     """The runs behind observations with the data sets that several models share; None if there are none."""
-    runs = [(at, one, value) for at, mine in enumerate(rows) for one, value in mine]
-    if any(one.seed is None for _, one, _ in runs):
+    runs = [(at, run, value) for at, row in enumerate(rows) for run, value in row]
+    if any(run.seed is None for _, run, _ in runs):
         notes.append(
-            "The data sets of the runs are unknown (add a column seed), so effects of tasks are for these data "
-            "sets alone."
+            "The data sets of the runs are unknown (add a column seed), so effects of tasks hold for these data "
+            "sets only."
         )
         return None
-    keys = ["/".join(str(one.condition.get(name, "")) for name in _DATA_SET) + f"/{one.seed}" for _, one, _ in runs]
+    keys = ["/".join(str(run.condition.get(name, "")) for name in _DATA_SET) + f"/{run.seed}" for _, run, _ in runs]
     models: dict[str, set[str]] = defaultdict(set)
-    for key, (_, one, _) in zip(keys, runs, strict=True):
-        models[key].add(one.model)
-    shared = {key: at for at, key in enumerate(key for key, mine in models.items() if len(mine) > 1)}
+    for key, (_, run, _) in zip(keys, runs, strict=True):
+        models[key].add(run.model)
+    shared = {key: at for at, key in enumerate(key for key, users in models.items() if len(users) > 1)}
     if not shared:
         return None
     of_task = Counter(key.rpartition("/")[0] for key in shared)

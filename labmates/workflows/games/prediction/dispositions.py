@@ -7,7 +7,7 @@ import numpy as np
 from labmates.stats.arrays import Array
 
 LKJ = 2.0
-"""Shape of the prior of the correlation matrix (Lewandowski, Kurowicka and Joe, 2009): weakly towards independence."""
+"""Shape of the prior of the correlation matrix (Lewandowski, Kurowicka and Joe, 2009): weakly favours independence."""
 
 
 def correlations(levels: Array, errors: Array) -> Array:
@@ -16,14 +16,14 @@ def correlations(levels: Array, errors: Array) -> Array:
     Parameters
     ----------
     levels
-        What was seen, on the scale of standard deviations between models, shape (m, g).
+        Observed metrics, in standard deviations between models, shape (m, g).
     errors
-        Standard errors on the same scale, shape (m, g).
+        Standard errors in the same unit, shape (m, g).
 
     Notes
     -----
-    ȳ_i ~ N(μ, D R D + SE_i²), R ~ LKJ(2), flat priors on μ and on the logarithms of D. The plain correlations of what
-    was seen would be too small: noise pulls them to 0.
+    ȳ_i ~ N(μ, D R D + SE_i²), R ~ LKJ(2), flat priors on μ and on the logarithms of D. The plain correlations of
+    observed metrics would be too small: noise attenuates them.
     """
     from scipy.optimize import minimize
 
@@ -33,7 +33,7 @@ def correlations(levels: Array, errors: Array) -> Array:
         return np.ones((1, 1))
     steps = np.vstack([np.zeros((1, 2 * g + pairs)), np.eye(2 * g + pairs), -np.eye(2 * g + pairs)]) * 1e-4
 
-    def falling(point: Array) -> tuple[float, Array]:
+    def negative_log_posterior(point: Array) -> tuple[float, Array]:
         values = -_log_posterior(point + steps, levels, errors)
         half = (len(values) - 1) // 2
         return float(values[0]), (values[1 : half + 1] - values[half + 1 :]) / 2e-4
@@ -41,7 +41,9 @@ def correlations(levels: Array, errors: Array) -> Array:
     spread = np.log(np.sqrt(np.maximum(levels.var(axis=0) - (errors**2).mean(axis=0), 0.1)))
     start = np.concatenate([levels.mean(axis=0), spread, np.zeros(pairs)])
     bounds = [(None, None)] * g + [(-5.0, 5.0)] * g + [(-4.0, 4.0)] * pairs
-    mode = minimize(falling, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300}).x
+    mode = minimize(
+        negative_log_posterior, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300}
+    ).x
     factor = correlation_factor(np.tanh(mode[None, 2 * g :]), g)[0]
     return np.asarray(factor @ factor.T)
 
@@ -52,7 +54,7 @@ def correlation_factor(partial: Array, games: int) -> Array:
     Parameters
     ----------
     partial
-        Partial correlations, each given those before it in its row of the lower triangle, shape (n, g (g - 1) / 2).
+        Partial correlations, each given the earlier ones in its row of the lower triangle, shape (n, g (g - 1) / 2).
     """
     factor = np.zeros((len(partial), games, games))
     factor[:, 0, 0] = 1
@@ -77,6 +79,6 @@ def _log_posterior(points: Array, levels: Array, errors: Array) -> Array:
     size = np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2)
     before = np.tril_indices(g, -1)[1]
     # The density of partial correlations in an LKJ matrix, on the scale of their inverse hyperbolic tangents.
-    bent = -2 * np.logaddexp(angle, -angle)
-    prior = bent @ (LKJ + (g - 2 - before) / 2)
+    log_slope = -2 * np.logaddexp(angle, -angle)
+    prior = log_slope @ (LKJ + (g - 2 - before) / 2)
     return np.asarray(prior - (size + 0.5 * (away**2).sum(axis=2)).sum(axis=1))

@@ -1,4 +1,4 @@
-"""Predictions of fits of lab outcomes for each observation and model, for checks and exports."""
+"""Predictions of the fits for each observation and model, for checks and exports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labmates.workflows.games.prediction.screening import Candidate, level_draws
 
 
 def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated:
-    """Evaluate the first draws of a fit."""
+    """The first draws of a fit, evaluated for each observation and model."""
     rng = np.random.default_rng([seed, 4])
     fit = replace(fit, posterior=fit.posterior.first(draws))
     data = fit.data
@@ -36,12 +36,7 @@ def evaluated(fit: PredictionFit, outcome: str, *, draws: int, seed: int = 0) ->
 def block(fit: PredictionFit, data: PredictionData, at: int) -> Block:
     """The prediction of a model's lab outcomes given its play; the model need not be part of the fit.
 
-    Parameters
-    ----------
-    data
-        That the model is part of, on the scales of the fit.
-    at
-        Its place there.
+    `data` is on the scales of the fit and contains the model at index `at`.
     """
     mine = data.model_of == at
     mean, variance = level_draws(fit, Candidate(data.levels[at], data.errors[at], data.benchmarks[at]))

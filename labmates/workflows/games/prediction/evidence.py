@@ -1,4 +1,4 @@
-"""Evidence beside the fits of an outcome: tests over models, and a verdict in plain words."""
+"""Evidence besides the fits of an outcome: tests over models, and a verdict in sentences."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from labmates.workflows.games.prediction.dispositions import correlations
 from labmates.workflows.games.prediction.fit import PredictionFit
 
 RELIABLE = 0.8
-"""A game of which a smaller share of the variance between models is real is said to be measured badly."""
+"""Reliability (share of true variance between models) below this counts as poor measurement of a game."""
 INFLATED = 5.0
 LEANING = 0.5
-"""A model is said to carry the result if its weight in its own fitted value is this large."""
+"""Leverage above this counts as high."""
 LEVEL = 0.05
 TOGETHER = 0.9
-"""At correlations of .95 the form `robust`, whose dispositions are independent a priori, covers too seldom; at .8 it
-holds its level."""
+"""At correlations of .95 the form `robust`, whose dispositions are independent a priori, has too low coverage; at .8 it
+has its nominal level."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,9 @@ class Evidence:
     Attributes
     ----------
     permutation
-        Of all games together, beyond the controls.
+        Of all games together, given the controls.
     r2, r2_low, r2_high
-        How well a model that was left out is predicted with the games; None if models are too few for it or for its
-        95 % interval.
+        Predictive R² of left-out models with the games, and its 95 % interval; None if there are too few models.
     r2_without
         The same without the games.
     inflation
@@ -53,11 +52,11 @@ class Evidence:
     leverage
         Of each model.
     reliability
-        Of each game: the share of the variance between models' metrics that is not error of measurement.
+        Of each game: the share of the variance between models' metrics that is not measurement error.
     freedom
         Models beyond the coefficients per model.
     signs
-        Sign-flip tests of what varies within models, by column.
+        Sign-flip tests of the effects within models, by column.
     """
 
     permutation: PermutationTest
@@ -73,21 +72,21 @@ class Evidence:
 
 
 def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Evidence:
-    """The evidence of the models on one outcome, by their means adjusted for what differs between observations."""
+    """Tests of the models' mean outcomes, adjusted for the conditions of their observations."""
     means = adjusted_means(data)
-    whole = np.column_stack([data.levels, data.benchmarks])
+    predictors = np.column_stack([data.levels, data.benchmarks])
     names = (*data.games, *data.controls)
-    freedom = len(data.models) - 1 - whole.shape[1]
+    freedom = len(data.models) - 1 - predictors.shape[1]
     reliable = 1 - (data.errors**2).mean(axis=0) / np.maximum(data.levels.var(axis=0, ddof=1), 1e-12)
-    with_games, without = leave_one_out_r2(means, whole), leave_one_out_r2(means, data.benchmarks)
+    with_games, without = leave_one_out_r2(means, predictors), leave_one_out_r2(means, data.benchmarks)
     return Evidence(
         permutation=freedman_lane(means, data.levels, data.benchmarks, permutations=permutations, seed=seed),
         r2=None if with_games is None else with_games.value,
         r2_low=None if with_games is None else with_games.low,
         r2_high=None if with_games is None else with_games.high,
         r2_without=None if without is None else without.value,
-        inflation=dict(zip(names, map(float, variance_inflation(whole)), strict=True)),
-        leverage=dict(zip(data.models, map(float, leverage(whole)), strict=True)),
+        inflation=dict(zip(names, map(float, variance_inflation(predictors)), strict=True)),
+        leverage=dict(zip(data.models, map(float, leverage(predictors)), strict=True)),
         reliability=dict(zip(data.games, map(float, np.clip(reliable, 0, 1)), strict=True)),
         freedom=freedom,
         signs=sign_tests(data, permutations=permutations, seed=seed),
@@ -95,17 +94,17 @@ def evidence(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: in
 
 
 def adjusted_means(data: PredictionData) -> Array:
-    """Each model's mean outcome, freed of what its conditions explain within models, shape (m,)."""
+    """Each model's mean outcome, adjusted for its conditions by least squares within models, shape (m,)."""
     summary = summarise(data)
     away = summary.condition_means - data.conditions.mean(axis=0)
     return np.asarray(summary.outcome_means - away @ summary.within[0])
 
 
 def sign_tests(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: int = 0) -> dict[str, PermutationTest]:
-    """Sign-flip tests of each column, over the models whose own observations tell its effect.
+    """Sign-flip tests of each column, over the models whose own observations identify its effect.
 
-    Each model counts once, whatever the number of its observations, and nothing is assumed of how models differ. What
-    data sets do to all models alike is no part of it: it is for these data sets.
+    Each model counts once, whatever its number of observations, and no distribution over models is assumed. The result
+    is conditional on the data sets.
     """
     effects = own_effects(data)
     tests = {}
@@ -119,20 +118,20 @@ def sign_tests(data: PredictionData, *, permutations: int = PERMUTATIONS, seed: 
 def own_effects(data: PredictionData) -> Array:
     """The effects of columns by least squares in each model's own observations, shape (models, columns).
 
-    NaN where these do not tell them apart from the other columns.
+    NaN if the observations do not identify the effect.
     """
     effects = np.full((len(data.models), len(data.columns)), np.nan)
     for at in range(len(data.models)):
         mine = data.model_of == at
         design = np.column_stack([np.ones(int(mine.sum())), data.conditions[mine]])
         inverse = np.linalg.pinv(design)
-        is_told = np.abs((inverse @ design) - np.eye(design.shape[1])).max(axis=1) < 1e-8
-        effects[at, is_told[1:]] = (inverse @ data.outcome[mine])[1:][is_told[1:]]
+        identified = np.abs((inverse @ design) - np.eye(design.shape[1])).max(axis=1) < 1e-8
+        effects[at, identified[1:]] = (inverse @ data.outcome[mine])[1:][identified[1:]]
     return effects
 
 
 def credible_games(posterior: Posterior, games: Sequence[str], p_holm: Mapping[str, float]) -> list[str]:
-    """The games whose 95 % interval leaves 0 out, with their effects and adjusted p where these are known."""
+    """The games whose 95 % interval excludes 0, with their effects and, if available, adjusted p values."""
     return [
         f"{game} {summary.mean:+.3f} [{summary.low:+.3f}, {summary.high:+.3f}]"
         + (f", p (Holm) = {p_holm[game]:.4f}" if game in p_holm else "")
@@ -155,7 +154,7 @@ def verdict(
     p_holm
         Of the games by form, adjusted for all games and outcomes.
     p
-        That of the permutation test, adjusted for all outcomes that are analysed together; by default its own.
+        Of the permutation test, adjusted for all analysed outcomes; by default unadjusted.
     """
     data = next(iter(fits.values())).data
     beyond = f" beyond {', '.join(name.removeprefix(PREFIX) for name in data.controls)}" if data.controls else ""
@@ -177,8 +176,8 @@ def verdict(
             ]
             if alone:
                 sentences.append(
-                    f"In the paper's form alone, credible: {', '.join(alone)}. It takes a model's runs for independent "
-                    "witnesses; do not rely on these."
+                    f"Credible only in the paper's form: {', '.join(alone)}. This form treats a model's runs as "
+                    "independent; do not rely on these effects."
                 )
     elif "paper" in fits:
         sentences.append(
@@ -192,16 +191,16 @@ def verdict(
 def _together(data: PredictionData) -> list[str]:
     correlation = correlations(data.levels, data.errors)
     pairs = [
-        f"{one} and {other} ({correlation[row, column]:+.2f})"
-        for row, one in enumerate(data.games)
+        f"{game} and {other} ({correlation[row, column]:+.2f})"
+        for row, game in enumerate(data.games)
         for column, other in enumerate(data.games[:row])
         if abs(correlation[row, column]) > TOGETHER
     ]
     if not pairs:
         return []
     return [
-        f"Dispositions go together: {', '.join(pairs)}. The form robust takes them for independent, and its intervals "
-        "of such games are too narrow; fit the form correlated (--spec correlated)."
+        f"Correlated dispositions: {', '.join(pairs)}. The form robust assumes independence, so its intervals for "
+        "these games are too narrow; fit the form correlated (--spec correlated)."
     ]
 
 
@@ -213,20 +212,20 @@ def _whether(outcome: str, beyond: str, tests: Evidence, p: float) -> str:
     if tests.r2 is not None and tests.r2_without is not None:
         verb = "better" if tests.r2 > tests.r2_without else "worse"
         change = f"R² {tests.r2_without:.2f} → {tests.r2:.2f}"
-        gain = f" A model that was left out is predicted {verb} with the games ({change})."
+        gain = f" With the games, the prediction of left-out models is {verb} ({change})."
     if p >= LEVEL:
         return f"These data can't tell whether the games predict {outcome}{beyond} {chance}.{gain}"
     if better:
         return f"The games predict {outcome}{beyond} {chance}.{gain}"
-    return f"The games have to do with {outcome}{beyond} {chance}, but do not serve to predict a new model.{gain}"
+    return f"The games are associated with {outcome}{beyond} {chance}, but do not help to predict a new model.{gain}"
 
 
 def _cautions(tests: Evidence) -> list[str]:
     sentences = []
     if leaning := [f"{model} ({value:.2f})" for model, value in tests.leverage.items() if value > LEANING]:
-        sentences.append(f"Leverage above {LEANING}, so that the result leans on them: {', '.join(leaning)}.")
+        sentences.append(f"Leverage above {LEANING}, so the result depends on these models: {', '.join(leaning)}.")
     if inflated := [f"{name} ({value:.1f})" for name, value in tests.inflation.items() if value > INFLATED]:
         sentences.append(f"Hard to separate from the other predictors (variance inflation): {', '.join(inflated)}.")
     if noisy := [f"{game} ({value:.2f})" for game, value in tests.reliability.items() if value < RELIABLE]:
-        sentences.append(f"Measured with much error (reliability), more simulations would help: {', '.join(noisy)}.")
+        sentences.append(f"Low reliability, more simulations would help: {', '.join(noisy)}.")
     return sentences

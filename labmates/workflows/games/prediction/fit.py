@@ -1,4 +1,4 @@
-"""Fitting the model that predicts lab outcomes from game dispositions, by importance sampling or by NUTS.
+"""Fits of the model that predicts lab outcomes from game dispositions, by importance sampling.
 
 See `labmates.workflows.games.prediction.density` for the model.
 """
@@ -20,28 +20,28 @@ from labmates.workflows.games.prediction.reactions import Reactions
 
 INTERCEPT, NOISE, BETWEEN = "intercept", "tau", "omega"
 DEVIATION, DATA_SET, RUN = "sd:", "data set", "run"
-"""What stands before the names of standard deviations of random terms, and how those that are no factor are called."""
+"""Prefix of the names of standard deviations of random terms, and the terms that are not factors."""
 COMPETING = 10.0
-"""Modes whose densities differ by fewer nats than this may both hold mass that matters."""
+"""Modes whose log densities differ by less (in nats) may both hold considerable mass."""
 FAR = 5.0
-"""Size of the effects at the mode that is no solution: two of them cancel out, and errors of games pass for differences
+"""Size of the effects at the spurious mode: two of them cancel out, and measurement errors of games mimic differences
 between models."""
 STARTS = 4
 _LEAST_NOISE = 1e-6
 _FALL = 0.1
-"""Standard deviation of the density beyond the box, in units of the reach of each coordinate."""
+"""Standard deviation of the density beyond the box, in units of each coordinate's scale."""
 _FARTHEST = 50.0
-"""No effect or standard deviation is looked for beyond; the priors have scales of 0.5 to 2."""
+"""Bound of the search for effects and standard deviations; the priors have scales of 0.5 to 2."""
 _UNTOLD = 0.2
-"""Reach of a standard deviation of which the data say nothing, so that its prior stands."""
+"""Scale of a standard deviation without information in the data, so its posterior is the prior."""
 _BATCH = 300_000
 _APART = 6.0
-"""Two modes differ if an effect does by this number of its standard errors."""
+"""Two modes are distinct if an effect differs by this number of its standard errors."""
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A local maximum: where, and how many nats below the highest one."""
+    """A local maximum: the effects, and its distance in nats below the highest mode."""
 
     effects: tuple[float, ...]
     below: float
@@ -54,25 +54,23 @@ class PredictionFit:
     Attributes
     ----------
     posterior
-        Of the intercept, the effects of games, controls and columns by their names, ``tau``, and of the population of
-        dispositions, ``mu: GAME`` and ``sigma: GAME``. But in the form `paper` also ``omega``, ``sd:FACTOR`` of the
-        models' own reactions to what varies within them, and ``sd:data set`` and ``sd:run`` where data sets are known.
+        Of the intercept, the effects of games, controls and columns by their names, ``tau``, and the population of
+        dispositions, ``mu: GAME`` and ``sigma: GAME``. Except in the form `paper` also ``omega``, ``sd:FACTOR`` of the
+        models' own reactions to conditions, and, if data sets are known, ``sd:data set`` and ``sd:run``.
     correlation
-        Of dispositions, shape (g, g); None where they are independent.
-    reactions
-        The models' own reactions.
+        Of dispositions, shape (g, g); None if they are independent.
     shifts, turn
-        Draws of what data sets add to observations (c of `labmates.workflows.games.prediction.reactions.Shifts`), shape
-        (draws, r), and what makes c of the shifts, shape (r, data sets).
+        Draws of the effects of data sets on observations (c of
+        `labmates.workflows.games.prediction.reactions.Shifts`), shape (draws, r), and the matrix from shifts to c,
+        shape (r, data sets).
     average
-        What the study's mix of conditions and data sets adds to a model's expected score, a draw each.
+        Contribution of the study's mix of conditions and data sets to a model's expected score, by draw.
     own_average, own_condition
-        The variance between models that their own reactions add to a score: over that mix, and under a single condition
-        of it, a draw each.
+        The variance between models from their own reactions, over this mix and under a single condition of it, by draw.
     modes
-        All that were found, the highest first.
+        The highest first.
     warnings
-        What is doubtful about the fit, and what to do.
+        Doubts about the fit, each with a remedy.
     """
 
     form: Form
@@ -102,7 +100,7 @@ def fit_prediction(
     draws
         Independent draws from the posterior.
     starts
-        From how many points to look for modes, see `find_modes`; 1 is enough where it is known that there is one.
+        Number of starting points of the search for modes, see `find_modes`; 1 is enough for a unimodal posterior.
     """
     with one_thread():
         model = Collapsed(data, form)
@@ -124,7 +122,7 @@ def fit_prediction(
 
 
 def _inside(model: Collapsed, scale: Array) -> Callable[[Array], Array]:
-    """The log density, which falls off steeply outside of `search_box`.
+    """The log density, with a steep decline outside of `search_box`.
 
     It stays finite there: outcomes without noise have their mode on the edge of the box, where its curvature is needed.
     """
@@ -153,7 +151,7 @@ def mixture(model: Collapsed, points: Array, linear: Array) -> tuple[Array, Arra
 
 
 def batch(model: Collapsed) -> int:
-    """The number of points the density gets at once, few enough for a processor's cache."""
+    """The number of points per evaluation of the density, few enough for a processor's cache."""
     return max(20, _BATCH // (len(model.data.models) * (2 + len(model.reactions.terms)) ** 2))
 
 
@@ -167,7 +165,7 @@ def names(model: Collapsed) -> tuple[str, ...]:
 
 
 def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
-    """Parameters in the order of `names`, out of points of the density and what was integrated out there."""
+    """Parameters in the order of `names`, from points of the density and draws of the linear coefficients."""
     hyper = model.parts(points)
     g, q = model.games, len(model.data.columns)
     end = g + 1 + q + len(model.data.controls)
@@ -179,13 +177,11 @@ def arranged(model: Collapsed, points: Array, linear: Array) -> Array:
 
 
 def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tuple[Array, float]]:
-    """The distinct modes that several starts lead to, with their log densities, the highest first.
+    """The distinct modes of several starts, with their log densities, the highest first.
 
-    Notes
-    -----
     The form `paper` has a second mode, hundreds of nats lower, in which two effects of about 5 and opposite sign cancel
-    out. Chains that start near it stay there and agree with each other. So one starts at least squares, at no effects,
-    and on purpose near that mode, and the density says which is right.
+    out. Chains that start near it stay there and agree with each other. So the starts are least squares, no effects,
+    and on purpose a point near that mode; the density decides.
     """
     modes: list[tuple[Array, float]] = []
     for start in _starts(model)[:starts]:
@@ -197,11 +193,11 @@ def find_modes(model: Collapsed, scale: Array, starts: int = STARTS) -> list[tup
             modes.append((point, height))
         elif height > modes[place][1]:
             modes[place] = (point, height)
-    return sorted(modes, key=lambda one: -one[1])
+    return sorted(modes, key=lambda mode: -mode[1])
 
 
 def reach(model: Collapsed) -> Array:
-    """The approximate reach of the posterior in each coordinate of the density."""
+    """The approximate scale of the posterior in each coordinate of the density."""
     m, g = len(model.data.models), model.games
     effects, left, noise = _least_squares(model)
     spread = np.full(g, 1 / np.sqrt(2 * m))
@@ -217,7 +213,7 @@ def reach(model: Collapsed) -> Array:
 
 
 def _least_squares(model: Collapsed) -> tuple[Array, float, float]:
-    """Effects of games on adjusted means, the standard deviation that they leave between models, and τ."""
+    """Effects of games on adjusted means, the residual standard deviation between models, and τ."""
     data, summary = model.data, model.summary
     columns, left_within, _ = summary.within
     freedom = max(summary.observations - len(data.models), 1)
@@ -247,13 +243,13 @@ def _starts(model: Collapsed) -> list[Array]:
         far = effects.copy()
         far[first], far[second] = FAR, -FAR
         usual += [far, effects * 2 - far]
-    return [np.concatenate([one, spread, [np.log(noise)], tail]) for one in usual]
+    return [np.concatenate([start, spread, [np.log(noise)], tail]) for start in usual]
 
 
 def search_box(model: Collapsed) -> tuple[Array, Array]:
-    """The least and the largest of each coordinate of the density between which modes are looked for.
+    """The lower and upper bounds of the search for modes, by coordinate of the density.
 
-    A step along a line may be long. Beyond this box the priors leave nothing, and numbers overflow.
+    A step along a line may be long. Beyond this box the priors leave no mass, and numbers overflow.
     """
     most = np.full(model.size, _FARTHEST)
     most[2 * model.games] = np.log(_FARTHEST)
@@ -283,7 +279,7 @@ def _competing(modes: tuple[Mode, ...], data: PredictionData) -> list[str]:
         for mode in (modes[0], *near)
     )
     return [
-        f"{len(near) + 1} modes compete, the second only {near[0].below:.1f} nats below the first, and draws come from "
-        f"around the highest alone ({effects}). These data do not identify the right solution: use the form robust, "
+        f"{len(near) + 1} modes compete, the second only {near[0].below:.1f} nats below the first; draws are from the "
+        f"highest only ({effects}). These data do not identify the right solution: use the form robust, "
         "more models, or fewer games."
     ]

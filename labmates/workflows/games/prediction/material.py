@@ -1,4 +1,4 @@
-"""The data that lab outcomes are predicted from: profiles and lab runs, of a store or of files."""
+"""The data of the prediction of lab outcomes: profiles and lab runs, from a store or from files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,16 @@ from labmates.workflows.games.prediction.sources import (
 
 @dataclass(frozen=True)
 class Material:
-    """Profiles and lab runs to predict from.
+    """Profiles (`levels`) and lab runs (`observations`) for the prediction.
 
     Attributes
     ----------
-    levels, observations
-        Profiles and lab runs.
     left_out
-        Simulations and runs that none of it rests on.
+        Excluded simulations and runs.
     known
-        Models that the user's own rosters name.
+        Models of the user's rosters.
     told
-        Source.
+        Source of the data, for readers.
     """
 
     levels: list[Level]
@@ -47,12 +45,12 @@ class Material:
 
     def traits(self, more: Sequence[str] = ()) -> Mapping[str, KnownModel]:
         """All known facts about its models, and about further models."""
-        names = [*(one.model for one in self.levels), *(one.model for one in self.observations), *more]
+        names = [*(level.model for level in self.levels), *(run.model for run in self.observations), *more]
         return traits_of(dict.fromkeys(names), self.known)
 
     def benchmarked(self) -> bool:
         """Whether benchmark scores of all models with both a profile and lab runs are known."""
-        both = {level.model for level in self.levels} & {one.model for one in self.observations}
+        both = {level.model for level in self.levels} & {run.model for run in self.observations}
         traits = self.traits()
         return bool(both) and all(model in traits and traits[model].mmlu_pro and traits[model].ifeval for model in both)
 
@@ -74,21 +72,14 @@ def read_material(
     rosters: Sequence[Path] = (),
     variant: Mapping[str, str] | None = None,
 ) -> Material:
-    """The profiles and lab runs of files, or where none is given of a store.
+    """The profiles and lab runs from files or, without a file, from the store (and study) of `runs`.
 
     Parameters
     ----------
-    runs
-        The store, and the study whose lab runs count.
     rosters
         Files of further models; see `labmates.models.roster.read_roster`.
     variant
-        Other values of the condition of profiles than the usual ones.
-
-    Raises
-    ------
-    UsageError
-        If something is wrong with a file, or the store or the study is not there.
+        Changes to the standard condition of profiles.
     """
     variant = variant or {}
     known = tuple(model for path in rosters for model in read_roster(path))
@@ -109,7 +100,7 @@ def read_material(
             sources.append(f"lab runs of {store.shown_url}" + (f", study {study}" if study else ""))
             if not observations:
                 raise UsageError(
-                    f"the store {store.shown_url} has no lab run of a team of one model that has ended"
+                    f"the store {store.shown_url} has no ended lab run of a team of one model"
                     + (f" in the study '{study}'" if study else "")
                     + "; make some with labmates run science or labmates study run"
                 )

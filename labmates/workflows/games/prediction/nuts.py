@@ -1,4 +1,4 @@
-"""The prediction model once more by Hamiltonian Monte Carlo (NumPyro), as a check; needs the extra `analysis`.
+"""The prediction model by Hamiltonian Monte Carlo (NumPyro), as a check; needs the extra `analysis`.
 
 It samples the same collapsed density as the default engine, with JAX's gradients.
 """
@@ -26,13 +26,7 @@ SITES = (INTERCEPT, "effect", "controls", "columns", NOISE, BETWEEN, "reactions"
 
 
 def fit_nuts(data: PredictionData, form: Form = "robust", **how: Any) -> Posterior:
-    """Sample the collapsed density by NUTS; parameters as those of `fit_prediction` and of `nuts.sample_model`.
-
-    Raises
-    ------
-    MissingExtraError
-        If NumPyro is not installed.
-    """
+    """Sample the collapsed density by NUTS; parameters as in `fit_prediction` and `nuts.sample_model`."""
     model = Collapsed(data, form)
     density, given = collapsed(model)
     return sample_model(density, given, names(model), SITES, start=start(data), **how)[0]
@@ -43,21 +37,21 @@ def collapsed(model: Collapsed) -> tuple[Callable[[dict[str, Any]], None], dict[
     data, paper = model.data, model.form == "paper"
     own = np.column_stack([np.ones(len(data.outcome)), own_terms(model)])
     rows = np.column_stack([data.conditions, *([] if paper else [members(data)[0]]), data.outcome])
-    mine = [(own[data.model_of == at], rows[data.model_of == at]) for at in range(len(data.models))]
+    by_model = [(own[data.model_of == at], rows[data.model_of == at]) for at in range(len(data.models))]
     given = {
         **given_data(model),
         "counts": model.summary.counts,
         "conditions": data.conditions,
-        "own": np.array([one.T @ one for one, _ in mine]),
-        "cross": np.array([one.T @ other for one, other in mine]),
-        "square": np.array([other.T @ other for _, other in mine]),
+        "own": np.array([terms.T @ terms for terms, _ in by_model]),
+        "cross": np.array([terms.T @ values for terms, values in by_model]),
+        "square": np.array([values.T @ values for _, values in by_model]),
         **({} if model.correlation is None else {"correlation": model.correlation}),
     }
     return _COLLAPSED[paper], given
 
 
 def given_data(model: Collapsed) -> dict[str, Any]:
-    """The arrays that every way to write the model takes, by name."""
+    """The arrays that all implementations of the model take, by name."""
     data = model.data
     arrays: dict[str, Any] = {name: getattr(data, name) for name in ("levels", "errors", "benchmarks")}
     arrays["factor"] = np.eye(len(model.reactions.factors))[list(model.reactions.factor)]
@@ -73,7 +67,7 @@ def own_terms(model: Collapsed) -> Array:
 
 
 def members(data: PredictionData) -> tuple[Array, Array]:
-    """Each observation's shares of data sets, and those and the outcome of each run less its observation's."""
+    """Each observation's proportions of data sets; and those and the outcome of each run, centred by observation."""
     if data.runs is None:
         return np.empty((len(data.outcome), 0)), np.empty((0, 1))
     runs = data.runs
@@ -83,7 +77,7 @@ def members(data: PredictionData) -> tuple[Array, Array]:
 
 
 def start(data: PredictionData) -> dict[str, Any]:
-    """A point of the density from which chains find their way."""
+    """A starting point for chains, with a finite density."""
     return {NOISE: 0.1, "effect": np.zeros(len(data.games))}
 
 
@@ -111,7 +105,7 @@ def priors(given: dict[str, Any], columns: int, *, paper: bool) -> dict[str, Any
 
 
 def shifts(given: dict[str, Any], number: int) -> Any:
-    """The shifts of data sets, with what runs within observations say of them."""
+    """The shifts of data sets, with the likelihood of the runs within observations."""
     import jax.numpy as jnp
     import numpyro
     from numpyro import distributions as dist
@@ -135,42 +129,42 @@ def _collapsed(given: dict[str, Any], *, paper: bool) -> None:
     from numpyro import distributions as dist
 
     levels = given["levels"]
-    one = priors(given, given["conditions"].shape[1], paper=paper)
+    parameters = priors(given, given["conditions"].shape[1], paper=paper)
+    mu, spread, effect, noise = (parameters[name] for name in ("mu", "spread", "effect", "noise"))
     if "correlation" in given:
-        covariance = one["spread"][:, None] * given["correlation"] * one["spread"]
+        covariance = spread[:, None] * given["correlation"] * spread
         factor = jnp.linalg.cholesky(covariance + given["errors"][:, :, None] ** 2 * np.eye(levels.shape[1]))
-        common = covariance @ one["effect"]
-        both = jnp.stack([levels - one["mu"], jnp.broadcast_to(common, levels.shape)], axis=-1)
+        common = covariance @ effect
+        both = jnp.stack([levels - mu, jnp.broadcast_to(common, levels.shape)], axis=-1)
         white = solve_triangular(factor, both, lower=True)
-        away, told = white[..., 0], white[..., 1]
+        away, explained = white[..., 0], white[..., 1]
         numpyro.factor("levels", -0.5 * (away**2).sum() - jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)).sum())
-        left = one["effect"] @ common - (told**2).sum(axis=1)
-        known = (away * told).sum(axis=1)
+        left = effect @ common - (explained**2).sum(axis=1)
+        known = (away * explained).sum(axis=1)
     else:
-        own = one["spread"] ** 2
+        own = spread**2
         variance = own + given["errors"] ** 2
-        numpyro.sample("levels", dist.Normal(one["mu"], jnp.sqrt(variance)), obs=levels)
-        slope = one["effect"] * own / variance
-        left = (one["effect"] * slope * given["errors"] ** 2).sum(axis=1)
-        known = ((levels - one["mu"]) * slope).sum(axis=1)
-    expected = one["effect"] @ one["mu"] + known + one["intercept"]
-    expected += given["benchmarks"] @ one["controls"]
+        numpyro.sample("levels", dist.Normal(mu, jnp.sqrt(variance)), obs=levels)
+        slope = effect * own / variance
+        left = (effect * slope * given["errors"] ** 2).sum(axis=1)
+        known = ((levels - mu) * slope).sum(axis=1)
+    expected = effect @ mu + known + parameters["intercept"] + given["benchmarks"] @ parameters["controls"]
     moved = shifts(given, given["cross"].shape[2] - 1 - given["conditions"].shape[1])
-    weights = jnp.concatenate([-one["columns"], -moved, jnp.ones(1)])
+    weights = jnp.concatenate([-parameters["columns"], -moved, jnp.ones(1)])
     # Inner products of residual rows with each other, and with 1 and the terms of reactions.
     against = given["cross"] @ weights - given["own"][:, :, 0] * expected[:, None]
     square = weights @ given["square"] @ weights - expected * (2 * given["cross"][:, 0] @ weights)
     square += given["counts"] * expected**2
-    slopes = given["factor"] @ one["reactions"]
-    level = jnp.sqrt(left + one["between"] ** 2)[:, None]
-    scale = jnp.concatenate([level, jnp.broadcast_to(slopes, (len(levels), slopes.shape[0]))], axis=1) / one["noise"]
+    slopes = given["factor"] @ parameters["reactions"]
+    level = jnp.sqrt(left + parameters["between"] ** 2)[:, None]
+    scale = jnp.concatenate([level, jnp.broadcast_to(slopes, (len(levels), slopes.shape[0]))], axis=1) / noise
     inner = jnp.eye(scale.shape[1]) + scale[:, :, None] * given["own"] * scale[:, None, :]
     factor = jnp.linalg.cholesky(inner)
     white = solve_triangular(factor, (scale * against)[..., None], lower=True)[..., 0]
-    numpyro.factor("rows", -0.5 * (square.sum() - (white**2).sum()) / one["noise"] ** 2)
+    numpyro.factor("rows", -0.5 * (square.sum() - (white**2).sum()) / noise**2)
     numpyro.factor("size", -jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)).sum())
-    numpyro.factor("noise", -given["counts"].sum() * jnp.log(one["noise"]))
+    numpyro.factor("noise", -given["counts"].sum() * jnp.log(noise))
 
 
 _COLLAPSED = {paper: partial(_collapsed, paper=paper) for paper in (False, True)}
-"""By whether it is the paper's form, which has no ω; each is compiled once for data of the same shapes."""
+"""By whether it is the paper's form, without ω; each is compiled once for data of the same shapes."""

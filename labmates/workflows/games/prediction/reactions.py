@@ -1,12 +1,12 @@
 """Models' own reactions to conditions (tasks, visibility, theory of mind, …), and the shifts of data sets.
 
-A factor with levels, such as the task, gives each model a departure from its mean for each level, N(0, σ²); these enter
-by contrasts that sum to 0, so that a model's own level (ω) stays that of an average condition. What has two levels or
-is a number gives it a slope of its own. The rows of a model then have the covariance
+A factor with levels, such as the task, gives each model a random deviation for each level, N(0, σ²). The deviations
+enter by contrasts that sum to 0, so that a model's level (ω) is that of an average condition. A factor with two levels
+or a number gives each model a random slope. The rows of a model then have the covariance
 
     V  =  τ² I + v 11' + Σ_t σ_t² tt'
 
-with v of its level and a term t for each contrast. All that is needed of its inverse follows from moments of the rows.
+with the variance v of its level and a term t for each contrast. The likelihood needs only moments of the rows.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ _ROUNDING = 1e-14
 
 
 class Shifts:
-    """The shifts d of d data sets, as far as observations rest on them: Z d = Q c with r numbers c.
+    """The shifts d of the data sets, in the span of the observations: Z d = Q c with r numbers c.
 
-    A seed fixes the data set of a task, and all models and conditions work on the same few. Some are harder than
-    others: each shifts scores by its own N(0, σ²). How far shifts differ is told by runs of the same model and
-    condition on different data sets, so these are looked at within each observation, beside the observations
-    themselves:
+    A seed fixes the data set of a task, and all models and conditions share the same few. Some are harder than others:
+    each shifts scores by N(0, σ²). The runs of the same model and condition on different data sets are informative
+    about σ, so the differences within each observation are modelled as well:
 
         y_ikr − ȳ_ik  =  d_r − d̄_ik + e_ikr − ē_ik        e ~ N(0, ρ²)
 
@@ -37,11 +36,11 @@ class Shifts:
     columns
         Q, shape (observations, r).
     turn
-        What makes c of d, shape (r, d): Q is Z times its transpose.
+        The matrix from d to c, shape (r, d): Z = Q turn.
     freedom
-        Differences between runs of the same observation; 0 where they tell nothing, and there is no ρ.
+        Differences between runs of the same observation; 0 if they carry no information, and then there is no ρ.
     noise
-        ρ as least squares has it; 0 where there is none.
+        The least-squares estimate of ρ; 0 without ρ.
     """
 
     def __init__(self, data: PredictionData) -> None:
@@ -53,8 +52,8 @@ class Shifts:
         counts = np.bincount(runs.observation, minlength=n).astype(float)
         mean = group_means(np.column_stack([member, runs.outcome]), runs.observation, counts)
         left, strength, right = np.linalg.svd(mean[:, :-1], full_matrices=False)
-        kept = strength > _LEAST * max(strength.max(initial=0), 1)
-        self.columns, self.turn = left[:, kept] * strength[kept], right[kept]
+        positive = strength > _LEAST * max(strength.max(initial=0), 1)
+        self.columns, self.turn = left[:, positive] * strength[positive], right[positive]
         within = np.column_stack([member, runs.outcome]) - mean[runs.observation]
         across, along = within[:, :-1], within[:, -1]
         solved, _, rank, _ = np.linalg.lstsq(across, along, rcond=None)
@@ -71,7 +70,7 @@ class Shifts:
         design = np.column_stack([np.ones(n), data.conditions])
         both = np.column_stack([design, self.columns])
         self.told = usable or bool(np.linalg.matrix_rank(both) > np.linalg.matrix_rank(design))
-        """Whether anything but the prior says how far data sets differ."""
+        """Whether the data are informative about the variance of data sets."""
 
     @property
     def size(self) -> int:
@@ -86,7 +85,7 @@ class Shifts:
         spread
             σ, shape (n,).
         noise
-            ρ, shape (n,); of no use where there is none.
+            ρ, shape (n,); ignored without ρ.
 
         Returns
         -------
@@ -101,11 +100,11 @@ class Shifts:
             factor = spread[:, None, None] * np.linalg.cholesky(self._turned @ self._turned.T)
             return np.zeros((len(spread), self.size)), factor, np.zeros(len(spread))
         ratio = (spread / noise) ** 2
-        kept = 1 / (1 + ratio[:, None] * self._values)
-        mean = (ratio[:, None] * kept * self._along) @ self._turned.T
-        inner = (self._turned * kept[:, None, :]) @ self._turned.T + _ROUNDING * np.eye(self.size)
-        left = self._square - (ratio[:, None] * kept * self._along**2).sum(axis=1)
-        log_likelihood = 0.5 * np.log(kept).sum(axis=1) - self.freedom * np.log(noise) - 0.5 * left / noise**2
+        shrinkage = 1 / (1 + ratio[:, None] * self._values)
+        mean = (ratio[:, None] * shrinkage * self._along) @ self._turned.T
+        inner = (self._turned * shrinkage[:, None, :]) @ self._turned.T + _ROUNDING * np.eye(self.size)
+        left = self._square - (ratio[:, None] * shrinkage * self._along**2).sum(axis=1)
+        log_likelihood = 0.5 * np.log(shrinkage).sum(axis=1) - self.freedom * np.log(noise) - 0.5 * left / noise**2
         return mean, spread[:, None, None] * np.linalg.cholesky(inner), log_likelihood
 
 
@@ -116,11 +115,11 @@ class Reactions:
     Attributes
     ----------
     factors
-        What models react to in their own way, each with one standard deviation.
+        The factors of the models' own reactions, each with one standard deviation.
     terms
         Each as a combination of 1 and the columns of the data, shape (t, 1 + q).
     factor
-        Place of the factor of each term, length t.
+        Index of the factor of each term, length t.
     """
 
     factors: tuple[str, ...]
@@ -131,22 +130,22 @@ class Reactions:
 def reactions(data: PredictionData) -> Reactions:
     """The random terms that the data can separate from noise.
 
-    A factor must vary within two models or more, and leave rows over once each model has its own coefficients:
-    otherwise noise and reactions are the same.
+    A factor must vary within at least two models and leave degrees of freedom after coefficients for each model:
+    otherwise noise and reactions are not separately identified.
     """
     factors: list[str] = []
     terms: list[Array] = []
     places: list[int] = []
     ones = np.column_stack([np.ones(len(data.outcome)), data.conditions])
     for name in dict.fromkeys(data.factors):
-        mine = _terms(data, [at for at, factor in enumerate(data.factors) if factor == name])
-        own = [ones[data.model_of == at] @ np.array([*terms, *mine]).T for at in range(len(data.models))]
+        new = _terms(data, [at for at, factor in enumerate(data.factors) if factor == name])
+        own = [ones[data.model_of == at] @ np.array([*terms, *new]).T for at in range(len(data.models))]
         varying = sum(np.ptp(values[:, len(terms) :], axis=0).max() > 0 for values in own)
         ranks = sum(np.linalg.matrix_rank(np.column_stack([np.ones(len(values)), values])) for values in own)
         if varying >= 2 and ranks < len(data.outcome):
-            places += [len(factors)] * len(mine)
+            places += [len(factors)] * len(new)
             factors.append(name)
-            terms += mine
+            terms += new
     return Reactions(tuple(factors), np.array(terms).reshape(-1, ones.shape[1]), tuple(places))
 
 
@@ -161,7 +160,7 @@ def _terms(data: PredictionData, columns: list[int]) -> list[Array]:
         slope = np.eye(wide)[1 + columns[0]]
         slope[0] = -0.5
         return [slope]
-    levels = np.zeros((len(columns) + 1, wide))  # the reference first: what no column says
+    levels = np.zeros((len(columns) + 1, wide))  # the reference level first, at which all columns are 0
     levels[0, 0] = 1
     levels[0, [1 + at for at in columns]] = -1
     levels[np.arange(1, len(levels)), [1 + at for at in columns]] = 1
@@ -171,7 +170,7 @@ def _terms(data: PredictionData, columns: list[int]) -> list[Array]:
 
 @dataclass(frozen=True)
 class Moments:
-    """Rows under their covariance; n points, m models, f columns.
+    """Moments of the rows, weighted by the inverse of their covariance; n points, m models, f columns.
 
     Attributes
     ----------
@@ -192,10 +191,10 @@ class Moments:
 
 
 class Rows:
-    """The rows of all models, F, by the moments that they leave.
+    """The rows F of all models, reduced to moments.
 
-    With A = QL, of 1 and the random terms in a model's rows, V is diagonal but for Q'VQ, a small matrix. Nothing is
-    subtracted that might be almost the same, so that next to no noise costs no digits.
+    With A = QL, of 1 and the random terms in a model's rows, V is diagonal apart from Q'VQ, a small matrix. No nearly
+    equal numbers are subtracted, so a tiny noise loses no digits.
 
     Parameters
     ----------
@@ -211,13 +210,13 @@ class Rows:
         roots, self._cross = np.zeros((models, k, k)), np.zeros((models, k, self.wide))
         left = np.zeros((self.wide, self.wide))
         for at in range(models):
-            mine = columns[model_of == at]
+            values = columns[model_of == at]
             basis, strength, turned = np.linalg.svd(own[model_of == at], full_matrices=False)
-            kept = strength > 1e-10 * strength[0]
-            basis, rank = basis[:, kept], int(kept.sum())
-            roots[at, :rank] = strength[kept, None] * turned[kept]
-            self._cross[at, :rank] = basis.T @ mine
-            rest = mine - basis @ self._cross[at, :rank]
+            positive = strength > 1e-10 * strength[0]
+            basis, rank = basis[:, positive], int(positive.sum())
+            roots[at, :rank] = strength[positive, None] * turned[positive]
+            self._cross[at, :rank] = basis.T @ values
+            rest = values - basis @ self._cross[at, :rank]
             left += rest.T @ rest
         self._of_level = roots[:, :, 0]
         self._lower = np.tril_indices(self.wide)
@@ -233,7 +232,7 @@ class Rows:
         self._terms = np.array(terms)
 
     def moments(self, noise: Array, level: Array, slopes: Array) -> Moments:
-        """Moments of rows whose standard deviations are these.
+        """Moments of the rows for these standard deviations.
 
         Parameters
         ----------
@@ -275,9 +274,9 @@ class Rows:
 
 
 def _sweep(matrix: Array, pivot: int, least: Array, log_size: Array) -> None:
-    """Sweep a pivot of symmetric matrices, element by element: so small matrices are too slow one by one.
+    """Sweep a pivot of symmetric matrices, element by element: LAPACK calls on matrices this small are slow.
 
-    No pivot is less than the noise, but for rounding.
+    A pivot is at least the noise variance, except for rounding errors.
     """
     row = np.concatenate([matrix[pivot, : pivot + 1], matrix[pivot + 1 :, pivot]])
     row[pivot] = np.maximum(row[pivot], least)

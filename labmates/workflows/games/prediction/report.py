@@ -1,4 +1,4 @@
-"""From the data of outcomes to all that is said of them."""
+"""The results of the prediction for each outcome: fits, tests and verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def forest_figure(results: Sequence[OutcomeResult]) -> Figure:
     """Draw the effects of games and controls with 95 % intervals: a panel for each outcome, a colour for each form."""
     names = list(
-        dict.fromkeys(name for one in results for name in (*one.assembled.data.games, *one.assembled.data.controls))
+        dict.fromkeys(
+            name for result in results for name in (*result.assembled.data.games, *result.assembled.data.controls)
+        )
     )
     figure, axes = new_figure(1.6 + 2.9 * len(results), 1.2 + 0.34 * len(names), columns=len(results))
     for ax, result in zip(axes, results, strict=True):
@@ -49,28 +51,21 @@ def predict_outcomes(
 
     Parameters
     ----------
-    outcomes
-        Their data; see `labmates.workflows.games.prediction.design_matrix`.
     check
-        Fit each once more by NUTS.
+        Also fit each by NUTS; MissingExtraError without the extra `analysis`.
     watch
-        Told what is being done.
-
-    Raises
-    ------
-    MissingExtraError
-        If a check is asked for without the extra `analysis`.
+        Called with a progress message before each fit.
     """
-    analysed = {one.outcome: (one.data, evidence(one.data, seed=seed)) for one in outcomes}
+    analysed = {assembled.outcome: (assembled.data, evidence(assembled.data, seed=seed)) for assembled in outcomes}
     useful = usefulness(analysed)
     notify = watch or (lambda _: None)
-    fits = [_fits(one, forms, draws, seed, check, notify) for one in outcomes]
-    p_holm = _adjusted([one for one, _ in fits], forms)
+    fitted = [_fits(assembled, forms, draws, seed, check, notify) for assembled in outcomes]
+    p_holm = _adjusted([fits for fits, _ in fitted], forms)
     results = []
-    for one, (mine, checks), p_values in zip(outcomes, fits, p_holm, strict=True):
-        tests, use = analysed[one.outcome][1], useful[one.outcome]
-        sentences = (use.sentence, *verdict(one.outcome, mine, tests, p_values, use.p_holm))
-        results.append(OutcomeResult(one, mine, checks, tests, use, p_values, sentences))
+    for assembled, (fits, checks), p_values in zip(outcomes, fitted, p_holm, strict=True):
+        tests, use = analysed[assembled.outcome][1], useful[assembled.outcome]
+        sentences = (use.sentence, *verdict(assembled.outcome, fits, tests, p_values, use.p_holm))
+        results.append(OutcomeResult(assembled, fits, checks, tests, use, p_values, sentences))
     return results
 
 
@@ -91,11 +86,11 @@ def _fits(
 def _adjusted(
     fits: Sequence[Mapping[Form, PredictionFit]], forms: Sequence[Form]
 ) -> list[dict[Form, dict[str, float]]]:
-    """Holm's p of each outcome's effects by form: for all games and outcomes; so for other kinds."""
+    """Holm-adjusted p of each outcome's effects by form: for all games and outcomes; likewise controls and columns."""
     p_holm: list[dict[Form, dict[str, float]]] = [{form: {} for form in forms} for _ in fits]
     for form in forms:
         for kind in ("games", "controls", "columns"):
-            effects = [(place, name) for place, one in enumerate(fits) for name in getattr(one[form].data, kind)]
+            effects = [(at, name) for at, by_form in enumerate(fits) for name in getattr(by_form[form].data, kind)]
             p_values = adjusted([(fits[place][form].posterior, name) for place, name in effects])
             for (place, name), p in zip(effects, p_values, strict=True):
                 p_holm[place][form][name] = p

@@ -1,11 +1,11 @@
-"""Screening models: their profiles are read or played, and their lab performance is predicted from these.
+"""Screening of models: predictions of their lab performance from profiles that are read or played.
 
-The effort of a profile against that of lab runs decides whether screening saves anything.
+A comparison of the usage of a profile and of lab runs shows the savings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Effort:
-    """The usage of some runs.
+    """The usage of a group of runs.
 
     Attributes
     ----------
     tokens
-        Input and output of all runs together.
+        Total input and output.
     money
-        Of all runs, in micro-dollars: what was paid, or credits at the price lists of the runs' conditions.
+        Total in micro-dollars: billed, or credits at the price lists of the runs' conditions.
     """
 
     runs: int
@@ -50,12 +50,12 @@ class Effort:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A profile beside lab runs.
+    """The usage of a profile relative to lab runs.
 
     Attributes
     ----------
     paid
-        Whether money is what providers bill; else, as for baselines, credits at the price lists of the conditions.
+        Whether money is billed by providers; otherwise, as for baselines, it is credits at list prices.
     """
 
     profile: Effort
@@ -64,34 +64,34 @@ class Ratio:
 
     @property
     def in_tokens(self) -> float | None:
-        """Lab runs that take as many tokens as the profile; None if a lab run takes none."""
+        """Number of lab runs that use as many tokens as the profile; None if a lab run uses none."""
         return _over(self.profile.tokens, self.lab.tokens, self.lab.runs)
 
     @property
     def in_money(self) -> float | None:
-        """Lab runs that cost as much as the profile; None if a lab run costs nothing."""
+        """Number of lab runs that cost as much as the profile; None if a lab run costs nothing."""
         return _over(self.profile.money, self.lab.money, self.lab.runs)
 
     @property
     def sentence(self) -> str:
-        """The comparison in words."""
+        """The comparison in a sentence."""
         profile, lab = self.profile, self.lab
         what = "as billed" if self.paid else "in credits at the price lists of the conditions"
         parts = [(self.in_tokens, "tokens"), (self.in_money, "money")]
         as_many = " and ".join(f"{value:.3g} lab runs in {name}" for value, name in parts if value is not None)
         per_run = f"{lab.tokens / lab.runs:,.0f} tokens and {show_dollars(round(lab.money / lab.runs))}"
         return (
-            f"Games : lab. The profile ({profile.runs} simulations) took {profile.tokens:,} tokens and "
+            f"Games : lab. The profile ({profile.runs} simulations) used {profile.tokens:,} tokens and "
             f"{show_dollars(profile.money)}, a lab run {per_run} (mean of {lab.runs}; money {what})"
-            + (f": the profile takes as much as {as_many}." if as_many else ".")
+            + (f": the profile costs as much as {as_many}." if as_many else ".")
         )
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data; money is in dollars."""
-        from labmates.budgets.money import format_dollars
-
-        both = {"profile": self.profile, "lab": self.lab}
-        efforts = {name: {**asdict(one), "money": format_dollars(one.money)} for name, one in both.items()}
+        efforts = {
+            name: {**asdict(effort), "money": format_dollars(effort.money)}
+            for name, effort in (("profile", self.profile), ("lab", self.lab))
+        }
         return {**efforts, "paid": self.paid, "lab_runs_in_tokens": self.in_tokens, "lab_runs_in_money": self.in_money}
 
 
@@ -107,14 +107,9 @@ def profile_beside_lab(
     study: str | None = None,
     variant: Mapping[str, str] | None = None,
 ) -> Ratio | None:
-    """Measure what a model's stored profile takes beside the lab runs of the store; None without any of either.
+    """The usage of a model's stored profile relative to the stored lab runs (of a study); None if one is missing.
 
-    Parameters
-    ----------
-    study
-        Lab runs of this study alone.
-    variant
-        Other values of the condition of profiles than the usual ones.
+    `variant` changes the standard condition of profiles.
     """
     played = [
         run
@@ -130,14 +125,13 @@ def profile_beside_lab(
     return Ratio(_effort(store, played, paid=paid), _effort(store, worked, paid=paid), paid)
 
 
-def _effort(store: Store, runs: Iterable[RunRecord], *, paid: bool) -> Effort:
-    records = list(runs)
-    tokens = sum(run.usage.input_tokens + run.usage.output_tokens for run in records)
+def _effort(store: Store, runs: Sequence[RunRecord], *, paid: bool) -> Effort:
+    tokens = sum(run.usage.input_tokens + run.usage.output_tokens for run in runs)
     if paid:
-        money = sum(parse_dollars(run.bill or "0") for run in records)
+        money = sum(parse_dollars(run.bill or "0") for run in runs)
     else:
-        money = sum(store.costs([run.id for run in records]).values())
-    return Effort(len(records), tokens, money)
+        money = sum(store.costs([run.id for run in runs]).values())
+    return Effort(len(runs), tokens, money)
 
 
 def screen(
@@ -154,8 +148,8 @@ def screen(
 ) -> list[Screened]:
     """Predict lab performance of models from how they play the behavioural games.
 
-    The prediction rests on the models of the store that have both a profile and scored lab runs. Simulations that the
-    store lacks are played and kept.
+    The prediction is fitted to the models in the store with both a profile and scored lab runs. Missing simulations of
+    the given models are played and stored.
 
     Parameters
     ----------
@@ -164,11 +158,11 @@ def screen(
     outcomes
         ``"skill"``, ``"quality"``, ``"completeness"``, ``"accuracy"`` or ``"provenance"``; by default the first three.
     games
-        Games to predict from; by default all of which the store has profiles.
+        Games to predict from; by default all games with profiles in the store.
     judges
-        Judge by outcome; ``""`` for all outcomes. Needed where several scored.
+        Judge by outcome; ``""`` for all outcomes. Required if several judges scored.
     benchmarks
-        Control for benchmark scores, size and thinking; models without them don't take part.
+        Control for benchmark scores, size and thinking; models without scores are then excluded.
     form
         Form of the statistical model.
     simulations, seed
@@ -177,7 +171,7 @@ def screen(
     Raises
     ------
     UsageError
-        If the store has too little to predict from, or a profile can't be used.
+        If the store has too few data for a prediction, or a profile can't be used.
     """
     check_outcomes(outcomes)
     material = read_material(lab.runs, variant=_variant(lab))
@@ -187,7 +181,7 @@ def screen(
 
 
 class ScreenParams(MaterialParams):
-    """The parameters of screening, beside those of the games' condition."""
+    """The parameters of screening, in addition to the condition of the games."""
 
     models: tuple[str, ...] = Field(description="Models.", json_schema_extra={"argument": True})
     simulations: int = Field(SIMULATIONS, ge=2, le=10_000, description="Simulations per game.")
@@ -218,29 +212,29 @@ def screen_verb(lab: Lab, params: ScreenParams) -> Iterator[Result]:
     several = len(set(params.models)) > 1
     for reference in dict.fromkeys(params.models):
         model = lab.catalog.name_of(reference)
-        taken = _taken(lab, params, material, screening.games(), model, reference)
-        if taken.levels:
-            screened.append(screening.of(model, taken.levels))
-            yield _result(screened[-1], taken, several=several)
+        profiled = _profile_of(lab, params, material, screening.games(), model, reference)
+        if profiled.levels:
+            screened.append(screening.of(model, profiled.levels))
+            yield _result(screened[-1], profiled, several=several)
     if several:
         yield Result([screening_table(screened)], objects=())
 
 
 def _variant(lab: Lab) -> dict[str, str]:
-    """The user's changes to the usual condition of profiles."""
+    """The user's changes to the standard condition of profiles."""
     return {name: str(lab.given[name]) for name in USUAL if name in lab.given}
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _Profiled:
     """A model's profile and its cost.
 
     Attributes
     ----------
     cost, tokens
-        In dollars as text, and of all simulations; None if nothing was played now.
+        Of all simulations, the cost in dollars as text; None if no simulation was played now.
     ratio
-        The profile beside lab runs; None where either is from a file.
+        None if profile or lab runs are from a file.
     """
 
     levels: Sequence[Level]
@@ -249,16 +243,10 @@ class _Taken:
     ratio: Ratio | None = None
 
 
-def _taken(
+def _profile_of(
     lab: Lab, params: ScreenParams, material: Material, games: Sequence[str], model: str, reference: str
-) -> _Taken:
-    """The profile of a model: of the file, of the store, or played now by its reference.
-
-    Raises
-    ------
-    UsageError
-        If nothing is to be played, and there is no profile.
-    """
+) -> _Profiled:
+    """The profile of a model from the file or store, or played now; UsageError if it is missing with `stored`."""
 
     def ratio(levels: Sequence[Level]) -> Ratio | None:
         if params.games or params.lab:
@@ -268,36 +256,36 @@ def _taken(
 
     levels = [level for level in material.levels if level.model == model]
     if levels and (params.stored or params.games):
-        return _Taken(levels, ratio=ratio(levels))
+        return _Profiled(levels, ratio=ratio(levels))
     if params.stored:
         raise UsageError(f"there is no profile of {model} ({material.told}); omit --stored to take it now")
     played = profile(lab, [reference], games=games, simulations=params.simulations, seed=params.seed)
     levels = [level for each in played for level in levels_of_profile(each)]
-    taken = [game for each in played for game in each.games]
-    tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in taken)
-    return _Taken(levels, format_dollars(sum(game.cost for game in taken)), round(tokens), ratio(levels))
+    summaries = [game for each in played for game in each.games]
+    tokens = sum(game.simulations * (game.input_tokens + game.output_tokens) for game in summaries)
+    return _Profiled(levels, format_dollars(sum(game.cost for game in summaries)), round(tokens), ratio(levels))
 
 
-def _result(screened: Screened, taken: _Taken, *, several: bool) -> Result:
-    simulations = sum(level.simulations for level in taken.levels)
-    paid = "" if taken.cost is None else f", {taken.tokens:,} tokens, ${taken.cost}"
+def _result(screened: Screened, profiled: _Profiled, *, several: bool) -> Result:
+    simulations = sum(level.simulations for level in profiled.levels)
+    paid = "" if profiled.cost is None else f", {profiled.tokens:,} tokens, ${profiled.cost}"
     basis = [f"Fitted on {screened.source}, form {screened.form}. Profile: {simulations} simulations{paid}."]
-    basis += [] if taken.ratio is None else [taken.ratio.sentence]
-    basis += ["It is part of the study, and was left out of it for this."] if screened.observed else []
+    basis += [] if profiled.ratio is None else [profiled.ratio.sentence]
+    basis += ["The model is part of the study and was excluded from the fit."] if screened.observed else []
     basis += _standings(screened)
     basis += dict.fromkeys(note for study in screened.studies.values() for note in study.notes)
     of_studies = (left for study in screened.studies.values() for left in study.left_out)
     table = screening_table([screened])
-    profiled = {
-        "levels": [asdict(level) for level in taken.levels],
-        "cost": taken.cost,
-        "tokens": taken.tokens,
-        "games_to_lab": None if taken.ratio is None else taken.ratio.json(),
+    profile_data = {
+        "levels": [asdict(level) for level in profiled.levels],
+        "cost": profiled.cost,
+        "tokens": profiled.tokens,
+        "games_to_lab": None if profiled.ratio is None else profiled.ratio.json(),
     }
     return Result(
         [] if several else [table],
         verdict=[f"{name.capitalize()}. {use.sentence} {_headline(use)}" for name, use in screened.useful.items()],
-        objects=[{**screened.json(), "profile": profiled}],
+        objects=[{**screened.json(), "profile": profile_data}],
         details=[table] if several else [],
         remarks={
             "Basis": basis,
@@ -309,12 +297,12 @@ def _result(screened: Screened, taken: _Taken, *, several: bool) -> Result:
 
 def _headline(use: Usefulness) -> str:
     if use.answer == "yes":
-        return "The prediction is that with games."
-    return "So the prediction is the models' mean; that with games is shown second."
+        return "The headline is the prediction with games."
+    return "So the headline is the models' mean; the prediction with games comes second."
 
 
 def _standings(screened: Screened) -> list[str]:
-    """The distance of the model from the study; outcomes with the same answer share a sentence."""
+    """The model's distance from the study; outcomes with the same answer share a sentence."""
     outcomes: dict[str, list[str]] = {}
     for outcome, standing in screened.standings.items():
         where = standing.where.replace("within", "within the range")
@@ -324,7 +312,7 @@ def _standings(screened: Screened) -> list[str]:
         distance = standing.distance
         together = "" if distance is None else f" Mahalanobis distance {distance:.1f} (p = {standing.p:.2g})."
         reach = f"leverage {standing.leverage:.2f} (fitted models: at most {standing.largest_leverage:.2f})"
-        text = f"lies {where} of the models that it was fitted on{why}.{trust} z: {z}.{together} {reach}."
+        text = f"lies {where} of the fitted models{why}.{trust} z: {z}.{together} {reach}."
         outcomes.setdefault(text, []).append(outcome)
     if len(outcomes) == 1:
         return [f"It {text}" for text in outcomes]

@@ -1,4 +1,4 @@
-"""Predictions of models' lab performance from their play: each by a study that excludes the model."""
+"""Predictions of models' lab performance from their play, each fitted without the model."""
 
 from __future__ import annotations
 
@@ -25,22 +25,21 @@ BY_GAMES, BY_MEAN = "with games", "models' mean"
 class Screened:
     """The predicted lab performance of a model.
 
-    The headline of an outcome is the prediction with the games where they predict better than the models' mean, else
-    that mean.
+    The headline of an outcome is the prediction with the games if it is better than the models' mean, otherwise that
+    mean.
 
     Attributes
     ----------
     form, source
-        Of the model of the study, and where the study is from.
+        Of the fitted study.
     studies, useful, forecasts, standings
-        By outcome: the data, whether the games predict better than the models' mean, what they predict, and where the
-        model lies among theirs.
+        By outcome: data, usefulness of the games, prediction with the games, and distance of the model from the study.
     observed
-        By outcome, how the model did in the lab, where it has been there.
+        The model's mean lab result by outcome, if it has lab runs.
     left_out
-        What the study does not rest on.
+        Exclusions from the study.
     doubts
-        Why not to trust the prediction.
+        Reasons not to trust the prediction.
     """
 
     model: str
@@ -76,37 +75,31 @@ class Screened:
                     "observed": self.observed.get(outcome),
                     "standing": asdict(self.standings[outcome]),
                     "study": {
-                        "judge": one.judge,
-                        "unit": one.unit,
-                        "models": list(one.data.models),
-                        "observations": len(one.data.outcome),
-                        "runs": one.runs,
-                        "games": list(one.data.games),
-                        "controls": list(one.data.controls),
-                        "left_out": [asdict(left) for left in one.left_out],
-                        "notes": list(one.notes),
+                        "judge": study.judge,
+                        "unit": study.unit,
+                        "models": list(study.data.models),
+                        "observations": len(study.data.outcome),
+                        "runs": study.runs,
+                        "games": list(study.data.games),
+                        "controls": list(study.data.controls),
+                        "left_out": [asdict(left) for left in study.left_out],
+                        "notes": list(study.notes),
                     },
                 }
-                for outcome, one in self.studies.items()
+                for outcome, study in self.studies.items()
             },
             "warnings": list(self.doubts),
         }
 
 
 def levels_of_profile(profile: Profile) -> list[Level]:
-    """A model's level in each game, from its profile.
-
-    Raises
-    ------
-    UsageError
-        If a game is excluded: too many decisions failed.
-    """
+    """A model's level in each game, from its profile; UsageError if too many decisions failed in a game."""
     if excluded := exclusion_notes(profile):
         raise UsageError(f"the profile can't be used: {' '.join(excluded)}")
     return [
-        Level(profile.model, one.game, one.level.value, one.level.error, one.level.n, one.failed_rate)
-        for one in profile.games
-        if one.level is not None
+        Level(profile.model, game.game, game.level.value, game.level.error, game.level.n, game.failed_rate)
+        for game in profile.games
+        if game.level is not None
     ]
 
 
@@ -114,10 +107,10 @@ def screening_table(screened: Sequence[Screened]) -> Table:
     """The predictions for models, two rows for each outcome: the headline, then the other prediction."""
     rows = [
         {
-            "model": found.model,
-            "form": found.form,
+            "model": result.model,
+            "form": result.form,
             "outcome": outcome,
-            "better": found.useful[outcome].answer,
+            "better": result.useful[outcome].answer,
             "prediction": prediction,
             "headline": not rank,
             "score": forecast.mean,
@@ -126,19 +119,19 @@ def screening_table(screened: Sequence[Screened]) -> Table:
             "run": forecast.mean,
             "run_low": forecast.run_low,
             "run_high": forecast.run_high,
-            "r2": found.useful[outcome].r2 if prediction == BY_GAMES else 0.0,
-            "p": found.useful[outcome].p,
-            "p_holm": found.useful[outcome].p_holm,
-            "observed": found.observed.get(outcome),
-            "where": found.standings[outcome].where,
+            "r2": result.useful[outcome].r2 if prediction == BY_GAMES else 0.0,
+            "p": result.useful[outcome].p,
+            "p_holm": result.useful[outcome].p_holm,
+            "observed": result.observed.get(outcome),
+            "where": result.standings[outcome].where,
             "judge": study.judge,
             "models": len(study.data.models),
             "observations": len(study.data.outcome),
             "runs": study.runs,
         }
-        for found in screened
-        for outcome, study in found.studies.items()
-        for rank, (prediction, forecast) in enumerate(found.predictions(outcome))
+        for result in screened
+        for outcome, study in result.studies.items()
+        for rank, (prediction, forecast) in enumerate(result.predictions(outcome))
     ]
     columns = [
         *([Column("model", once=True)] if len(screened) > 1 else []),
@@ -148,45 +141,43 @@ def screening_table(screened: Sequence[Screened]) -> Table:
         Column("score", "predicted", shows="value"),
         Column("score", "95 % interval", shows="interval"),
         Column("run", "95 % of single observations", shows="interval"),
-        Column("r2", "R² of models left out", ".2f"),
-        *([Column("observed")] if any(found.observed for found in screened) else []),
+        Column("r2", "R² of left-out models", ".2f"),
+        *([Column("observed")] if any(result.observed for result in screened) else []),
         *map(Column, ("judge", "models", "observations", "runs")),
     ]
-    named = ", ".join(found.model for found in screened)
+    named = ", ".join(result.model for result in screened)
     note = (
-        "First the headline: the prediction with games only where they predict better than the models' mean, else that "
-        "mean. R² is 0 for the mean by definition."
+        "The headline comes first: the prediction with games if it is better than the models' mean, otherwise that "
+        "mean. R² of the mean is 0 by definition."
     )
     return Table("screen", f"{named} in the lab, predicted from how it plays", columns, rows, [note])
 
 
 class Screening:
-    """Predicts models' outcomes from those of a study, which is fitted once for all models that are not part of it.
+    """Predicts models' outcomes from a study, which is fitted once for all models outside it.
 
     Parameters
     ----------
     material
         The study.
     choice
-        What of it is analysed.
-    form
-        Form of the model.
+        The part of it to analyse.
     outcomes
-        What is predicted; if empty, skill (accuracy where no run has it), quality and completeness.
+        By default skill (accuracy if no run has it), quality and completeness.
     seed
         Of draws from posteriors.
 
     Raises
     ------
     UsageError
-        If the study is not good for a prediction.
+        If the study does not permit a prediction.
     """
 
     def __init__(
         self, material: Material, choice: Choice, form: Form, outcomes: Sequence[str] = (), *, seed: int = 0
     ) -> None:
         if choice.covariates:
-            raise UsageError("screening takes no covariates: predict with games and benchmarks alone")
+            raise UsageError("screening takes no covariates: predict with games and benchmarks only")
         self._material = material
         self._choice = choice
         self._form = form
@@ -195,11 +186,11 @@ class Screening:
         self._fits: dict[tuple[str, str], PredictionFit] = {}
         self._evidence: dict[tuple[str, str], Evidence] = {}
         whole, without = assemble_all(outcomes, lambda outcome: self._assembled(outcome, ""), COMPARED)
-        self._outcomes = [one.outcome for one in whole]
+        self._outcomes = [assembled.outcome for assembled in whole]
         self._left_out = (*without, *material.left_out)
 
     def games(self) -> list[str]:
-        """The games that a profile needs."""
+        """The games of a complete profile."""
         games = [game for outcome in self._outcomes for game in self._assembled(outcome, "").data.games]
         return list(dict.fromkeys(games))
 
@@ -237,8 +228,8 @@ class Screening:
 
     def _assembled(self, outcome: str, without: str) -> Assembled:
         if (outcome, without) not in self._studies:
-            levels = [one for one in self._material.levels if one.model != without]
-            runs = [one for one in self._material.observations if one.model != without]
+            levels = [level for level in self._material.levels if level.model != without]
+            runs = [run for run in self._material.observations if run.model != without]
             assembled = assemble(outcome, levels, runs, self._material.traits(), self._choice)
             self._studies[outcome, without] = assembled
         return self._studies[outcome, without]

@@ -1,8 +1,8 @@
-"""Predicted lab outcomes of a model that has never run in the lab, and its distance from the fitted study.
+"""Predicted lab outcomes of a model without lab runs, and its distance from the fitted study.
 
-A model's dispositions are not known but measured: given its profile and the population of dispositions they are normal,
+A model's dispositions are measured with error: given its profile and the population of dispositions they are normal,
 and so is the outcome, given the coefficients. The interval covers the error of the profile, the uncertainty of all
-coefficients, and what models differ in otherwise (ω); that of a run also its noise (τ).
+coefficients, and the residual differences between models (ω); that of a single run also its noise (τ).
 """
 
 from __future__ import annotations
@@ -32,22 +32,20 @@ FAR_LEVERAGE: Final = 2.0
 
 @dataclass(frozen=True)
 class Standing:
-    """The distance of a model from those that the study was fitted on.
+    """The distance of a model from the fitted models.
 
     Attributes
     ----------
     z
         Of each disposition and control: standard deviations from the mean of the fitted models.
     distance
-        Mahalanobis distance of its dispositions from that mean; None if models are too few for it.
+        Mahalanobis distance of its dispositions from that mean; None if there are too few models.
     p
-        How likely a model of the same population is at least as far (Hotelling's T²); None likewise.
+        Probability of at least this distance for a model of the same population (Hotelling's T²); None likewise.
     leverage, largest_leverage
-        Of this model, and the largest among the fitted ones.
-    where
-        The verdict.
+        Of this model, and the largest among the fitted models.
     reasons
-        Why it is not within.
+        Reasons why it is not within the range.
     """
 
     z: dict[str, float]
@@ -61,7 +59,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model on the scales of a fitted study: levels and errors of games, and controls, in their order."""
+    """A model on the scales of a fitted study: levels and errors of games, and controls, in the study's order."""
 
     levels: Array
     errors: Array
@@ -69,23 +67,17 @@ class Candidate:
 
 
 def candidate(model: str, levels: Sequence[Level], known: KnownModel | None, study: Assembled) -> Candidate:
-    """Put a model's profile on the scales of a study.
-
-    Raises
-    ------
-    UsageError
-        If the profile lacks a game, or the errors or benchmark scores that the study needs are not known.
-    """
+    """A model's profile on the scales of a study; UsageError if it lacks a game, an error or a benchmark score."""
     data = study.data
-    mine = {level.game: level for level in levels}
-    if missing := [game for game in data.games if game not in mine]:
-        raise UsageError(f"the profile of {model} lacks {', '.join(missing)}, which the study was fitted with")
-    if failed := unplayed(mine, data.games):
+    by_game = {level.game: level for level in levels}
+    if missing := [game for game in data.games if game not in by_game]:
+        raise UsageError(f"the profile of {model} lacks {', '.join(missing)}, which the fitted study includes")
+    if failed := unplayed(by_game, data.games):
         raise UsageError(f"the profile of {model} can't be used: {failed}")
-    if single := [game for game in data.games if mine[game].error is None]:
+    if single := [game for game in data.games if by_game[game].error is None]:
         raise UsageError(f"{model} has a single simulation of {', '.join(single)}: its error is unknown")
-    values = np.array([mine[game].value for game in data.games])
-    errors = np.array([mine[game].error for game in data.games], dtype=float)
+    values = np.array([by_game[game].value for game in data.games])
+    errors = np.array([by_game[game].error for game in data.games], dtype=float)
     controls = np.empty(0)
     if data.controls:
         if known is None:
@@ -93,27 +85,26 @@ def candidate(model: str, levels: Sequence[Level], known: KnownModel | None, stu
                 f"size and benchmark scores of {model} are unknown, and the study controls for them: add them with "
                 "--roster FILE.csv, or use --no-benchmarks"
             )
-        all_of = dict(zip(CONTROLS, control_values(known), strict=True))
-        controls = np.array([all_of[name] for name in data.controls])
+        by_name = dict(zip(CONTROLS, control_values(known), strict=True))
+        controls = np.array([by_name[name] for name in data.controls])
         if np.isnan(controls).any():
-            lacks = ", ".join(name for name in data.controls if np.isnan(all_of[name]))
+            lacks = ", ".join(name for name in data.controls if np.isnan(by_name[name]))
             raise UsageError(f"{model} has no {lacks}: add it with --roster FILE.csv, or use --no-benchmarks")
         controls = study.control_scale(controls)
     return Candidate(study.level_scale(values), errors / study.level_scale.spread, controls)
 
 
 def forecast(fit: PredictionFit, new: Candidate, outcome: str, *, seed: int = 0) -> Forecast:
-    """Predict an outcome of a model that the study was not fitted on, with the games; ends are cut off as `bounded`."""
+    """The predicted outcome, with the games, of a model outside the study, limited by `bounded`."""
     expected, run = predictive_draws(fit, new, seed=seed)
     ends = [float(end) for draws in (expected, run) for end in np.quantile(draws, [0.025, 0.975])]
     return bounded(Forecast(outcome, float(expected.mean()), *ends), fit.data)
 
 
 def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tuple[Array, Array]:
-    """Draw from the posterior predictive distribution: the model's expected score, and that of a single observation.
+    """Draws from the posterior predictive distribution: the model's expected score, and a single observation.
 
-    Conditions and data sets are those of the study, on average. In the form `paper` there is no ω, and the interval
-    too narrow.
+    Averaged over the conditions and data sets of the study. The form `paper` has no ω, so its interval is too narrow.
     """
     rng = np.random.default_rng([seed, 2])
     mean, variance = level_draws(fit, new)
@@ -123,7 +114,7 @@ def predictive_draws(fit: PredictionFit, new: Candidate, *, seed: int = 0) -> tu
 
 
 def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:
-    """Mean and variance of a model's level given its play, without conditions, shape (draws,) each."""
+    """Mean and variance of a model's level given its play, excluding conditions, shape (draws,) each."""
     data, posterior = fit.data, fit.posterior
     effects = np.column_stack([posterior[game] for game in data.games])
     centre = np.column_stack([posterior[f"mu: {game}"] for game in data.games])
@@ -142,7 +133,7 @@ def level_draws(fit: PredictionFit, new: Candidate) -> tuple[Array, Array]:
 
 
 def standing(data: PredictionData, new: Candidate) -> Standing:
-    """The distance of a model from those of a study."""
+    """The distance of a model from the fitted models."""
     from scipy import stats
 
     m, g = data.levels.shape
@@ -157,31 +148,30 @@ def standing(data: PredictionData, new: Candidate) -> Standing:
         square = float(away @ np.linalg.pinv(np.cov(data.levels.T).reshape(g, g)) @ away)
         distance = float(np.sqrt(square))
         p = float(stats.f.sf(square * m / (m + 1) * (m - g) / (g * (m - 1)), g, m - g))
-    own = leverage(fitted)
+    fitted_leverage = leverage(fitted)
     design = np.column_stack([np.ones(m), fitted])
     row = np.concatenate([[1.0], values])
-    mine = float(row @ np.linalg.pinv(design.T @ design) @ row)
+    own = float(row @ np.linalg.pinv(design.T @ design) @ row)
+    largest = float(fitted_leverage.max())
     reasons, far = _reasons(names, z, fitted, values)
     if p is not None and p < FAR_P:
         far = True
-        reasons.append(f"its dispositions together are {distance:.1f} from the middle (p = {p:.1g})")
-    if mine > FAR_LEVERAGE * own.max():
+        reasons.append(f"the distance of its dispositions from the mean is {distance:.1f} (p = {p:.1g})")
+    if own > FAR_LEVERAGE * largest:
         far = True
-    if mine > own.max():
-        reasons.append(f"its leverage is {mine:.2f}, the largest of a fitted model {own.max():.2f}")
+    if own > largest:
+        reasons.append(f"its leverage is {own:.2f}, the largest of a fitted model {largest:.2f}")
     where: Where = "far outside" if far else "at the edge" if reasons else "within"
-    return Standing(
-        dict(zip(names, map(float, z), strict=True)), distance, p, mine, float(own.max()), where, tuple(reasons)
-    )
+    return Standing(dict(zip(names, map(float, z), strict=True)), distance, p, own, largest, where, tuple(reasons))
 
 
 def _reasons(names: Sequence[str], z: Array, fitted: Array, values: Array) -> tuple[list[str], bool]:
-    """The values beyond the range of the fitted models, and whether any of them is far."""
+    """The values outside the range of the fitted models, and whether one of them is far outside."""
     reasons, far = [], False
     low, high = fitted.min(axis=0), fitted.max(axis=0)
     for at, name in enumerate(names):
         if low[at] <= values[at] <= high[at]:
             continue
-        reasons.append(f"{name} is beyond all fitted models (z = {z[at]:+.1f})")
+        reasons.append(f"{name} is outside the range of the fitted models (z = {z[at]:+.1f})")
         far = far or abs(z[at]) > FAR_Z
     return reasons, far

@@ -1,9 +1,9 @@
-"""Simulated studies of the prediction of lab outcomes, with the coefficients that were published.
+"""Simulated studies of the prediction of lab outcomes, with the published coefficients.
 
-What the paper does not tell is assumed, and said here: dispositions correlate at 0.2 with each other, those of the
-common pool with and without sanctions more (a parameter); a fifth of their variance goes with the models' size;
-standard errors are log-uniform over the range that the paper gives; conditions are drawn evenly, but for team size and
-theory of mind, of which the paper says that the first of two was drawn more often.
+Assumptions where the paper gives no value: dispositions correlate at 0.2 with each other, those of the common pool with
+and without sanctions more (a parameter); a fifth of their variance is related to the models' size; standard errors are
+log-uniform over the paper's range; conditions are uniform, except team size and theory of mind, whose first value was
+more frequent according to the paper.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ COLUMNS: Final = (
     "theory of mind",
 )
 FACTORS: Final = ("budget", *["task"] * 3, *["visibility"] * 2, "team_size", "theory of mind")
-"""Those of the columns."""
+"""The factor of each column."""
 CORRELATION_OF_CONTROLS: Final = (
     (1.0, 0.52, 0.42, 0.29),
     (0.52, 1.0, 0.79, 0.43),
     (0.42, 0.79, 1.0, 0.20),
     (0.29, 0.43, 0.20, 1.0),
 )
-"""Of the paper's 34 models (Table 8)."""
+"""Correlations of the paper's 34 models (Table 8)."""
 MODELS: Final = 34
 OBSERVATIONS: Final = 1462
 SMALLEST_ERROR, LARGEST_ERROR = 0.001, 0.35
 """Standard errors of game metrics, in standard deviations between models (paper, section 4.1.2)."""
 _BUDGETS = (0.5, 1.0, 2.5, 5.0, 10.0)
 _SECOND = 0.12, 0.31
-"""Shares of teams of three, and of prompts with theory of mind."""
+"""Proportions of teams of three, and of prompts with theory of mind."""
 _WITH_SIZE = (-0.3, -1.0, 0.5, -1.0, -1.0, 0.5)
 _BETWEEN_GAMES = 0.2
 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """True values of the coefficients of one outcome; lengths as in `GAME_ORDER`, `CONTROLS` and `COLUMNS`."""
+    """True coefficients of one outcome, in the order of `GAME_ORDER`, `CONTROLS` and `COLUMNS`."""
 
     intercept: float
     games: tuple[float, ...]
@@ -87,14 +87,11 @@ PUBLISHED: Final[Mapping[str, Coefficients]] = MappingProxyType(
     }
 )
 """Posterior means of the cooperative-profiles paper (Table 7, appendix H). It gives no coefficient for the visibility
-of the own team alone, for which 0 stands."""
+of the own team only; 0 is a placeholder."""
 
 
 def printed(outcome: str) -> dict[str, float]:
-    """The coefficients of an outcome that the paper printed, by predictor; none of another outcome.
-
-    Without that of the visibility of the own team, for which nothing was printed.
-    """
+    """The paper's coefficients of an outcome by predictor, without visibility of the own team; empty if unpublished."""
     if outcome not in PUBLISHED:
         return {}
     published = PUBLISHED[outcome]
@@ -105,19 +102,19 @@ def printed(outcome: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class World:
-    """Further truths of a simulated study; by default none, as in the paper.
+    """Further features of a simulated study; by default none, as in the paper.
 
     Attributes
     ----------
     reactions
-        Standard deviation of the models' own departures, by factor: of each level of a factor with more than two, else
-        of the effect.
+        Standard deviation of the models' own reactions, by factor: of each level of a factor with more than two levels,
+        otherwise of the effect.
     shift
-        That of the shifts of data sets.
+        Standard deviation of the shifts of data sets.
     data_sets
-        How many there are of each task; each observation is the mean of a run on each. 0: they are not known.
+        Number of data sets per task; each observation is the mean of a run on each. 0: data sets are unknown.
     freedom
-        Degrees of freedom of Student's t, which all differences between models then have in place of a normal.
+        Degrees of freedom of Student's t for all differences between models; by default they are normal.
     """
 
     reactions: Mapping[str, float] = field(default_factory=dict)
@@ -128,14 +125,14 @@ class World:
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulated study and what is true of it.
+    """A simulated study and its true parameters.
 
     Attributes
     ----------
     dispositions
         θ, shape (models, games).
     truth
-        With the effects that were simulated.
+        The simulated coefficients.
     between
         ω.
     expected
@@ -166,31 +163,29 @@ def simulate_prediction(
 
     Parameters
     ----------
-    rng
-        Source of chance.
     outcome
         One of `PUBLISHED`.
     effects
-        Other effects of the games; zeros give a study in which they mean nothing.
+        Effects of the games instead of the published ones; zeros simulate the null hypothesis.
     controls
-        Other effects of the controls.
+        Effects of the controls instead of the published ones.
     between
-        ω over τ: how much models differ beyond what the games and controls say, in standard deviations of the residual.
+        ω over τ: residual differences between models, in standard deviations of the noise.
     correlation
-        Of the dispositions in the common pool with and without sanctions, from -0.2 to below 1.
+        Of the dispositions in the common pool with and without sanctions, at least -0.2 and below 1.
     models
-        How many; must be that of `benchmarks` where these are given.
+        Number of models; the length of `benchmarks` if given.
     observations
-        How many in all, or of each model.
+        In total, or of each model.
     benchmarks
         Controls as in `CONTROLS`, shape (models, 4); by default drawn with the correlations of the paper's models.
     world
-        What else is true.
+        Further features.
 
     Returns
     -------
     Simulated
-        The outcome is not cut off at 0 and 1: the model knows no bounds.
+        Outcomes are not limited to between 0 and 1, as in the model.
     """
     world = world or World()
     truth = PUBLISHED[outcome]
@@ -228,7 +223,7 @@ def simulate_prediction(
 
 
 def _between(rng: np.random.Generator, world: World, *shape: int) -> Array:
-    """Differences between models on the scale of their standard deviation."""
+    """Standardised differences between models."""
     return rng.standard_normal(shape) if world.freedom is None else rng.standard_t(world.freedom, shape)
 
 
@@ -246,7 +241,7 @@ def _reactions(rng: np.random.Generator, world: World, columns: Array, model_of:
 def _on_data_sets(
     rng: np.random.Generator, world: World, noise: float, columns: Array, means: Array
 ) -> tuple[Array, Runs | None]:
-    """Outcomes of observations, and those of a run on each data set of the task."""
+    """Outcomes of observations, and of a run on each data set of the task."""
     each = world.data_sets
     if not each:
         return means, None
@@ -255,7 +250,7 @@ def _on_data_sets(
     names = tuple(f"{at}/{seed}" for at in range(len(tasks) + 1) for seed in range(each))
     observation = np.repeat(np.arange(len(means)), each)
     data_set = (task.astype(int)[:, None] * each + np.arange(each)).ravel()
-    # The noise of an observation is in its mean; that of its runs goes around it.
+    # The noise of an observation is already in its mean; the runs deviate around it.
     around = rng.normal(0, noise, (len(means), each))
     around -= around.mean(axis=1, keepdims=True)
     shifts = rng.normal(0, world.shift, len(names))

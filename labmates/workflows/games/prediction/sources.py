@@ -1,4 +1,4 @@
-"""Data sources of the prediction of lab outcomes: runs of a store, or two CSV files; with the exclusions."""
+"""Data sources of the prediction of lab outcomes: runs of a store, or two CSV files; and exclusions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 SKILL: Final = "skill"
 OUTCOMES: Final = ("accuracy", "quality", "completeness")
-"""What the cooperative-profiles paper predicts, from its own scores (section 4.1.2)."""
+"""The outcomes of the cooperative-profiles paper (section 4.1.2)."""
 COMPARED: Final = (SKILL, "quality", "completeness")
-"""What a screening predicts: accuracy is corrected for guessing."""
+"""The outcomes of screening: skill is accuracy corrected for guessing."""
 ALL_OUTCOMES: Final = (*OUTCOMES, SKILL, "provenance")
 USUAL: Final[Mapping[str, object]] = {
     "framing": "standard",
@@ -35,9 +35,9 @@ USUAL: Final[Mapping[str, object]] = {
 """The condition of the games of a profile (cooperative-profiles paper, section 3.1)."""
 _SIZES: Final = ("group_size", "groups")
 FILE_JUDGE: Final = "file"
-"""Who gave the scores of a file that does not say it."""
+"""The judge of the scores of a file without a judge."""
 Scores = Mapping[tuple[str, str], float | None]
-"""By judge and metric; None is unscored."""
+"""By judge and metric; None if unscored."""
 _CONDITION, _SCORES, _METRICS = "condition.", "scores.", "metrics."
 
 
@@ -50,9 +50,9 @@ class Level:
     value
         Its primary metric, the mean over simulations.
     error
-        Standard error of that; None for a single simulation.
+        Standard error of the mean; None for a single simulation.
     failed
-        Share of decisions that failed.
+        Proportion of failed decisions.
     """
 
     model: str
@@ -65,14 +65,14 @@ class Level:
 
 @dataclass(frozen=True)
 class Observation:
-    """One lab run: its condition, and its scores with the versions of the judges.
+    """A lab run: its condition, and its scores with the versions of the judges.
 
     Attributes
     ----------
     readable
-        Whether its report states findings that could be read; those of a file count as read.
+        Whether its report has readable findings; assumed for files.
     seed
-        What fixes the data set of its task; None where it is not known.
+        Determines the data set of its task; None if unknown.
     """
 
     model: str
@@ -90,9 +90,7 @@ class LeftOut:
     Attributes
     ----------
     what
-        The name of a model, or ``runs``.
-    count
-        How many models or runs.
+        The name of a model, or ``runs`` or ``simulations``.
     """
 
     what: str
@@ -107,26 +105,14 @@ class LeftOut:
 
 
 def check_outcomes(outcomes: Iterable[str]) -> None:
-    """Check names of outcomes.
-
-    Raises
-    ------
-    UsageError
-        If one is unknown.
-    """
+    """Raise UsageError for an unknown outcome."""
     for name in outcomes:
         if name not in ALL_OUTCOMES:
             raise unknown_name("outcome", name, ALL_OUTCOMES)
 
 
 def check_variant(variant: Iterable[str]) -> None:
-    """Check names of what varies of the condition of profiles.
-
-    Raises
-    ------
-    UsageError
-        If one is no part of that condition.
-    """
+    """Raise UsageError for a name that is not part of the condition of profiles."""
     for name in variant:
         if name not in USUAL:
             raise UsageError(f"--variant takes NAME=VALUE with one of {', '.join(USUAL)}, not '{name}'")
@@ -135,12 +121,9 @@ def check_variant(variant: Iterable[str]) -> None:
 def levels_of_runs(
     runs: Iterable[RunRecord], variant: Mapping[str, str] | None = None
 ) -> tuple[list[Level], list[LeftOut]]:
-    """Each model's level in each game, out of runs of games that each have one model and the usual rules.
+    """Each model's level in each game, from runs of games with one model and the standard rules.
 
-    Parameters
-    ----------
-    variant
-        Other values than the usual ones for parts of the condition, as text.
+    `variant` changes the standard condition.
     """
     wanted = {**USUAL, **(variant or {})}
     by_game: dict[tuple[str, str], list[RunRecord]] = defaultdict(list)
@@ -164,22 +147,22 @@ def levels_of_runs(
 
 
 def is_profile_run(run: RunRecord, variant: Mapping[str, str] | None = None) -> bool:
-    """Whether a run of a game is one of a profile; see `levels_of_runs`."""
+    """Whether a run of a game belongs to a profile; see `levels_of_runs`."""
     return not _no_profile(run, {**USUAL, **(variant or {})})
 
 
 def is_lab_run(run: RunRecord) -> bool:
-    """Whether a run is one of a team of one model in the lab that has ended."""
+    """Whether a run is an ended lab run of a team of one model."""
     return not _no_lab_run(run)
 
 
 def _no_lab_run(run: RunRecord) -> str:
     if run.kind != "science":
-        return "no run of the science lab"
+        return "not a run of the science lab"
     if run.status not in ENDED:
         return "they have not ended"
     if run.condition.get("solo"):
-        return "one agent alone, no team"
+        return "a single agent, not a team"
     return "teams of several models" if len(run.models) != 1 else ""
 
 
@@ -194,12 +177,12 @@ def _no_profile(run: RunRecord, wanted: Mapping[str, object]) -> str:
         if not _same(run.condition.get(name), value)
     ]
     if other:
-        return f"another condition than the profile's: {', '.join(other)}"
-    return "other rules than the usual ones" if _other_rules(run.condition) else ""
+        return f"not the condition of profiles: {', '.join(other)}"
+    return "not the standard rules" if _other_rules(run.condition) else ""
 
 
-def _same(one: object, other: object) -> bool:
-    return str(one).lower() == str(other).lower()
+def _same(first: object, second: object) -> bool:
+    return str(first).lower() == str(second).lower()
 
 
 def _other_rules(condition: Mapping[str, Any]) -> bool:
@@ -207,7 +190,7 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
 
     try:
         usual = make_game(condition["game"], {name: condition[name] for name in _SIZES if name in condition})
-    except LabmatesError:  # a game of a package that is not here: nothing is known of it
+    except LabmatesError:  # a game of a package that is not installed: its standard rules are unknown
         return False
     rules = {**condition.get("rules", {}), "rounds": condition.get("rounds")}
     figures = usual.model_dump(mode="json")
@@ -215,9 +198,9 @@ def _other_rules(condition: Mapping[str, Any]) -> bool:
 
 
 def observations_of_runs(store: Store, runs: Iterable[RunRecord]) -> tuple[list[Observation], list[LeftOut]]:
-    """The lab runs of teams of one model that have ended, with their newest scores.
+    """The ended lab runs of teams of one model, with their newest scores.
 
-    By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
+    By intention to treat: a run without a paper or without readable findings has accuracy 0.
     """
 
     def scored() -> Iterator[tuple[RunRecord, Scores, Mapping[str, str], bool]]:
@@ -245,17 +228,11 @@ def _of_teams(
 
 
 def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[list[Level], list[LeftOut]]:
-    """Read how models play: columns ``model``, ``game`` and ``level``, a row per simulation.
+    """Read profiles: columns ``model``, ``game`` and ``level``, a row per simulation.
 
     Or a row per model and game: ``model``, ``game``, ``mean``, ``error`` (the standard error), ``simulations``, and
-    optionally ``failed_rate``.
-    What the verbs ``labmates study export`` and ``labmates profile --out`` write will do; runs of an export are
-    chosen as those of a store are.
-
-    Parameters
-    ----------
-    variant
-        See `levels_of_runs`.
+    optionally ``failed_rate``. The files of ``labmates study export`` and ``labmates profile --out`` are accepted; the
+    runs of an export are selected as in `levels_of_runs`.
 
     Raises
     ------
@@ -264,7 +241,7 @@ def read_levels(path: Path, variant: Mapping[str, str] | None = None) -> tuple[l
     """
     rows = read_rows(path)
     if is_export(list(rows[0])):
-        runs = [one.record for one in exported_runs(rows, path)]
+        runs = [exported.record for exported in exported_runs(rows, path)]
         return levels_of_runs([run for run in runs if run.kind == "game"], variant)
     return _levels(path, [{_plain(name): text for name, text in row.items()} for row in rows]), []
 
@@ -284,7 +261,7 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
                 _number(path, row, "failed_rate", least=0) if row.get("failed_rate") else 0.0,
             )
             for row in rows
-            # A profile shows a game without usable decisions only by its failures.
+            # In a profile, a game without usable decisions has no mean.
             if row[mean_name] or not row.get("failed_rate")
         ]
     if "level" not in rows[0]:
@@ -301,12 +278,12 @@ def _levels(path: Path, rows: Sequence[Mapping[str, str]]) -> list[Level]:
 
 
 def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
-    """Read lab runs, one a row: ``model``, outcomes (``accuracy``, …), and what is known of the condition.
+    """Read lab runs, one per row: ``model``, outcomes (``accuracy``, …), and columns of the condition.
 
-    A column ``judge`` tells whose scores they are; a run that several judges scored has a row for each, or columns
-    ``scores.JUDGE.METRIC``. ``seed`` tells which data set of its task a run worked on. All other columns are taken for
-    the condition. An empty outcome is unscored.
-    What ``labmates study export`` writes will do; its runs are chosen as those of a store are.
+    The column ``judge`` names the judge; a run with several judges has a row for each, or columns
+    ``scores.JUDGE.METRIC``. ``seed`` identifies the data set of the task. All other columns are the condition. An empty
+    outcome is unscored. The files of ``labmates study export`` are accepted; their runs are selected as those of a
+    store.
 
     Raises
     ------
@@ -315,7 +292,7 @@ def read_observations(path: Path) -> tuple[list[Observation], list[LeftOut]]:
     """
     rows = read_rows(path)
     if is_export(list(rows[0])):
-        return _of_teams((one.record, one.scores, {}, True) for one in exported_runs(rows, path))
+        return _of_teams((run.record, run.scores, {}, True) for run in exported_runs(rows, path))
     return [_observation(path, {_plain(name): text for name, text in row.items()}) for row in rows], []
 
 
@@ -342,7 +319,7 @@ def _has(path: Path, row: Mapping[str, str], needed: Sequence[str]) -> None:
 
 
 def _plain(name: str) -> str:
-    """A column's name without what an export puts before it."""
+    """A column's name without the prefix of an export."""
     return name.strip().removeprefix(_CONDITION).removeprefix(_METRICS)
 
 
@@ -366,9 +343,9 @@ def _model(path: Path, row: Mapping[str, str]) -> str:
 def _check_once(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
     seen = set()
     for row in rows:
-        if (what := (row["model"], row["game"])) in seen:
-            raise UsageError(f"'{path}' has two rows of the model {what[0]} in the game {what[1]}")
-        seen.add(what)
+        if (pair := (row["model"], row["game"])) in seen:
+            raise UsageError(f"'{path}' has two rows of the model {pair[0]} in the game {pair[1]}")
+        seen.add(pair)
 
 
 def _row_text(row: Mapping[str, str]) -> str:

@@ -47,9 +47,8 @@ TITLES: Final[Mapping[Form, str]] = {
     "correlated": "Prediction of lab outcomes, robust and with correlated dispositions",
 }
 
-
 HOLM: Final = (
-    "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all outcomes and games (benchmarks and "
+    "† the 95 % interval excludes 0; ‡ also after Holm's adjustment for all outcomes and games (benchmarks and "
     "conditions likewise among themselves), p < .05."
 )
 
@@ -61,7 +60,7 @@ def label(name: str) -> str:
 
 @dataclass(frozen=True)
 class OutcomeResult:
-    """All that was found of one outcome; `p_holm` is of effects by form and name."""
+    """All results on one outcome; `p_holm` is of effects by form and name."""
 
     assembled: Assembled
     fits: Mapping[Form, PredictionFit]
@@ -80,8 +79,11 @@ class OutcomeResult:
 
     @property
     def agreement(self) -> list[str]:
-        """The agreement of each form's fit with that by NUTS, in sentences."""
-        return [CrossCheck.of(form, self.fits[form].posterior, found).sentence for form, found in self.checks.items()]
+        """The agreement of each form's fit with the fit by NUTS, in sentences."""
+        return [
+            CrossCheck.of(form, self.fits[form].posterior, posterior).sentence
+            for form, posterior in self.checks.items()
+        ]
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data."""
@@ -116,7 +118,7 @@ class OutcomeResult:
 
 
 def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
-    """All coefficients of one form, a row for each predictor and two columns for each outcome."""
+    """All coefficients of one form: a row for each predictor, columns for each outcome."""
     columns = [Column("category", "Category", once=True), Column("predictor", "Predictor")]
     for result in results:
         outcome = result.assembled.outcome
@@ -138,10 +140,10 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
         for result in results
     ]
     if form != "paper":
-        notes.insert(0, "p: sign flips of each model's own effect, over models and for these data sets.")
-    scales = "Games are latent dispositions; games and controls are on the scale of standard deviations between models."
+        notes.insert(0, "p: sign flips of each model's own effect, over models, conditional on these data sets.")
+    scales = "Games are latent dispositions; games and controls are in standard deviations between models."
     if any(column.heading == "printed" for column in columns):
-        notes.append("Printed: in Table 7 of the cooperative-profiles paper, of other runs and scored by a model.")
+        notes.append("Printed: Table 7 of the cooperative-profiles paper, from other runs scored by a model.")
     return Table(f"prediction-{form}", TITLES[form], columns, rows, [scales, HOLM, *notes])
 
 
@@ -152,9 +154,9 @@ def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[
         return list(dict.fromkeys(name for part in parts for name in part))
 
     yield "", [INTERCEPT]
-    yield "Game", all_of(one.games for one in data)
-    yield "Benchmark", all_of(one.controls for one in data)
-    yield "Condition", all_of(one.columns for one in data)
+    yield "Game", all_of(part.games for part in data)
+    yield "Benchmark", all_of(part.controls for part in data)
+    yield "Condition", all_of(part.columns for part in data)
     names = all_of(result.fits[form].posterior.names for result in results)
     yield "Variance", [name for name in names if name in (NOISE, BETWEEN) or name.startswith(DEVIATION)]
 
@@ -190,7 +192,7 @@ def _drawn(result: OutcomeResult, form: Form) -> str:
 
 
 def predictors_table(results: Sequence[OutcomeResult]) -> Table:
-    """Variance inflation and reliability of each predictor, of the first outcome's models."""
+    """Variance inflation and reliability of each predictor, for the models of the first outcome."""
     tests = results[0].evidence
     rows = [
         {"predictor": label(name), "inflation": value, "reliability": tests.reliability.get(name)}
@@ -205,9 +207,9 @@ def predictors_table(results: Sequence[OutcomeResult]) -> Table:
 
 
 def rows_frame(outcomes: Sequence[Assembled]) -> pd.DataFrame:
-    """The observations of all outcomes as they are analysed, a row each.
+    """The observations of all outcomes, one per row.
 
-    Metrics of games, with their errors, and controls are on their own scales; columns are those of the regression.
+    Metrics of games, their errors, and controls are in their original units; columns are those of the regression.
     """
     import pandas as pd
 

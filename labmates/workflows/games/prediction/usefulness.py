@@ -1,12 +1,12 @@
-"""Whether the games predict an outcome better than the mean of the models does, and what that mean predicts.
+"""Whether the games predict an outcome better than the models' mean, and the prediction of that mean.
 
 The rule, for each outcome (`LEVEL` .05):
 
-- *yes* if permuting models rejects that the games tell nothing beyond the controls (p adjusted by Holm's method for all
-  outcomes that are analysed together), and models that are left out are predicted better with the games than without
-  them and than by the mean of the others;
-- *no* if models that are left out are predicted worse with the games than by the mean of the others, for certain: the
-  95 % interval of R² lies below 0, with `LEAST_FREEDOM` models or more beyond the coefficients;
+- *yes* if the permutation test rejects that the games add no information to the controls (p adjusted by Holm's method
+  for all analysed outcomes), and left-out models are predicted better with the games than without them and than by the
+  mean of the others;
+- *no* if left-out models are significantly worse predicted with the games than by the mean of the others: the 95 %
+  interval of R² lies below 0, with `LEAST_FREEDOM` models or more beyond the coefficients;
 - *can't tell* otherwise.
 
 Measured error rates: ``python -m benchmarks.coverage --experiment verdict``.
@@ -30,17 +30,17 @@ from labmates.workflows.games.prediction.sources import SKILL
 
 Answer = Literal["yes", "no", "can't tell"]
 LEAST_FREEDOM: Final = 3
-"""With fewer models beyond the coefficients the jackknife of R² says "no" too often."""
+"""With fewer models beyond the coefficients, the jackknife of R² says "no" too often."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A predicted outcome of a model that the study was not fitted on.
+    """A predicted outcome of a model outside the study.
 
     Attributes
     ----------
     mean, low, high
-        Of the model's expected score over the mix of conditions of the study; the 95 % interval.
+        The model's expected score over the study's mix of conditions, with its 95 % interval.
     run_low, run_high
         The 95 % interval of a single observation under an average condition.
     """
@@ -55,20 +55,20 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Usefulness:
-    """Whether to predict a new model by its games or by the mean of the models.
+    """Whether to predict a new model by its games or by the models' mean.
 
     Attributes
     ----------
     answer
         Whether the games predict better than the models' mean.
     p, p_holm
-        Of the permutation test of all games, and adjusted for all outcomes.
+        Of the permutation test of all games, unadjusted and adjusted for all outcomes.
     r2, r2_low, r2_high
-        Of models left out, predicted with the games (and controls); None where it is not known.
+        Of left-out models, predicted with the games (and controls); None if undefined.
     r2_without
-        The same without the games: 0 for the models' mean alone, else that of the controls.
+        The same without the games: 0 for the models' mean alone, otherwise of the controls.
     models_mean
-        What the mean of the models predicts.
+        The prediction by the models' mean.
     """
 
     answer: Answer
@@ -82,18 +82,18 @@ class Usefulness:
 
     @property
     def sentence(self) -> str:
-        """The answer with what it rests on."""
+        """The answer with its statistics."""
         r2 = "undefined" if self.r2 is None else f"{self.r2:.2f}"
         if self.r2_low is not None and self.r2_high is not None:
             r2 += f" [{self.r2_low:.2f}, {self.r2_high:.2f}]"
         return (
-            f"Better than the models' mean: {self.answer} (R² of models left out {r2} with the games, 0 for the mean; "
+            f"Better than the models' mean: {self.answer} (R² of left-out models {r2} with the games, 0 for the mean; "
             f"permuting models p = {self.p_holm:.4f}, adjusted for all outcomes)."
         )
 
 
 def usefulness(analysed: Mapping[str, tuple[PredictionData, Evidence]]) -> dict[str, Usefulness]:
-    """The answer for each of the outcomes that are analysed together."""
+    """The answer for each outcome, adjusted for all of them."""
     adjusted = holm([evidence.permutation.p for _, evidence in analysed.values()])
     return {
         outcome: _usefulness(outcome, data, evidence, 1.0 if p is None else p)
@@ -120,25 +120,25 @@ def _usefulness(outcome: str, data: PredictionData, tests: Evidence, p: float) -
 
 
 def models_mean(outcome: str, data: PredictionData) -> Forecast:
-    """The prediction for another model by the mean of the models, with Student's t over models.
+    """The prediction for a new model by the mean of the models, with Student's t over models.
 
-    Means are adjusted for what differs between observations. Ends are cut off where scores end.
+    Means are adjusted for the conditions of observations; intervals are limited by `bounded`.
     """
     means, summary = adjusted_means(data), summarise(data)
     _, left, rank = summary.within
     noise = left / max(summary.observations - len(means) - rank, 1)
     m = len(means)
-    # The means of the fitted models hold some noise; where they share data sets, they may differ by less than that.
-    held = noise * float((1 / summary.counts).mean())
-    expected = max(float(means.var(ddof=1)), held) * (1 + 1 / m)
-    single = expected + noise - held
+    # The means of the fitted models contain noise; with shared data sets they may differ by less than that.
+    included = noise * float((1 / summary.counts).mean())
+    expected = max(float(means.var(ddof=1)), included) * (1 + 1 / m)
+    single = expected + noise - included
     t = quantile(m - 1)
     ends = [float(means.mean()) + side * t * float(np.sqrt(v)) for v in (expected, single) for side in (-1, 1)]
     return bounded(Forecast(outcome, float(means.mean()), *ends), data)
 
 
 def bounded(forecast: Forecast, data: PredictionData) -> Forecast:
-    """A forecast cut off at 0 and 1 where all scores of the study lie between; skill may be negative."""
+    """A forecast clipped to between 0 and 1 if all scores of the study are in this range; skill may be negative."""
     if forecast.outcome == SKILL or data.outcome.min() < 0 or data.outcome.max() > 1:
         return forecast
     numbers = (forecast.mean, forecast.low, forecast.high, forecast.run_low, forecast.run_high)
@@ -147,29 +147,31 @@ def bounded(forecast: Forecast, data: PredictionData) -> Forecast:
 
 def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
     """Whether the games predict better than the models' mean, a row for each outcome, without any fit."""
-    tested = {one.outcome: evidence(one.data, seed=seed) for one in outcomes}
-    useful = usefulness({one.outcome: (one.data, tested[one.outcome]) for one in outcomes})
+    tested = [evidence(assembled.data, seed=seed) for assembled in outcomes]
+    useful = usefulness(
+        {assembled.outcome: (assembled.data, tests) for assembled, tests in zip(outcomes, tested, strict=True)}
+    )
     rows = [
         {
-            "outcome": one.outcome,
-            "better": useful[one.outcome].answer,
-            "mean": useful[one.outcome].models_mean.mean,
-            "mean_low": useful[one.outcome].models_mean.low,
-            "mean_high": useful[one.outcome].models_mean.high,
-            "r2": useful[one.outcome].r2,
-            "r2_low": useful[one.outcome].r2_low,
-            "r2_high": useful[one.outcome].r2_high,
+            "outcome": assembled.outcome,
+            "better": use.answer,
+            "mean": use.models_mean.mean,
+            "mean_low": use.models_mean.low,
+            "mean_high": use.models_mean.high,
+            "r2": use.r2,
+            "r2_low": use.r2_low,
+            "r2_high": use.r2_high,
             "r2_mean": 0.0,
-            "r2_without": useful[one.outcome].r2_without,
-            "f": tested[one.outcome].permutation.statistic,
-            "p": useful[one.outcome].p,
-            "p_holm": useful[one.outcome].p_holm,
-            "judge": one.judge,
-            "models": len(one.data.models),
-            "observations": len(one.data.outcome),
-            "freedom": tested[one.outcome].freedom,
+            "r2_without": use.r2_without,
+            "f": tests.permutation.statistic,
+            "p": use.p,
+            "p_holm": use.p_holm,
+            "judge": assembled.judge,
+            "models": len(assembled.data.models),
+            "observations": len(assembled.data.outcome),
+            "freedom": tests.freedom,
         }
-        for one in outcomes
+        for assembled, tests, use in zip(outcomes, tested, useful.values(), strict=True)
     ]
     columns = [
         Column("outcome"),
@@ -185,8 +187,8 @@ def answers_table(outcomes: Sequence[Assembled], *, seed: int = 0) -> Table:
         Column("freedom", "degrees of freedom"),
     ]
     notes = [
-        "R² of models left out in turn: 0 for the mean of the other models, below 0 is worse. In brackets 95 % "
-        "intervals: of the mean for a new model, t; of R², jackknife over models.",
+        "R² of left-out models: 0 for the mean of the other models, negative if worse. In brackets 95 % intervals: of "
+        "the mean for a new model, by Student's t; of R², by the jackknife over models.",
         "F of all games given the controls, p by permuting models (Freedman-Lane), Holm-adjusted for all outcomes.",
     ]
     return Table("prediction-verdict", "Do the games predict better than the models' mean?", columns, rows, notes)

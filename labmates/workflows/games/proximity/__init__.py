@@ -1,1 +1,1 @@
-"""The regression of how near play is to the optimum."""
+"""The regression of play's closeness to the social optimum."""

@@ -1,4 +1,4 @@
-"""The analyses of what drives cooperation in games: the regression, and checks of its fits."""
+"""The analyses of the factors behind cooperation in games: the regression, and checks of its fits."""
 
 from __future__ import annotations
 
@@ -40,25 +40,13 @@ class SimulationsParams(FitParams):
         return ("paper", "robust") if self.spec == "both" else (self.spec,)
 
     def own(self) -> Covariates:
-        """The user's own predictors.
-
-        Raises
-        ------
-        UsageError
-            If no file has one.
-        """
+        """The user's predictors; a `UsageError` if a file lacks one."""
         from labmates.stats.bayes.covariates import read_covariates
 
         return read_covariates(self.covariates, [*self.rosters, *([self.data] if self.data else [])])
 
     def observations(self, runs: Runs) -> Observations:
-        """The simulations of the file, or of a study or all of a store.
-
-        Raises
-        ------
-        UsageError
-            If both are given, or something is wrong with one.
-        """
+        """The simulations of the file, or of a study or a whole store; a `UsageError` if both are given or invalid."""
         from labmates.models.roster import read_roster
         from labmates.workflows.games.proximity.observations import observations_of_csv, observations_of_runs
 
@@ -71,7 +59,7 @@ class SimulationsParams(FitParams):
 
 
 class ProximityParams(SimulationsParams):
-    """The parameters of the regression of cooperation."""
+    """Parameters of the regression of cooperation."""
 
     draws: int = Field(4000, ge=500, le=1_000_000, description="Posterior draws.")
     check_nuts: bool = Field(False, description="Check the fit with NUTS (extra 'analysis'); takes a minute or more.")
@@ -79,7 +67,7 @@ class ProximityParams(SimulationsParams):
 
 
 class ProximityCheckParams(CheckParams, SimulationsParams):
-    """The parameters of checking the regression of cooperation."""
+    """Parameters of the checks of the regression of cooperation."""
 
 
 def proximity(runs: Runs, params: ProximityParams) -> Result:

@@ -1,7 +1,7 @@
-"""Predictors of proximity, and rows collapsed to cells: all that a linear model needs of simulations that share them.
+"""Predictors of proximity, and cells: the sufficient statistics of simulations with equal predictors.
 
-All simulations of a model in a game under one condition have the same predictors. So their number, their mean and their
-sum of squares around it say all that their values do: 87,475 rows become 1,365 cells, and nothing is lost.
+All simulations of a model in a game under one condition have the same predictors. Their number, mean and sum of squares
+around it are sufficient: 87,475 rows become 1,365 cells without loss.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ABOUT_MODELS: Final = (SIZE, THINKING)
 
 
 def about_models(names: Iterable[str]) -> list[str]:
-    """The predictors that are constant within a model: size, thinking, and covariates of the user."""
+    """The predictors that are constant within a model: size, thinking, and the user's covariates."""
     return [name for name in names if name in ABOUT_MODELS or name.startswith(PREFIX)]
 
 
@@ -46,7 +46,7 @@ def label(name: str) -> str:
 
 
 def game_columns(games: Iterable[str], reference: str) -> list[str]:
-    """The predictors that say which game it is, in order of name, without the reference."""
+    """The indicators of games, in order of name, without the reference."""
     return [GAME_PREFIX + game for game in sorted(set(games)) if game != reference]
 
 
@@ -59,7 +59,7 @@ def with_predictors(frame: pd.DataFrame, reference: str) -> pd.DataFrame:
         Columns ``size`` (billions), ``thinking``, ``reasoning`` (none, cot, tom), ``group_size``, ``framing`` and
         ``game``.
     reference
-        The game that others are compared with.
+        The reference game.
     """
     import numpy as np
 
@@ -85,15 +85,15 @@ class Cells:
     Attributes
     ----------
     count, mean, squares
-        Number of rows, their mean, and their sum of squares around it, shape ``(cells,)`` each.
+        Number of rows, their mean, and their sum of squares around it; shape ``(cells,)`` each.
     predictors
         Without intercept, shape ``(cells, predictors)``.
     names
         Of the predictors.
     model, family, block
-        Which model, family and model × game each cell belongs to, as indices, shape ``(cells,)``.
+        Indices of each cell's model, family and model × game, shape ``(cells,)``.
     models, families, games
-        What the indices stand for; a block is ``model * len(games) + game``.
+        The names behind the indices; a block is ``model * len(games) + game``.
     """
 
     count: Array
@@ -110,12 +110,12 @@ class Cells:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return int(self.count.sum())
 
     @property
     def repeats(self) -> bool:
-        """Whether simulations of the same cell never differ, but for rounding."""
+        """Whether simulations of the same cell are all equal, but for rounding."""
         return float(self.squares.sum()) <= 1e-18 * self.rows
 
     @property
@@ -130,16 +130,17 @@ def collapse(frame: pd.DataFrame, outcome: str, names: Sequence[str]) -> Cells:
     Parameters
     ----------
     frame
-        Columns ``model``, ``family``, ``game``, ``condition`` (what tells apart cells with equal predictors), the
-        outcome and the predictors; no value may be missing.
+        Columns ``model``, ``family``, ``game``, ``condition`` (which separates cells with equal predictors), the
+        outcome and the predictors; without missing values.
     names
         The columns of the predictors, constant within a cell.
     """
     keys = ["model", "game", "condition", *names]
     grouped = frame.groupby(keys, sort=True, observed=True)
     cells = grouped[outcome].agg(count="size", mean="mean").reset_index()
-    away = frame[outcome] - grouped[outcome].transform("mean")
-    cells["squares"] = (away**2).groupby([frame[key] for key in keys], sort=True, observed=True).sum().to_numpy()
+    deviations = frame[outcome] - grouped[outcome].transform("mean")
+    squares = (deviations**2).groupby([frame[key] for key in keys], sort=True, observed=True).sum()
+    cells["squares"] = squares.to_numpy()
     families = frame.drop_duplicates("model").set_index("model")["family"]
     return cells_of(cells.assign(family=cells["model"].map(families)), names)
 

@@ -1,4 +1,4 @@
-"""Checks beside a regression of proximity: tests over models, their power, and the verdict in plain words."""
+"""Checks of a regression of proximity: tests over models, their power, and the verdict in words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 MATTERS: Final = 0.05
-"""An effect below this share of the way from the optimum to the equilibrium hardly matters to anybody."""
+"""Smallest relevant effect, as a share of the distance from the optimum to the equilibrium."""
 FEW_MODELS: Final = 15
 _INFLATED, _LEVER = 5.0, 0.5
 _WHAT: Final = {
@@ -56,19 +56,19 @@ _WHAT: Final = {
 
 @dataclass(frozen=True)
 class Checks:
-    """Tests over models, each of which counts once.
+    """Tests over models, with one value per model.
 
     Attributes
     ----------
     tests
-        By predictor. Of size, thinking and covariates: permutations of models' adjusted means (Freedman and Lane), each
-        given the others. Of all that varies within models: sign flips of the models' own effects.
+        By predictor. For size, thinking and covariates: permutations of models' adjusted means (Freedman and Lane),
+        each given the others. For predictors that vary within models: sign flips of the models' own effects.
     left_out_r2
-        How well these predict the adjusted mean of a model that was left out; None if it can't be said.
+        R² of predictions of the adjusted means of models left out; None if undefined.
     inflation
         Variance inflation of the predictors of models.
     leverage
-        By model, the largest first: how much the fit over models rests on it.
+        Leverage of each model, in descending order.
     """
 
     tests: dict[str, PermutationTest]
@@ -78,8 +78,8 @@ class Checks:
 
     @cached_property
     def p_holm(self) -> dict[str, float]:
-        """Of all tests, adjusted for their number by Holm's method."""
-        adjusted = holm([one.p for one in self.tests.values()])
+        """P values of all tests, adjusted by Holm's method."""
+        adjusted = holm([test.p for test in self.tests.values()])
         return {name: p for name, p in zip(self.tests, adjusted, strict=True) if p is not None}
 
 
@@ -96,7 +96,7 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
         try:
             tests[name] = freedman_lane(means, traits[:, at], others, permutations=permutations, seed=seed)
         except ValueError:
-            continue  # too few models, or one predictor determines the other: there is no such test
+            continue  # too few models, or one predictor determines the other
     for name in cells.names:
         if name not in names and len(effects := own_effects(cells, name)) >= 2:
             tests[name] = sign_flips(effects, permutations=permutations, seed=seed)
@@ -111,9 +111,9 @@ def checks(cells: Cells, *, permutations: int = PERMUTATIONS, seed: int = 0) -> 
 
 
 def adjusted_means(cells: Cells) -> Array:
-    """The mean of each model, over cells, had all been played alike: shape ``(models,)``.
+    """The mean of each model over cells, adjusted for differences in conditions: shape ``(models,)``.
 
-    Least squares of the means of cells on models and on all that varies within them.
+    By least squares of the cells' means on models and on all predictors that vary within them.
     """
     about = about_models(cells.names)
     within = [at for at, name in enumerate(cells.names) if name not in about]
@@ -123,48 +123,48 @@ def adjusted_means(cells: Cells) -> Array:
 
 
 def own_effects(cells: Cells, name: str) -> Array:
-    """The effect of what varies within models, such as a prompt or a game, on each model's proximity.
+    """The effect of a predictor that varies within models, such as a prompt or a game, on each model's proximity.
 
-    Cells are compared with those of the same model, game and otherwise equal predictors; of group size it is the slope
-    within these. A game is compared with the reference, under equal conditions.
+    Cells are compared with those of the same model, game and otherwise equal predictors; for group size the effect is
+    the slope. A game is compared with the reference, under equal conditions.
 
     Returns
     -------
     effects
-        Shape ``(models,)``, for the models that have it; empty if the predictor is not in the model.
+        Shape ``(models,)``, for models in which it varies; empty if the regression has no such predictor.
     """
     import pandas as pd
 
     if name not in cells.names:
         return np.empty(0)
-    games = [one for one in cells.names if one.startswith(GAME_PREFIX)]
+    games = [other for other in cells.names if other.startswith(GAME_PREFIX)]
     frame: pd.DataFrame = pd.DataFrame(cells.predictors, columns=list(cells.names)).assign(
         model=cells.model, block=cells.block, mean=cells.mean
     )
-    alike = ["model", *(one for one in cells.names if one != name and one not in games)]
+    alike = ["model", *(other for other in cells.names if other != name and other not in games)]
     if name in games:
-        frame = frame[(frame[[one for one in games if one != name]] == 0).all(axis=1)]
+        frame = frame[(frame[[other for other in games if other != name]] == 0).all(axis=1)]
     else:
         alike.append("block")
     frame = frame.groupby([*alike, name])["mean"].mean().reset_index()
-    away = frame[[name, "mean"]] - frame.groupby(alike)[[name, "mean"]].transform("mean")
-    own = frame["model"].to_numpy(dtype=int)
-    cross = np.bincount(own, (away[name] * away["mean"]).to_numpy())
-    square = np.bincount(own, (away[name] ** 2).to_numpy())
+    deviations = frame[[name, "mean"]] - frame.groupby(alike)[[name, "mean"]].transform("mean")
+    model = frame["model"].to_numpy(dtype=int)
+    cross = np.bincount(model, (deviations[name] * deviations["mean"]).to_numpy())
+    square = np.bincount(model, (deviations[name] ** 2).to_numpy())
     return np.asarray(cross[square > 0] / square[square > 0])
 
 
 def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -> list[str]:
-    """Sentences: one for each predictor, then what limits them.
+    """Sentences on each predictor, then on limitations.
 
     Parameters
     ----------
     fits
-        Of the same cells; what is said rests on the robust one where it is among them.
+        Of the same cells; sentences use the robust one, if present.
     outcome
-        What they explain; the paper's ``proximity`` is a distance, of which less is better.
+        The explained outcome; the paper's ``proximity`` is a distance, so less is better.
     """
-    by_name = {one.specification: one for one in fits}
+    by_name = {fit.specification: fit for fit in fits}
     main = by_name.get("robust", fits[0])
     names = main.cells.names
     predictors = [name for name in _WHAT if name in names] + [name for name in names if name.startswith(PREFIX)]
@@ -172,7 +172,7 @@ def verdict(fits: Sequence[Fit], beside: Checks, outcome: str = "cooperation") -
     if main.specification == "paper":
         sentences.append(
             "These intervals are of the paper's specification, which takes simulations of one model for independent: "
-            "they are far too narrow wherever models differ beyond the predictors. Fit the robust one (--spec robust)."
+            "they are far too narrow if models differ beyond the predictors. Fit the robust one (--spec robust)."
         )
     return [*sentences, *_limits(main, beside)]
 
@@ -210,7 +210,7 @@ def _direction(summary: Summary, outcome: str) -> str:
 def _doubt(p: float | None) -> str:
     if p is None or p <= 0.05:
         return ""
-    return " The test over models does not bear it out, so do not rest much on it."
+    return " The test over models does not confirm it, so treat it with caution."
 
 
 def _limits(main: Fit, beside: Checks) -> list[str]:
@@ -219,8 +219,8 @@ def _limits(main: Fit, beside: Checks) -> list[str]:
     about = about_models(cells.names)
     if len(cells.models) < FEW_MODELS:
         sentences.append(
-            f"{len(cells.models)} models are few: statements about models (size, thinking, family) rest on them alone, "
-            "whatever the number of simulations. More models help, more simulations do not."
+            f"{len(cells.models)} models are few: statements about models (size, thinking, family) depend on their "
+            "number, not on the number of simulations. More models help, more simulations do not."
         )
     if beside.left_out_r2 is not None and beside.left_out_r2 <= 0 and about:
         sentences.append(
@@ -237,6 +237,6 @@ def _limits(main: Fit, beside: Checks) -> list[str]:
     if levers and about:
         named = ", ".join(f"{model} ({value:.2f})" for model, value in levers.items())
         sentences.append(
-            f"Much rests on single models (leverage above {_LEVER}): {named}. Repeat the analysis without them."
+            f"The results depend on single models (leverage above {_LEVER}): {named}. Repeat the analysis without them."
         )
     return sentences

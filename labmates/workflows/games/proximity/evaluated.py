@@ -32,14 +32,14 @@ def evaluated(fit: Fit, outcome: str, *, draws: int, seed: int = 0) -> Evaluated
 
 
 def block(fit: Fit, cells: Cells, at: int) -> Block:
-    """The prediction of a model's cells; it need not be part of the fit, and of another family its level is drawn anew.
+    """The prediction of a model's cells, which need not be part of the fit; the level of an unknown family is redrawn.
 
     Parameters
     ----------
     cells
-        That the model is part of, with the predictors of the fit.
+        Cells that include the model, with the predictors of the fit.
     at
-        Its place there.
+        The model's index.
     """
     posterior, model = fit.posterior, fit.model
     mine = cells.model == at
@@ -78,7 +78,7 @@ def block(fit: Fit, cells: Cells, at: int) -> Block:
 
 
 def without(cells: Cells, at: int) -> Cells:
-    """Cells without those of one model, by its place."""
+    """Cells without those of a model, given by its index."""
     kept = cells.model != at
     model = cells.model[kept]
     model = model - (model > at)
@@ -103,7 +103,7 @@ def _deviation(fit: Fit, name: str) -> Array:
 
 
 def _within(cells: Cells, noise: Array) -> Array:
-    """The log density of simulations around the means of their cells, given the means, shape (s, cells)."""
+    """The log density of simulations in cells, given the cells' means; shape (s, cells)."""
     freedom = cells.count - 1
     density = -freedom * (np.log(noise)[:, None] + 0.5 * np.log(2 * np.pi)) - 0.5 * np.log(cells.count)
     return np.asarray(density - 0.5 * cells.squares / (noise**2)[:, None])

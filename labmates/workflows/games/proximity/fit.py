@@ -1,4 +1,4 @@
-"""Fitting the regression of proximity: which terms the data allow, draws of all parameters, and R²."""
+"""Fit of the regression of proximity: identified terms, draws of all parameters, and R²."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Specification = Literal["paper", "robust"]
 SPECIFICATIONS: Final[tuple[Specification, ...]] = ("paper", "robust")
 DEVIATION, FAMILY_PREFIX, R_SQUARED = "sd:", "family:", "r2"
 _NO_NOISE: Final = 1e-6
-"""A standard deviation of what is left of proximities that is but rounding: means of whole numbers differ by more."""
+"""Maximum residual standard deviation that is treated as rounding; means of whole numbers differ by more."""
 _NAMED: Final = {
     FAMILY: "family intercepts",
     MODEL: "model intercepts",
@@ -48,7 +48,7 @@ class Fit:
         Parameters: ``intercept``, the predictors, ``family:NAME`` of each family, ``sd:NAME`` of each standard
         deviation, and ``r2``.
     notes
-        Terms of the specification that these data can't tell from others, and so were left out.
+        Terms of the specification that the data do not identify, and so were left out.
     """
 
     specification: Specification
@@ -72,13 +72,13 @@ def fit(
 ) -> Fit:
     """Fit a specification to cells, by importance sampling of its standard deviations.
 
-    Coefficients and family intercepts are drawn exactly given these. In the paper's specification that leaves two
-    numbers to sample.
+    Coefficients and family intercepts are drawn exactly given these, so the paper's specification has two numbers to
+    sample.
 
     Raises
     ------
     UsageError
-        If predictors and random terms leave nothing of the outcome, so that no posterior exists.
+        If the predictors and random terms determine the outcome, so that no posterior exists.
     """
     components, notes = allowed(cells, specification)
     if without_noise(cells, components):
@@ -88,7 +88,7 @@ def fit(
         with one_thread():
             sampled = sample(model.target, draws=draws, seed=seed)
             coefficients, families = model.draw(sampled.points, np.random.default_rng([seed, 1]))
-    except ValueError as error:  # next to no noise: variances differ by more than numbers can hold
+    except ValueError as error:  # almost no noise: variances differ by more than the range of floats
         raise _no_noise(specification) from error
     everything = np.column_stack(
         [coefficients, families, sampled.points, r_squared(model, coefficients, families, sampled.points)]
@@ -97,7 +97,7 @@ def fit(
 
 
 def parameters(model: MixedModel) -> tuple[str, ...]:
-    """The names of the parameters of a fit, in order."""
+    """Names of the parameters of a fit, in order."""
     families = model.cells.families if FAMILY in model.components else ()
     return (
         INTERCEPT,
@@ -109,7 +109,7 @@ def parameters(model: MixedModel) -> tuple[str, ...]:
 
 
 def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The components of a specification that the data identify, and remarks on the others."""
+    """The components of a specification that the data identify, and notes on the others."""
     block = np.unique(cells.block, return_inverse=True)[1]
     per_block = np.bincount(block)
     reasons = {
@@ -140,7 +140,7 @@ def allowed(cells: Cells, specification: Specification) -> tuple[tuple[str, ...]
 
 
 def _no_noise(specification: Specification) -> UsageError:
-    simpler = "" if specification == "paper" else "; the paper's specification says less of models, and may still do"
+    simpler = "" if specification == "paper" else "; the paper's specification claims less of models, and may still do"
     return UsageError(
         f"{specification}: predictors and the levels of families and models determine every outcome exactly; effects "
         f"can't be measured without noise. Players or games that vary more are needed{simpler}"
@@ -148,10 +148,9 @@ def _no_noise(specification: Specification) -> UsageError:
 
 
 def without_noise(cells: Cells, components: Sequence[str]) -> bool:
-    """Whether outcomes are without any noise, so that the density grows without bound towards none.
+    """Whether outcomes are without noise, so that the density has no upper bound.
 
-    That is so if terms which have fewer coefficients than there are cells give all means, and simulations of a cell
-    never differ.
+    That is so if terms with fewer coefficients than cells determine all means, and simulations of a cell are equal.
     """
     if not cells.repeats:
         return False
@@ -164,7 +163,7 @@ def without_noise(cells: Cells, components: Sequence[str]) -> bool:
             columns.append(np.eye(len(cells.models))[cells.model] * by[:, None])
     blocks = np.unique(cells.block, return_inverse=True)[1]
     games = [np.eye(blocks.max() + 1)[blocks]] if GAME in components else []
-    return any(_determined(cells.mean, np.hstack(some)) for some in (columns, columns + games))
+    return any(_determined(cells.mean, np.hstack(terms)) for terms in (columns, columns + games))
 
 
 def _determined(values: Array, columns: Array) -> bool:
@@ -182,10 +181,10 @@ def _no_slope(cells: Cells, name: str) -> str:
 
 
 def r_squared(model: MixedModel, coefficients: Array, families: Array, points: Array) -> Array:
-    """The share of the variance of rows that predictors and families explain, for each draw.
+    """The share of the variance of rows explained by predictors and families, for each draw.
 
-    The variance of what is fitted over itself plus all other variance (Gelman, Goodrich, Gabry and Vehtari, The
-    American Statistician 2019). In the paper's specification the other is the residual variance alone.
+    Explained over explained and other variance (Gelman, Goodrich, Gabry and Vehtari, The American Statistician 2019).
+    In the paper's specification the other variance is the residual variance.
     """
     cells = model.cells
     fitted = coefficients @ cells.design.T

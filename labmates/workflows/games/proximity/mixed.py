@@ -1,13 +1,13 @@
-"""The log density of a linear mixed model, with everything but its standard deviations integrated out.
+"""The log density of a linear mixed model, with all parameters except its standard deviations integrated out.
 
 For row *r* of model *m* (family *f*) in game *g* and cell *c*::
 
     y_r  =  x_c'β + u_f + v_m + s_m'(cot_c, tom_c, size_c) + w_mg + e_c + ε_r
 
-with β normal a priori and each other term normal around 0 with a standard deviation of its own. Random terms enter one
-after the other: each adds a matrix of rank one within its group, so that the inverse covariance changes as Sherman and
-Morrison say and its determinant by one factor. All that is carried along are the moments of predictors and outcome
-under the inverse covariance, a small matrix per group.
+with a normal prior on β and every other term normal around 0 with its own standard deviation. Random terms are
+integrated out in sequence: each adds a matrix of rank one within its group, so the Sherman-Morrison formula updates the
+inverse covariance, and the determinant changes by one factor. The state is the moments of predictors and outcome under
+the inverse covariance, a small matrix per group.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ RESIDUAL, FAMILY, MODEL, GAME, CELL = "residual", "family", "model", "game", "ce
 PAPER = (FAMILY,)
 """Components beside the residual in the paper's specification."""
 SLOPES = (COT, TOM, GROUP_SIZE, STANDARD)
-"""Predictors that each model may react to in its own way; the last one in the question of prompts alone.
+"""Predictors with a reaction of each model; the last one only for the question of prompts.
 
-Beside them only games vary within a model, and in each game it has its own level."""
+Otherwise only games vary within a model, and each game has its own level."""
 
 
 _BATCH = 350_000
-"""Numbers in flight at once, few enough for a processor's cache."""
+"""Numbers per batch, to fit a processor's cache."""
 
 
 @dataclass(frozen=True)
 class Priors:
     """Normal priors of intercept and coefficients, half-normal ones of standard deviations, on the outcome's scale.
 
-    The paper states them for its second experiment (section 4.1.2); its first gets the same.
+    The paper states them for its second experiment (section 4.1.2); the first has the same here.
     """
 
     intercept_mean: float = 0.5
@@ -56,7 +56,7 @@ class MixedModel:
     Attributes
     ----------
     components
-        Some of ``family``, ``model``, `SLOPES`, ``game`` and ``cell``, beside the residual.
+        Some of ``family``, ``model``, `SLOPES`, ``game`` and ``cell``, in addition to the residual.
     """
 
     cells: Cells
@@ -68,9 +68,9 @@ class MixedModel:
         return np.asarray(self.cells.predictors[:, self.cells.names.index(name)] - self.centre(name))
 
     def centre(self, name: str) -> float:
-        """The value of a predictor at which a model's reaction to it is 0, and its own level counts.
+        """The value of a predictor at which a model's reaction is 0 and its own level applies.
 
-        No prompt is a natural one; no player is not, so there it is the mean.
+        0 for prompts, and the mean for group size.
         """
         if name != GROUP_SIZE:
             return 0.0
@@ -86,7 +86,7 @@ class MixedModel:
         """The posterior of the standard deviations."""
         cells = self.cells
         within = cells.rows - len(cells.count)
-        # What predictors leave: games may differ a hundred times as much as models do, and would hide how far to look.
+        # Residuals, since games may differ a hundred times as much as models and would inflate the scale.
         left = cells.mean - cells.design @ np.linalg.lstsq(cells.design, cells.mean, rcond=None)[0]
         spread = max(float(np.std(left)), 1e-3 * float(np.std(cells.mean)), 1e-6)
         residual = math.sqrt(cells.squares.sum() / within) if within and cells.squares.sum() > 0 else spread
@@ -99,13 +99,11 @@ class MixedModel:
 
     @property
     def width(self) -> int:
-        """Number of coefficients, the intercept among them."""
+        """Number of coefficients, including the intercept."""
         return 1 + len(self.cells.names)
 
     def log_density(self, points: Array) -> Array:
-        """Log prior and marginal likelihood of standard deviations.
-
-        It is exactly that of the rows, constants included.
+        """Log prior and marginal likelihood of the rows, including constants, given standard deviations.
 
         Parameters
         ----------
@@ -124,11 +122,11 @@ class MixedModel:
         coefficients
             Shape ``(n, width)``.
         families
-            Shape ``(n, families)``; without columns if there is no such component.
+            Shape ``(n, families)``; without columns if the component is missing.
         """
         batch = self.target.batch
         parts = [self._draw(points[at : at + batch], rng) for at in range(0, len(points), batch)]
-        return np.concatenate([one[0] for one in parts]), np.concatenate([one[1] for one in parts])
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def _draw(self, points: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         families, _ = self._by_family(points)
@@ -140,9 +138,9 @@ class MixedModel:
             return coefficients, np.empty((len(points), 0))
         variance = self._variance(points, FAMILY)[:, None]
         precision = families[:, :, 0, 0]
-        left = families[:, :, 0, -1] - np.einsum("nfj,nj->nf", families[:, :, 0, :-1], coefficients)
-        kept = variance / (1 + variance * precision)
-        return coefficients, kept * left + np.sqrt(kept) * rng.standard_normal(kept.shape)
+        residual = families[:, :, 0, -1] - np.einsum("nfj,nj->nf", families[:, :, 0, :-1], coefficients)
+        conditional = variance / (1 + variance * precision)
+        return coefficients, conditional * residual + np.sqrt(conditional) * rng.standard_normal(conditional.shape)
 
     def _variance(self, points: Array, name: str) -> Array:
         return np.asarray(points[:, self.deviations.index(name)] ** 2)
@@ -182,7 +180,7 @@ class MixedModel:
         return moments, log_size
 
     def _scaled(self, counted: Array, points: Array) -> tuple[Array, Array]:
-        """Moments where rows differ by the residual alone, and the log determinant."""
+        """Moments for rows with only residual variance, and the log determinant."""
         residual = self._variance(points, RESIDUAL)
         log_size = len(self.cells.count) * np.log(residual) - np.log(self.cells.count).sum()
         return counted / residual[:, None, None, None], log_size
@@ -193,7 +191,7 @@ class MixedModel:
         return np.asarray(np.add.reduceat(ordered, self._first_models, axis=axis))
 
     def _without(self, moments: Array, points: Array, name: str) -> tuple[Array, Array]:
-        """Moments of groups once a random term of theirs has been integrated out, and its log determinant."""
+        """Moments of groups after integration over one of their random terms, and its log determinant."""
         if name not in self.components:
             return moments, np.zeros(len(points))
         variance = self._variance(points, name)[:, None]
@@ -241,7 +239,7 @@ class MixedModel:
 
     @cached_property
     def _is_simple(self) -> bool:
-        """Whether nothing is random beside residual and family."""
+        """Whether only the residual and the family are random."""
         return set(self.components) <= {FAMILY}
 
     @cached_property
@@ -250,7 +248,7 @@ class MixedModel:
 
     @cached_property
     def _counted_by_model(self) -> Array:
-        """Moments of each model, every row counting once."""
+        """Moments of each model, with equal weights of rows."""
         moments = []
         for at in range(len(self.cells.models)):
             where = self.cells.model == at
@@ -260,7 +258,7 @@ class MixedModel:
 
     @cached_property
     def _pieces(self) -> list[tuple[slice, Array, Array]]:
-        """For each model its cells, and what their weights are multiplied with to give moments and sums per game."""
+        """Per model: its cells, and the matrices from weights to moments and to sums per game."""
         pieces = []
         wide = self.width + 1
         for at in range(len(self.cells.models)):
@@ -279,7 +277,7 @@ class MixedModel:
 
     @cached_property
     def _model_order(self) -> Array:
-        """Models, those of a family next to each other."""
+        """Models ordered by family."""
         return np.array(sorted(self._family_of, key=lambda model: (self._family_of[model], model)))
 
     @cached_property

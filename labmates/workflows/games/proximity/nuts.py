@@ -1,7 +1,7 @@
-"""The same densities by NUTS in NumPyro (extra ``analysis``): the cross-check of the importance sampler.
+"""The same densities by NUTS in NumPyro (extra ``analysis``), as a cross-check of the importance sampler.
 
-The collapsed form leaves coefficients and standard deviations to the sampler and integrates the random terms of models
-and families out, by residuals instead of moments; so it shares neither the sampler nor the algebra with
+The sampler draws coefficients and standard deviations; random terms of models and families are integrated out with
+residuals instead of moments. So the check shares neither the sampler nor the algebra of
 `labmates.workflows.games.proximity.mixed`.
 """
 
@@ -28,8 +28,8 @@ SITES = ("coefficients", "deviations")
 def fit_cells(fit: Fit, **how: Any) -> Posterior:
     """Coefficients and standard deviations by NUTS on the collapsed density.
 
-    It moves in the coordinates of the importance sampler's posterior, so that steps are of about the same size in each;
-    where the chains end up does not depend on that.
+    Coordinates are scaled by the importance sampler's posterior, for steps of similar size in each; the result does not
+    depend on the scale.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def fit_cells(fit: Fit, **how: Any) -> Posterior:
         import numpyro
         from numpyro import distributions as dist
 
-        # A flat coordinate; the prior is put on the coefficients themselves.
+        # A flat coordinate, since the prior is on the coefficients.
         unit = numpyro.sample("unit", dist.ImproperUniform(dist.constraints.real_vector, (), (width,)))
         coefficients = numpyro.deterministic("coefficients", given["centre"] + given["factor"] @ unit)
         numpyro.factor("intercept", dist.Normal(priors.intercept_mean, priors.intercept_sd).log_prob(coefficients[0]))
@@ -64,7 +64,7 @@ def fit_cells(fit: Fit, **how: Any) -> Posterior:
 
 
 def sampled_names(model: MixedModel) -> tuple[str, ...]:
-    """The parameters of chains: coefficients and standard deviations."""
+    """The parameters of the chains: coefficients and standard deviations."""
     return (INTERCEPT, *model.cells.names, *(DEVIATION + name for name in model.deviations))
 
 
@@ -94,7 +94,7 @@ def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:
         residual = variance(deviations, RESIDUAL)
         noise = residual / count + variance(deviations, CELL)
         log_size = (jnp.log(noise) * there).sum()
-        # Inner products of terms and residuals within each model, with the level of each game integrated out.
+        # Inner products of terms and residuals within each model, after integration over the level of each game.
         both = jnp.concatenate([terms, (mean - design @ coefficients)[..., None]], axis=-1)
         weighted = both * (there / noise)[..., None]
         sums = weighted.sum(axis=2)
@@ -120,7 +120,7 @@ def _collapsed(model: MixedModel) -> Callable[[Any, Any], Any]:
 
 
 def _simple(model: MixedModel) -> Callable[[Any, Any], Any]:
-    """The same for families alone: inner products of rows within each family do not depend on the parameters."""
+    """The same for families only: inner products of rows within each family do not depend on the parameters."""
     import jax.numpy as jnp
 
     cells = model.cells
@@ -142,9 +142,9 @@ def _simple(model: MixedModel) -> Callable[[Any, Any], Any]:
 
 
 def _padded(cells: Cells) -> tuple[NDArray[np.intp], Array]:
-    """Cells as a block of models × games × cells: the index of each cell, and 1 where there is one.
+    """Cells as a padded block of models × games × cells: the index of each cell, and a mask of real ones.
 
-    Sums over blocks of equal length need no scattering, which is slow.
+    Sums over blocks of equal length avoid slow scattering.
     """
     blocks = len(cells.models) * len(cells.games)
     sizes = np.bincount(cells.block, minlength=blocks)

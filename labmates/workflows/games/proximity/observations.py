@@ -1,4 +1,4 @@
-"""Simulations of behavioural games as rows: out of runs or a CSV file, with what was left out and why."""
+"""Simulations of behavioural games as rows, from runs or a CSV file, and the excluded ones with reasons."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OUTCOMES: Final = {"cooperation": "cooperation", "efficiency": "efficiency", "proximity": "pareto_proximity"}
-"""The columns of what can be explained; the last is the paper's distance, of which cooperation is the opposite."""
+"""The columns of the outcomes; the last is the paper's distance, 1 - cooperation."""
 _DISTANCES: Final = {"cooperation": "pareto_proximity", "efficiency": "welfare_proximity"}
-"""What measures may be given as, with 0 for the best; the latter in files of earlier versions."""
+"""Alternative columns of measures as distances, with 0 for the best; the latter in files of earlier versions."""
 _GIVEN: Final = (*_DISTANCES, *_DISTANCES.values())
 REASONING: Final = ("none", "cot", "tom")
 FRAMING: Final = ("standard", "alternate")
@@ -38,7 +38,7 @@ _NOT_THE_SETTING: Final = frozenset({"model", "model_for", "framing", "prices", 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows that have no part in a fit."""
+    """Rows excluded from a fit."""
 
     what: str
     rows: int
@@ -53,8 +53,8 @@ class Observations:
     ----------
     frame
         One row per simulation: ``model``, ``family``, ``size`` (billions of parameters), ``thinking``, ``game``,
-        ``reasoning``, ``group_size``, ``framing``, ``condition`` (what else it was played under), ``cooperation``,
-        ``efficiency``, ``pareto_proximity`` (NaN: not defined) and ``failed_decision_rate``.
+        ``reasoning``, ``group_size``, ``framing``, ``condition`` (all other settings), ``cooperation``, ``efficiency``,
+        ``pareto_proximity`` (NaN if undefined) and ``failed_decision_rate``.
     """
 
     frame: pd.DataFrame
@@ -62,12 +62,12 @@ class Observations:
 
 
 def observations_of_runs(runs: Sequence[RunRecord], more: Iterable[KnownModel] = ()) -> Observations:
-    """The simulations of games among runs, and the runs that were left out.
+    """The simulations of games among runs, and the runs left out.
 
     Parameters
     ----------
     more
-        Models beside those of the roster; one without a family does not count.
+        Models in addition to the roster; those without a family are ignored.
     """
     known = traits_of({model for run in runs for model in run.models}, [model for model in more if model.family])
     rows: list[dict[str, Any]] = []
@@ -92,18 +92,18 @@ def observations_of_csv(path: Path, more: Iterable[KnownModel] = ()) -> Observat
     """The simulations of a CSV file with one row each.
 
     Columns: ``model``, ``game`` and ``cooperation`` (or the paper's ``pareto_proximity``) or ``efficiency``;
-    ``reasoning``, ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` where they vary; ``family``,
-    ``size`` and ``thinking`` for models that are not known. What ``labmates study export`` writes will do; its runs are
-    chosen as those of a store are.
+    ``reasoning``, ``group_size``, ``framing``, ``condition`` and ``failed_decision_rate`` if they vary; ``family``,
+    ``size`` and ``thinking`` for unknown models. Exports of ``labmates study export`` are accepted; their runs are
+    selected like those of a store.
 
     Raises
     ------
     UsageError
-        If the file can't be read, a column is missing, or a value is none that its column can have.
+        If the file is unreadable, a column is missing, or a value is invalid.
     """
     lines = read_rows(path)
     if is_export(list(lines[0])):
-        return observations_of_runs([one.record for one in exported_runs(lines, path)], more)
+        return observations_of_runs([run.record for run in exported_runs(lines, path)], more)
     for names in (("model",), ("game",), _GIVEN):
         if not set(names) & lines[0].keys():
             raise UsageError(f"{path}: no column {' or '.join(names)}; it has {', '.join(lines[0])}")
@@ -150,7 +150,7 @@ def _row_of_run(run: RunRecord, traits: KnownModel) -> dict[str, Any]:
 
 
 def _measures(given: Mapping[str, float]) -> dict[str, float]:
-    """Cooperation, efficiency and the paper's proximity, each from its opposite where only that is given."""
+    """Cooperation, efficiency and the paper's proximity, each from its opposite if only that is given."""
     measures = {}
     for name, distance in _DISTANCES.items():
         measures[name] = cooperation(given[distance]) if math.isnan(given[name]) else given[name]
@@ -161,7 +161,7 @@ def _measures(given: Mapping[str, float]) -> dict[str, float]:
 def _row_of_line(line: Mapping[str, str], traits: KnownModel, where: str) -> dict[str, Any]:
     for name, allowed in (("reasoning", REASONING), ("framing", FRAMING)):
         if line[name] not in allowed:
-            raise UsageError(f"{where}: {name} is one of {', '.join(allowed)}, not '{line[name]}'")
+            raise UsageError(f"{where}: {name} must be one of {', '.join(allowed)}, not '{line[name]}'")
     return {
         **{name: line[name] for name in ("model", "game", "reasoning", "framing", "condition")},
         **{name: getattr(traits, name) for name in _TRAITS},
@@ -181,5 +181,5 @@ def _of_line(line: Mapping[str, str], where: str) -> KnownModel:
 def _number(text: str, name: str, where: str, *, missing: bool = False) -> float:
     value = math.nan if missing and text.lower() == "nan" else finite(text)
     if value is None:
-        raise UsageError(f"{where}: {name} is a finite number, not '{text}'")
+        raise UsageError(f"{where}: {name} must be a finite number, not '{text}'")
     return value

@@ -1,4 +1,4 @@
-"""From observations to the cells of one question: its rows, predictors that vary, and what is said of the rest."""
+"""From observations to the cells of one question: its rows, its varying predictors, and notes on the rest."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ PREDICTORS: Final[dict[Question, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """The data that are fitted for one question.
+    """The data of one question.
 
     Attributes
     ----------
     frame
-        The rows that are fitted, with all predictors.
+        The fitted rows, with all predictors.
     notes
-        What the reader has to know of the predictors and of the data.
+        Notes on the predictors and the data.
     """
 
     question: Question
@@ -64,23 +64,23 @@ def prepare(
     question: Question = "strategy",
     covariates: Covariates | None = None,
 ) -> Prepared:
-    """The cells of one question, with what was left out and why.
+    """The cells of one question, and the rows left out with reasons.
 
     Parameters
     ----------
     outcome
         ``cooperation``, ``efficiency``, or ``proximity``, the paper's distance (`OUTCOMES`).
     question
-        ``strategy``: all conditions told in the standard way. ``prompt``: players who are not asked to reason, under
-        conditions that were told in both ways.
+        ``strategy``: all conditions with the standard framing. ``prompt``: players without reasoning, under conditions
+        with both framings.
     covariates
-        The user's own predictors of models; see `labmates.stats.bayes.covariates`.
+        The user's predictors of models; see `labmates.stats.bayes.covariates`.
 
     Raises
     ------
     UsageError
-        If the models that are left are too few, their outcomes do not vary, no condition was told in both ways, or a
-        covariate can't be a predictor.
+        If too few models are left, their outcomes do not vary, no condition has both framings, or a covariate is
+        invalid.
     """
     left = list(observations.left_out)
     frame = _without_failures(observations.frame, left)
@@ -88,7 +88,7 @@ def prepare(
     frame = _told_standard(frame, left) if question == "strategy" else _told_both_ways(frame, left)
     models = frame["model"].nunique()
     if models < LEAST_MODELS:
-        reasons = "".join(f"\n  left out: {one.what} ({one.rows} rows): {one.reason}" for one in left)
+        reasons = "".join(f"\n  left out: {each.what} ({each.rows} rows): {each.reason}" for each in left)
         many = "1 model is" if models == 1 else f"{models} models are"
         raise UsageError(f"{many} too few for a regression over models, which needs {LEAST_MODELS}{reasons}")
     if frame[OUTCOMES[outcome]].nunique() < 2:
@@ -107,7 +107,7 @@ def prepare(
         notes.append(f"All models are of the family {cells.families[0]}: nothing is said of other families.")
     if cells.repeats and cells.count.max() > 1:
         notes.append(
-            "Simulations of the same cell never differ, so more of them say nothing more: each cell counts as one row."
+            "Simulations of the same cell never differ: more of them add no information, and each cell is one row."
         )
         once = frame.drop_duplicates(["model", "game", "condition", *names])
         cells = collapse(once, OUTCOMES[outcome], names)

@@ -1,4 +1,4 @@
-"""The whole regression of cooperation: fits side by side, checks, tables and JSON data.
+"""The report on the regression of cooperation: fits, checks, tables and JSON data.
 
 Source: the cooperative-profiles paper (arXiv:2604.20658), section 3.1.3, Tables 1, 5 and 6.
 """
@@ -72,7 +72,7 @@ _DEVIATIONS: Final = {
 
 
 def forest_figure(report: ProximityReport) -> Figure:
-    """Draw posterior means and 95 % intervals of coefficients, games in a part of their own with a wider scale."""
+    """Posterior means and 95 % intervals of coefficients; games have a separate panel with a wider scale."""
     names = report.prepared.cells.names
     others = [name for name in names if not name.startswith(GAME_PREFIX)]
     games = [name for name in names if name.startswith(GAME_PREFIX)]
@@ -86,9 +86,9 @@ def forest_figure(report: ProximityReport) -> Figure:
     ]
     heights = [len(part) + 0.8 for part, _ in parts]
     figure, axes = new_figure(6.8, 1.5 + 0.42 * sum(heights), rows=max(len(parts), 1), height_ratios=heights or None)
-    fits = {f"{one.specification} (95 % interval)": one.posterior for one in report.fits}
-    for one, (part, title) in zip(axes, parts, strict=False):
-        draw_forest(one, part, fits, label, title)
+    fits = {f"{each.specification} (95 % interval)": each.posterior for each in report.fits}
+    for ax, (part, title) in zip(axes, parts, strict=False):
+        draw_forest(ax, part, fits, label, title)
     outcome = report.prepared.outcome
     ways = ["← nearer to the equilibrium", "nearer to the optimum →"]
     if outcome == "proximity":
@@ -101,7 +101,7 @@ def forest_figure(report: ProximityReport) -> Figure:
 
 @dataclass(frozen=True)
 class ProximityReport:
-    """All that is said of one question."""
+    """The fits, checks and verdict on one question."""
 
     prepared: Prepared
     fits: tuple[Fit, ...]
@@ -113,20 +113,21 @@ class ProximityReport:
     def p_holm(self) -> dict[Specification, dict[str, float]]:
         """Adjusted p of each specification's effects by name: of all predictors together, and of all families."""
         families = tuple(FAMILY_PREFIX + name for name in self.prepared.cells.families)
-        p_of: dict[Specification, dict[str, float]] = {one.specification: {} for one in self.fits}
-        for one in self.fits:
+        p_of: dict[Specification, dict[str, float]] = {}
+        for fitted in self.fits:
+            p_of[fitted.specification] = {}
             for kind in (self.prepared.cells.names, families):
-                names = [name for name in kind if name in one.posterior.names]
-                p_values = adjusted([(one.posterior, name) for name in names])
-                p_of[one.specification].update(zip(names, p_values, strict=True))
+                names = [name for name in kind if name in fitted.posterior.names]
+                p_values = adjusted([(fitted.posterior, name) for name in names])
+                p_of[fitted.specification].update(zip(names, p_values, strict=True))
         return p_of
 
     @property
     def warnings(self) -> list[str]:
         """The problems of the draws, and their remedies."""
-        told: list[tuple[str, Posterior]] = [(one.specification, one.posterior) for one in self.fits]
-        told += [(one.name, one.posterior) for one in self.cross_checks]
-        return [f"{name}: {text}" for name, posterior in told for text in posterior.diagnostics.warnings]
+        posteriors: list[tuple[str, Posterior]] = [(fit.specification, fit.posterior) for fit in self.fits]
+        posteriors += [(check.name, check.posterior) for check in self.cross_checks]
+        return [f"{name}: {text}" for name, posterior in posteriors for text in posterior.diagnostics.warnings]
 
 
 def proximity_report(
@@ -149,30 +150,30 @@ def proximity_report(
     question
         ``strategy`` (Table 1), or ``prompt``: whether the wording matters (Table 5).
     nuts_draws
-        Also fit everything by NUTS, with this number of draws in each of four chains.
+        Cross-check everything by NUTS, with this number of draws in each of four chains.
     covariates
-        The user's own predictors of models; see `labmates.stats.bayes.covariates`.
+        The user's predictors of models; see `labmates.stats.bayes.covariates`.
 
     Raises
     ------
     UsageError
-        If the data do not allow it (see `prepare`), or NumPyro is not installed for `nuts_draws`.
+        If the data are insufficient (see `prepare`), or NumPyro is not installed for `nuts_draws`.
     """
     if nuts_draws is not None:
         from labmates.stats.bayes.nuts import check_numpyro
 
         check_numpyro()
     prepared = prepare(observations, outcome=outcome, question=question, covariates=covariates)
-    fits = tuple(fit(prepared.cells, one, draws=draws, seed=seed) for one in specifications)
+    fits = tuple(fit(prepared.cells, name, draws=draws, seed=seed) for name in specifications)
     beside = checks(prepared.cells, seed=seed)
-    crossed = tuple(_crossed(one, nuts_draws, seed) for one in fits) if nuts_draws is not None else ()
+    crossed = tuple(_crossed(each, nuts_draws, seed) for each in fits) if nuts_draws is not None else ()
     return ProximityReport(prepared, fits, beside, tuple(verdict(fits, beside, outcome)), crossed)
 
 
-def _crossed(one: Fit, draws: int, seed: int) -> CrossCheck:
+def _crossed(fit: Fit, draws: int, seed: int) -> CrossCheck:
     from labmates.workflows.games.proximity.nuts import fit_cells
 
-    return CrossCheck.of(one.specification, one.posterior, fit_cells(one, draws=draws, seed=seed))
+    return CrossCheck.of(fit.specification, fit.posterior, fit_cells(fit, draws=draws, seed=seed))
 
 
 def proximity_tables(report: ProximityReport) -> list[Table]:
@@ -189,7 +190,7 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
     notes = [
         f"{cells.rows:,} simulations in {len(cells.count):,} cells, {len(cells.models)} models, "
         f"{len(cells.games)} games; {AXES[OUTCOMES[prepared.outcome]]}.",
-        "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all predictors, p < .05.",
+        "† the 95 % interval excludes 0; ‡ also after Holm's adjustment for all predictors, p < .05.",
     ]
     many = len(columns)
     if printed := printed_coefficients(prepared):
@@ -207,7 +208,7 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
 
 
 def printed_coefficients(prepared: Prepared) -> Mapping[str, float]:
-    """The coefficients that the paper printed, where ours are of the same outcome, question and reference."""
+    """The coefficients printed in the paper, if ours have the same outcome, question and reference."""
     same = (prepared.outcome, prepared.question, prepared.reference) == ("proximity", "strategy", REFERENCE_GAME)
     return PUBLISHED if same else {}
 
@@ -219,17 +220,17 @@ def _rows(report: ProximityReport) -> Iterator[dict[str, Any]]:
         category = "Covariate" if name.startswith(PREFIX) else _CATEGORIES.get(name, game)
         yield _row(report, category, name, label(name))
     for name, text in _DEVIATIONS.items():
-        if any(DEVIATION + name in one.posterior.names for one in report.fits):
+        if any(DEVIATION + name in each.posterior.names for each in report.fits):
             yield _row(report, "Variance", DEVIATION + name, text)
     yield _row(report, "Fit", R_SQUARED, "R²")
 
 
 def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[str, Any]:
     row: dict[str, Any] = {"category": category, "predictor": text, "parameter": name}
-    for one in report.fits:
-        summary = one.posterior.summaries.get(name)
-        effect = name not in (R_SQUARED,) and not name.startswith(DEVIATION)
-        spec, p_holm = one.specification, report.p_holm[one.specification]
+    for fitted in report.fits:
+        summary = fitted.posterior.summaries.get(name)
+        effect = name != R_SQUARED and not name.startswith(DEVIATION)
+        spec, p_holm = fitted.specification, report.p_holm[fitted.specification]
         row |= {
             spec: None if summary is None else summary.mean,
             f"{spec}_sd": None if summary is None else summary.sd,
@@ -244,7 +245,7 @@ def _row(report: ProximityReport, category: str, name: str, text: str) -> dict[s
 
 
 def proximity_json(report: ProximityReport) -> dict[str, Any]:
-    """A report as JSON data: everything that the text says, unrounded."""
+    """A report as JSON data: the content of the text, unrounded."""
     cells, beside = report.prepared.cells, report.checks
     return {
         "question": report.prepared.question,
@@ -255,30 +256,30 @@ def proximity_json(report: ProximityReport) -> dict[str, Any]:
         "models": list(cells.models),
         "families": list(cells.families),
         "games": list(cells.games),
-        "left_out": [asdict(one) for one in report.prepared.left_out],
+        "left_out": [asdict(each) for each in report.prepared.left_out],
         "notes": list(report.prepared.notes),
         "fits": [
             {
-                "specification": one.specification,
-                **one.posterior.json(report.p_holm[one.specification]),
-                "notes": list(one.notes),
+                "specification": fit.specification,
+                **fit.posterior.json(report.p_holm[fit.specification]),
+                "notes": list(fit.notes),
             }
-            for one in report.fits
+            for fit in report.fits
         ],
         "checks": {
-            "tests": {name: {**asdict(one), "p_holm": beside.p_holm[name]} for name, one in beside.tests.items()},
+            "tests": {name: {**asdict(test), "p_holm": beside.p_holm[name]} for name, test in beside.tests.items()},
             "leave_one_out_r2": beside.left_out_r2,
             "variance_inflation": {name: _finite(value) for name, value in beside.inflation.items()},
             "leverage": beside.leverage,
         },
         "nuts": [
             {
-                "specification": one.name,
-                "largest_difference": one.most,
-                "parameter": one.parameter,
-                **one.posterior.json(),
+                "specification": check.name,
+                "largest_difference": check.most,
+                "parameter": check.parameter,
+                **check.posterior.json(),
             }
-            for one in report.cross_checks
+            for check in report.cross_checks
         ],
         "warnings": report.warnings,
         "verdict": list(report.verdict),

@@ -1,9 +1,8 @@
-"""Simulated studies of the behavioural games with known coefficients, to see whether an analysis gives them back.
+"""Simulated studies of the behavioural games with known coefficients, to test whether an analysis recovers them.
 
-The truth are the coefficients that the cooperative-profiles paper published (Table 6); its data were not. How the
-paper's residual standard deviation of .233 splits into differences between models, games and cells, and noise, is not
-known: two splits of about the same sum are assumed (`CLUSTERED`, `MILD`), beside the paper's own assumption that all is
-noise.
+The true coefficients are those of the cooperative-profiles paper (Table 6), whose data are unpublished. How the paper's
+residual standard deviation of .233 divides into differences between models, games and cells, and noise, is unknown: two
+divisions with about the same sum are assumed (`CLUSTERED`, `MILD`), beside the paper's assumption of pure noise.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ GROUP_SIZES: Final = {
     "public-goods": (3, 4, 5, 8, 10),
     "weakest-link": (3, 5, 8, 10),
 }
-"""Group sizes of each game in the paper; 5 is the usual one."""
+"""Group sizes of each game in the paper; 5 is the common one."""
 PUBLISHED: Final[Mapping[str, float]] = MappingProxyType(
     {
         INTERCEPT: 0.853,
@@ -59,7 +58,7 @@ _SIMULATIONS, _CANONICAL, _USUAL_SIZE = 50, 18_000, 5
 
 @dataclass(frozen=True)
 class Truth:
-    """The truth of a simulated study.
+    """The parameters of a simulated study.
 
     Attributes
     ----------
@@ -72,7 +71,7 @@ class Truth:
     size_slope
         That of their reactions to one more player.
     freedom
-        Degrees of freedom of Student's t, which all differences between models then have in place of a normal.
+        Degrees of freedom of Student's t for all differences between models; None for normal differences.
     """
 
     residual: float = 0.233
@@ -87,7 +86,7 @@ class Truth:
 
 
 INDEPENDENT: Final = Truth()
-"""The paper's assumption: simulations of a family differ from each other by chance alone."""
+"""The paper's assumption: simulations of a family differ only by chance."""
 CLUSTERED: Final = Truth(residual=0.10, model=0.04, slope=0.03, game=0.20, cell=0.05)
 REACTIVE: Final = replace(CLUSTERED, size_slope=0.012)
 """Models also react differently to group size."""
@@ -152,7 +151,7 @@ def simulated_means(design: pd.DataFrame, truth: Truth, *, seed: int) -> np.ndar
 
 
 def _between(rng: np.random.Generator, truth: Truth, number: int) -> np.ndarray:
-    """Differences between models on the scale of their standard deviation."""
+    """Differences between models in units of their standard deviation."""
     return rng.standard_normal(number) if truth.freedom is None else rng.standard_t(truth.freedom, number)
 
 
@@ -171,7 +170,7 @@ def simulated_cells(design: pd.DataFrame, truth: Truth, *, seed: int) -> Cells:
 def simulated_rows(design: pd.DataFrame, truth: Truth, *, seed: int) -> pd.DataFrame:
     """A simulated study with one row per simulation: the columns of the design, and ``pareto_proximity``.
 
-    Values are normal; unlike measured ones, some lie outside [0, 1].
+    Values are normal; unlike measured ones, some are outside [0, 1].
     """
     means = simulated_means(design, truth, seed=seed)
     rng = np.random.default_rng([seed, 1])
@@ -181,7 +180,7 @@ def simulated_rows(design: pd.DataFrame, truth: Truth, *, seed: int) -> pd.DataF
 
 
 def true_names(design: pd.DataFrame) -> list[str]:
-    """The predictors of a design whose coefficients are known, in order."""
+    """The predictors of a design with known coefficients, in order."""
     games = set(game_columns(design["game"], REFERENCE_GAME))
     predictors = [name for name in PUBLISHED if name != INTERCEPT]
     return [name for name in predictors if not name.startswith(GAME_PREFIX) or name in games]

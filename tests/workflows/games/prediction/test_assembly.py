@@ -90,7 +90,7 @@ def test_every_model_that_is_left_out_is_listed_with_the_reason() -> None:
     left = {one.what: one.reason for one in put(profiles, runs).left_out}
     assert left.keys() == {*(set(extra) - set(known)), "openai:qwen3-14b"}
     assert "a profile, but no scored lab runs" in left["openai:phi-4"]
-    assert "size and benchmark scores are not known (--roster" in left["openai:nobody"]
+    assert "size and benchmark scores are unknown (add them with --roster" in left["openai:nobody"]
     assert left["openai:qwen3-4b"] == "no simulations of weakest-link"
     assert "a single simulation of weakest-link, o-ring" in left["openai:qwen3-8b"]
     assert "too many of its decisions failed: 50% in " in left["openai:qwen3-14b"]
@@ -345,7 +345,7 @@ def test_a_budget_that_is_not_known_of_all_runs_is_said() -> None:
     some[0] = replace(some[0], condition={"task": "anomaly"})
     found = put(levels(), some)
     assert found.data.columns == ("task: ecology",)
-    assert any("The budget is not known of all lab runs" in note for note in found.notes)
+    assert any("The budget of some lab runs is unknown" in note for note in found.notes)
     with pytest.raises(UsageError, match="the budget of a lab run must be a positive number of dollars, not 'inf'"):
         put(levels(), lab(budget="inf"))
 

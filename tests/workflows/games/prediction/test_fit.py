@@ -242,7 +242,7 @@ def test_a_verdict_says_when_data_are_too_few_and_what_the_papers_form_alone_cla
     said = " ".join(verdict("quality", fits, found))
     assert isinstance(found.permutation, PermutationTest)
     assert "can't tell whether the games predict quality beyond IFEval" in said
-    assert "In the paper's form alone, credible:" in said
+    assert "Credible only in the paper's form:" in said
     real = simulate_prediction(np.random.default_rng(5), between=0.25).data
     sure = verdict("quality", {"robust": fit_prediction(real, draws=500, starts=1)}, evidence(real))
     assert sure[0].startswith("The games predict quality")
@@ -271,9 +271,9 @@ def test_the_robust_form_says_where_dispositions_go_too_much_together_for_it() -
         fits = dict.fromkeys(forms, replace(fitted, data=data))
         return " ".join(verdict("quality", fits, evidence(data)))
 
-    assert "Dispositions go together: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
-    assert "Dispositions go together" not in said(0.95, "robust", "correlated")
-    assert "Dispositions go together" not in said(0.5, "robust")
+    assert "Correlated dispositions: common-pool-sanctions and common-pool (+0.9" in said(0.95, "robust")
+    assert "Correlated dispositions" not in said(0.95, "robust", "correlated")
+    assert "Correlated dispositions" not in said(0.5, "robust")
 
 
 def test_the_reliability_of_a_game_is_that_of_convergence() -> None:

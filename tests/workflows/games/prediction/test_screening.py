@@ -58,13 +58,13 @@ def test_a_model_far_outside_is_said_to_be_so_and_one_of_the_population_is_not()
     assert inside.p > 0.9
     outside = standing(data, Candidate(np.array([0, 0, 8.0, 0, 0, 0]), data.errors[0], np.zeros(4)))
     assert outside.where == "far outside"
-    assert "o-ring is beyond all fitted models (z = +7." in outside.reasons[0]
+    assert "o-ring is outside the range of the fitted models (z = +7." in outside.reasons[0]
     assert outside.leverage > outside.largest_leverage
     # Each disposition by itself is usual; together they are not, since these two go together.
     at_odds = standing(data, Candidate(np.array([0, 0, 0, 2.0, -2.0, 0]), data.errors[0], np.zeros(4)))
     assert at_odds.where == "far outside"
     assert abs(at_odds.z["common-pool"]) < 3
-    assert any("dispositions together" in reason for reason in at_odds.reasons)
+    assert any("distance of its dispositions" in reason for reason in at_odds.reasons)
 
 
 def test_a_badly_measured_or_distant_model_is_predicted_with_a_wider_interval() -> None:

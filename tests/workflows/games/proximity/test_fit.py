@@ -118,7 +118,7 @@ def test_outcomes_without_noise_are_told_from_a_fit() -> None:
     for specification in SPECIFICATIONS:
         with pytest.raises(UsageError, match=f"{specification}: predictors .* determine every outcome exactly"):
             fit(_determined(by_model=False), specification, draws=500)
-    with pytest.raises(UsageError, match="the paper's specification says less of models, and may still do"):
+    with pytest.raises(UsageError, match="the paper's specification claims less of models, and may still do"):
         fit(_determined(by_model=True), "robust", draws=500)
     found = fit(_determined(by_model=True), "paper", draws=500).posterior
     assert np.isfinite(found.draws).all()
