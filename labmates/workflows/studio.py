@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -24,20 +21,14 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict  # pydantic makes the schemas that Studio asks for of these alone
 
 from labmates.errors import UsageError, explain
-from labmates.models.hub import ModelHub
-from labmates.models.names import is_own_baseline
-from labmates.models.options import ModelOptions
 from labmates.records.bodies import Body, Media
 from labmates.records.events import ArtifactEvent, DecisionEvent, Event, event_data, make_event
 from labmates.records.recorder import Recorder
-from labmates.records.run import new_run_id
 from labmates.registry import look_up_plugins
-from labmates.sandboxes.choose import choose_backend
-from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.workflows.approval import Answer, Question, approval_event, read_reply
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome
-from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
 from labmates.workflows.services import Services
+from labmates.workflows.unkept import unkept_services
 
 
 class StudioInput(TypedDict, total=False):
@@ -77,16 +68,6 @@ class StudioState(StudioInput, StudioOutput):
 
     record: Record
     questions: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """The settings of a session in Studio."""
-
-    processes: int | None = None
-    sandbox: str = "auto"
-    executor: str = "local"
-    ray_address: str | None = None
 
 
 def studio_graph(name: str) -> Any:
@@ -180,34 +161,6 @@ def _condition(experiment: Experiment[Any], state: StudioInput) -> Condition:
     condition.check()
     look_up_plugins()
     return condition
-
-
-@asynccontextmanager
-async def unkept_services(
-    experiment: Experiment[Any], condition: Condition, seed: int, recorder: Recorder
-) -> AsyncIterator[Services]:
-    """The services of a run that is not kept in a store."""
-    async with AsyncExitStack() as stack:
-        hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
-        folder = await asyncio.to_thread(new_folder)
-        stack.push_async_callback(asyncio.to_thread, remove_folder, folder)
-        sandbox_pool = None
-        if experiment.needs_sandbox:
-            trusted = all(map(is_own_baseline, condition.models()))
-            choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
-            stack.push_async_callback(choice.backend.close)
-            sandbox_pool = SandboxPool(choice.backend, default_sandboxes())
-        shared = stack.enter_context(experiment.shared(_Settings())) if experiment.shared else None
-        yield Services(
-            hub=hub,
-            sandbox_pool=sandbox_pool,
-            run_id=new_run_id(),
-            key=condition.key,
-            seed=seed,
-            recorder=recorder,
-            folder=lambda: folder,
-            shared=shared,
-        )
 
 
 def _output(status: str, metrics: Any, recorder: Recorder) -> StudioOutput:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from labmates.agents.organisation_files import find_organisation
@@ -47,3 +49,13 @@ def test_the_check_refuses_an_instrument_that_the_task_does_not_have(labmates: L
     line = next(place for place, text in enumerate(file.read_text().splitlines(), 1) if "evidence: 9" in text)
     assert f"ours.yaml:{line}: teams.group.seats.peer.evidence: the task anomaly has 3 instruments" in checked.err
     assert "give a number from 1 to 3, not 9" in checked.err
+
+
+def test_the_check_imports_no_other_experiment() -> None:
+    code = (
+        "import sys; import labmates.workflows.science.organisation_check; "
+        "print(*(name for name in sys.modules if name.startswith('labmates.workflows.') and name.split('.')[2] in "
+        "('dilemmas', 'games', 'populations', 'studio', 'tournament')))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "\n"

@@ -22,7 +22,7 @@ from labmates.records.recorder import Recorder
 from labmates.workflows.approval import approve_all
 from labmates.workflows.experiment import EXPERIMENTS, Outcome
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.studio import unkept_services
+from labmates.workflows.unkept import unkept_services
 
 
 @dataclass(frozen=True)
