@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Sequence
 
 from griffe import Docstring, DocstringSectionKind, Parser
+
+_COMMENTED = re.compile(r"^    (\w+): [^#\n]*  # (.+)$", re.MULTILINE)
 
 
 def cell(text: str) -> str:
@@ -40,10 +43,13 @@ def fence(language: str, text: str) -> str:
 
 
 def read_docstring(documented: type) -> tuple[str, dict[str, str]]:
-    """Return what a class's docstring says, and what it says of each attribute (``a, b`` stands for both)."""
+    """Return the text of a class's docstring, and the description of each attribute.
+
+    A description is in the docstring (``a, b`` stands for both) or in a comment after the attribute's annotation.
+    """
     sections = Docstring(inspect.getdoc(documented) or "", parser=Parser.numpy).parse(warnings=False)
     text = "\n\n".join(str(part.value) for part in sections if part.kind is DocstringSectionKind.text)
-    found: dict[str, str] = {}
+    found = dict(_COMMENTED.findall(inspect.getsource(documented)))
     for part in sections:
         if part.kind is DocstringSectionKind.attributes:
             for attribute in part.value:

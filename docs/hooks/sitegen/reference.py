@@ -98,7 +98,7 @@ def events_page() -> str:
         "What happened in a run, in order. `labmates show RUN --events --json` prints one JSON object for each, and "
         "`labmates.records.view.events_frame` gives them as a data frame. Long texts and pictures are kept once, as "
         "bodies; an event holds their numbers.",
-        "Every event has `at` (Unix time in seconds), `step` (a stable name of what made it, the same when a run is "
+        "Every event has `at` (Unix time in seconds), `step` (the stable name of its step, the same when a run is "
         "resumed), `team` and `agent`.",
     ]
     for event in get_args(get_args(Event)[0]):
@@ -139,8 +139,8 @@ def record_page() -> str:
                 ["Code", "What it means"],
                 [
                     ["0", "all runs ended as they should; an exhausted budget counts as ended"],
-                    ["1", "some run failed or is invalid, or something asked for could not be done"],
-                    ["2", "wrong usage: what was wrong stands on standard error"],
+                    ["1", "a run failed or is invalid, or a request could not be carried out"],
+                    ["2", "wrong usage; the message is on standard error"],
                     ["130", "interrupted"],
                 ],
             ),
