@@ -210,15 +210,12 @@ class ArtifactEvent(EventBase):
 
 
 class FindingsEvent(EventBase):
-    """A team's findings (a body with the fields of the task's findings); the newest version, from 1 per team, counts.
-
-    `repaired` lists the mended faults of form: what and where.
-    """
+    """The findings of a team; the newest version counts."""
 
     type: Literal["findings"] = "findings"
-    findings: int
-    version: int
-    repaired: list[dict[str, str]] = []
+    findings: int  # number of the body with the fields of the task's findings
+    version: int  # from 1, per team
+    repaired: list[dict[str, str]] = []  # the mended faults of form: what and where
 
 
 HUMAN: Final = "human:"
@@ -230,7 +227,7 @@ class ScoreEvent(EventBase):
 
     type: Literal["score"] = "score"
     judge: str  # a registered judge or a model
-    version: str
+    version: str  # version of the judge
     metric: str  # the scored metric
     value: float | None  # from 0 to 1; None for unscored
     reason: str  # the reason, one line
