@@ -219,7 +219,7 @@ def test_wrong_input_exits_with_2(labmates: Labmates, arguments: tuple[str, ...]
             "gpt has 0 strategies with the attitude 'greedy'",
         ),
         (("run", "selfplay", "--game", "common-pool", "--strategies", "s"), "holds no strategies for common-pool"),
-        (("analyze", "diversity", "s", "--game", "public-goods", "--rounds", "12"), "take fewer rounds"),
+        (("analyze", "diversity", "s", "--game", "public-goods", "--rounds", "12"), "use fewer rounds"),
         (("analyze", "diversity", "s", "--game", "public-goods", "--plot", "map.bmp"), "a figure's file ends in"),
         (("analyze", "invasion", "s", "--game", "public-goods", "--attitude", "collective"), "an invasion needs two"),
     ],

@@ -1,1 +1,1 @@
-"""Strategies as code: written, checked, loaded, played by the hundred, evolved, compared."""
+"""Strategies as code: authoring, checks, loading, play, evolution and comparison."""

@@ -1,4 +1,4 @@
-"""Attitudes: what a strategy's author was asked to be like."""
+"""Attitudes: the disposition that a strategy's author was asked to express."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ATTITUDES: dict[str, Base] = {
     "exploitative": "selfish",
     "aggressive": "selfish",
 }
-"""All attitudes, and whether each wishes well to all or to itself alone."""
+"""All attitudes, each prosocial (collective) or selfish."""
 
 
 def falls_back_to_cooperation(attitude: str | None) -> bool:
-    """Whether a strategy that gives no usable answer cooperates: where its author was to wish well to all."""
+    """Whether a strategy without a usable answer cooperates: if its attitude is collective."""
     return ATTITUDES.get(attitude or "", "selfish") == "collective"
 
 
 def spelled(attitude: str) -> str:
-    """An attitude as prompts have it; names of classes have letters alone."""
+    """An attitude as spelled in prompts; names of classes have only letters."""
     return "self-interested" if attitude == "selfinterested" else attitude

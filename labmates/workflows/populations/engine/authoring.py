@@ -21,7 +21,7 @@ import numpy as np
 
 from labmates.strategies import Action, BaseStrategy, C, D, PlayerHistory
 from labmates.strategies import CollectiveRiskDescription, CommonPoolDescription, PublicGoodsDescription"""
-"""What stands before the classes of a file."""
+"""The imports of a file."""
 
 _MEANINGS = {
     "k": {"public-goods": "k", "collective-risk": "k (the benefit)"},
@@ -29,7 +29,7 @@ _MEANINGS = {
     "capacity": {"common-pool": "capacity (K)"},
 }
 _ARGUMENTS = {False: "history: PlayerHistory", True: "history: PlayerHistory, stock: float"}
-"""Of a decision that sees counts, in games without and with a stock."""
+"""Arguments of a decision based on counts, in games without and with a stock."""
 _FENCED = re.compile(r"```[ \t]*(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _OUTSIDE = re.compile(r"^(?:def |async |class |if |for |while |with |try:|@|\w[\w.]*\s*[:+\-*/]?=|\w+\()", re.MULTILINE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -38,10 +38,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
 def task_of(game: str, *, individual: bool = False) -> dict[str, str]:
     """The interface of a game, for the prompt of an implementation.
 
-    Parameters
-    ----------
-    individual
-        Whether strategies see what each opponent did and got: then they have the paper's form.
+    `individual`: strategies see each opponent's actions and payoffs, in the paper's form.
     """
     made: RepeatedGame = make_repeated(game, 4)
     own = [_MEANINGS[name][game] for name in made.parameters]
@@ -57,12 +54,12 @@ def task_of(game: str, *, individual: bool = False) -> dict[str, str]:
 
 
 def written_class(reply: str, name: str) -> str:
-    """The class of a reply: of its last block of code, or of all of it.
+    """The class in a reply: in its last block of code, or in the whole reply.
 
     Raises
     ------
     UnusableAnswerError
-        If there is none of this name, or something else stands beside it.
+        If there is no class of this name, or there is code outside it.
     """
     blocks = _FENCED.findall(reply) or [reply]
     code = next((block for block in reversed(blocks) if f"class {name}" in block), None)
@@ -87,7 +84,7 @@ def source_of(code: str) -> str:
 
 
 def model_file(library: Path, game: str, model: str) -> StrategyFile:
-    """The file of a library with a model's strategies."""
+    """A library's file of a model's strategies."""
     stem = _UNSAFE.sub("-", model).strip("-.") or "model"
     return StrategyFile(library / game / f"{stem}.py", game, stem)
 
@@ -95,13 +92,13 @@ def model_file(library: Path, game: str, model: str) -> StrategyFile:
 def add_to_library(
     library: Path, game: str, model: str, written: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> tuple[StrategyFile, int]:
-    """Add strategies to a model's file, with their provenance; return the file and how many were new.
+    """Add strategies to a model's file, with their provenance; return the file and the number of new strategies.
 
     Parameters
     ----------
     written
-        Code, and its provenance with ``run``, ``attitude`` and ``class``. What is there already is left out; other
-        classes get the numbers that follow those of their attitude.
+        Code, and its provenance with ``run``, ``attitude`` and ``class``. Known strategies are skipped; new classes
+        are numbered consecutively by attitude.
     """
     file = model_file(library, game, model)
     lines = _lines(file)
@@ -121,7 +118,7 @@ def add_to_library(
         added += 1
     if added:
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        # The provenance first: a strategy without one would be a riddle, one line too many is written again.
+        # The provenance first: a surplus line is rewritten later, but a strategy without provenance stays unexplained.
         write_provenance(file, lines)
         new = file.path.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
@@ -130,7 +127,7 @@ def add_to_library(
 
 
 def _lines(file: StrategyFile) -> list[dict[str, Any]]:
-    """The provenance of the classes that really stand in a file."""
+    """The provenance of the classes that are present in a file."""
     if not file.provenance.exists() or not file.path.exists():
         return []
     text = file.path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Behaviour as a small automaton: states with an action, and the next state by the number of others who cooperated.
+"""Behaviour as a small automaton: states with an action, and transitions by the number of other cooperators.
 
-A behaviour is the moves in all situations of `counts` (see `engine.behaviour`), in their order: a complete tree, whose
-branches are the numbers of others who cooperated, level by level.
+A behaviour is the moves in all situations of `counts` (see `engine.behaviour`), in their order: a complete tree with a
+branch for each number of other cooperators, level by level.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Moves = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Automaton:
-    """A strategy as an automaton; it begins in state 0.
+    """A strategy as an automaton; the initial state is 0.
 
     Attributes
     ----------
     actions
         Of each state; True for cooperation.
     following
-        For each state, the next state by the number of others who cooperated.
+        For each state, the next state by the number of other cooperators.
     """
 
     actions: tuple[bool, ...]
     following: tuple[tuple[int, ...], ...]
 
     def moves(self, rounds: int) -> Moves:
-        """The moves in all situations of a game of so many rounds."""
+        """The moves in all situations of a game with this number of rounds."""
         actions, following = np.array(self.actions), np.array(self.following)
         levels = [np.zeros(1, dtype=np.int64)]
         for _ in range(rounds - 1):
@@ -44,7 +44,7 @@ class Automaton:
         return np.asarray(actions[np.concatenate(levels)])
 
     def source(self, name: str) -> str:
-        """The code of a strategy that does the same; `name` is that of its class."""
+        """The code of an equivalent strategy class called `name`."""
         return (
             "from labmates.strategies import BaseStrategy, C, D\n\n\n"
             f"class {name}(BaseStrategy):\n"
@@ -59,17 +59,9 @@ class Automaton:
         )
 
     def axelrod_player(self) -> Any:
-        """The same as a player of the library axelrod (``FSMPlayer``).
-
-        Raises
-        ------
-        UsageError
-            If it is not for games of two players.
-        MissingExtraError
-            If the library is not installed.
-        """
+        """The automaton as an ``FSMPlayer`` of the library axelrod; UsageError unless it is for two players."""
         if len(self.following[0]) != 2:
-            raise UsageError("the library axelrod has games of two players alone (--group-size 2)")
+            raise UsageError("the library axelrod has only games of two players (--group-size 2)")
         axl = library()
         letters = [axl.Action.C if cooperates else axl.Action.D for cooperates in self.actions]
         transitions = tuple(
@@ -88,15 +80,14 @@ class Automaton:
 
 
 def find_automaton(moves: Moves, players: int, rounds: int) -> Automaton | None:
-    """The automaton of the fewest rounds of look-ahead that makes all these moves.
+    """The automaton with these moves and the fewest rounds of look-ahead.
 
-    Situations are one state if all that follows them in so many rounds is the same.
+    Situations belong to the same state if their continuations in this number of rounds are equal.
 
     Returns
     -------
     automaton
-        None if there is none with fewer states than the rounds allow to tell: the strategy counts rounds, or remembers
-        more than a game of this length shows.
+        None if a game of this length does not identify one: the strategy counts rounds, or has a longer memory.
     """
     for depth in range(1, rounds):
         found = _merged(moves, players, rounds, depth)
@@ -157,7 +148,7 @@ def library_moves(name: str, rounds: int, payoffs: Payoffs) -> Moves:
 
 
 def deterministic_strategies() -> Iterator[str]:
-    """The names of the strategies of the library axelrod that throw no dice and play quickly."""
+    """The names of the deterministic and fast strategies of the library axelrod."""
     axl = library()
     for strategy in axl.strategies:
         if not axl.Classifiers["stochastic"](strategy()) and not axl.Classifiers["long_run_time"](strategy()):

@@ -1,7 +1,7 @@
-"""Behaviour of strategies: vectors of cooperation rates, one for each history of the opponents.
+"""Behaviour of strategies: vectors of cooperation rates, with an entry for each history of the opponents.
 
-A strategy whose code draws no random numbers is played once through all histories; wherever two of these begin in the
-same way it must have done the same, or it is played as often as the others.
+A strategy whose code draws no random numbers plays once through all histories. If its moves differ for equal beginnings
+of two histories, it is played as often as a random one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _SEATS = 2048
 
 @dataclass(frozen=True)
 class Situations:
-    """All histories of opponents that a game can have.
+    """All possible histories of opponents in a game.
 
     Attributes
     ----------
     opponents
-        Games in which each is met, ``(games, rounds, opponents)``; True for cooperation.
+        Moves of opponents in each game, ``(games, rounds, opponents)``; True for cooperation.
     places
-        For each game and round, which entry of the vector its history is, ``(games, rounds)``.
+        Index in the vector of the history before each round, ``(games, rounds)``.
     size
-        Entries of the vector.
+        Length of the vector.
     """
 
     opponents: NDArray[np.bool_]
@@ -45,7 +45,7 @@ class Situations:
 
     @property
     def all_cooperate(self) -> NDArray[np.int64]:
-        """The entry of each round where all opponents have always cooperated."""
+        """The entry of each round in which all opponents have always cooperated."""
         game = np.argmax(self.opponents[:, :-1].all(axis=(1, 2)))
         return np.asarray(self.places[game])
 
@@ -56,8 +56,8 @@ def situations(game: RepeatedGame, features: Features) -> Situations:
     Parameters
     ----------
     features
-        ``histories``: what each opponent did, whoever it was (paper, section 4.2; 961 of 4 players and 5 rounds).
-        ``counts``: how many opponents cooperated in each round (341 of 4 players and 5 rounds, 5,461 of 7).
+        ``histories``: the moves of each opponent, in any order (paper, section 4.2; 961 for 4 players and 5 rounds).
+        ``counts``: the number of cooperating opponents in each round (341 for 4 players and 5 rounds, 5,461 for 7).
 
     Raises
     ------
@@ -71,7 +71,7 @@ def situations(game: RepeatedGame, features: Features) -> Situations:
     if games > _MOST_GAMES:
         raise UsageError(
             f"{game.n_players} players and {rounds} rounds have {games} different games; at most {_MOST_GAMES} are "
-            "allowed: take fewer rounds or players"
+            "allowed; use fewer rounds or players"
         )
     if features == "counts":
         counts = np.array(list(product(range(others + 1), repeat=rounds - 1)), dtype=np.int64)
@@ -81,9 +81,9 @@ def situations(game: RepeatedGame, features: Features) -> Situations:
     else:
         sequences = list(product((False, True), repeat=rounds - 1))
         played = list(combinations_with_replacement(sequences, others))
-        # Sorted by their first rounds first: so are the beginnings of such games.
+        # The first rounds of sorted sequences are sorted as well.
         moves = np.array(played, dtype=bool).reshape(games, others, rounds - 1).swapaxes(1, 2)
-        keys = [tuple(tuple(row) for row in one) for one in moves.tolist()]
+        keys = [tuple(tuple(row) for row in rows) for rows in moves.tolist()]
     opponents = np.zeros((games, rounds, others), dtype=bool)
     opponents[:, : rounds - 1] = moves
     known: dict[tuple[object, ...], int] = {}
@@ -108,11 +108,11 @@ class Behaviour:
     rates
         Cooperation rate in each situation.
     deterministic
-        Whether it does the same each time: declared by its code and seen.
+        Whether its moves are always the same: without random numbers in its code, and verified.
     errors
-        Decisions that it failed to make.
+        Number of failed decisions.
     stopped
-        Whether it took too long or too much memory.
+        Whether it exceeded a limit of time or memory.
     """
 
     rates: NDArray[np.float64]
@@ -140,34 +140,35 @@ def behaviours(
     random
         Whether a strategy's code draws random numbers.
     rollouts
-        Games through each history of a strategy that is not deterministic.
+        Games per history for strategies that are not deterministic.
     tell
-        Told the number of strategies that are done.
+        Called with the number of completed strategies.
     """
     known = situations(game, features)
     found: dict[int, Behaviour] = {}
 
-    def met(wanted: Sequence[int], games: int, *, once: bool) -> None:
+    def measure(wanted: Sequence[int], games: int, *, once: bool) -> None:
         slice_ = max(1, _GAMES_AT_ONCE // (len(known.opponents) * games))
         for start in range(0, len(wanted), slice_):
             chosen = wanted[start : start + slice_]
-            for strategy, one in zip(chosen, _met(game, play, known, chosen, cooperate, games, seed), strict=True):
-                same = once and bool(np.isin(one.rates, (0, 1)).all())
-                # A slow strategy would be slow again and again.
-                if same or one.stopped or not once:
-                    found[strategy] = replace(one, deterministic=same)
+            measured = _measured(game, play, known, chosen, cooperate, games, seed)
+            for strategy, behaviour in zip(chosen, measured, strict=True):
+                same = once and bool(np.isin(behaviour.rates, (0, 1)).all())
+                # A slow strategy would be slow in every repetition.
+                if same or behaviour.stopped or not once:
+                    found[strategy] = replace(behaviour, deterministic=same)
             if tell is not None:
                 tell(len(found))
 
-    met([one for one in strategies if not random[one]], 1, once=True)
-    met([one for one in strategies if one not in found], rollouts, once=False)
-    return [found[one] for one in strategies]
+    measure([strategy for strategy in strategies if not random[strategy]], 1, once=True)
+    measure([strategy for strategy in strategies if strategy not in found], rollouts, once=False)
+    return [found[strategy] for strategy in strategies]
 
 
 _GAMES_AT_ONCE = 100_000
 
 
-def _met(
+def _measured(
     game: RepeatedGame,
     play: PlayBatches,
     known: Situations,
@@ -176,22 +177,22 @@ def _met(
     rollouts: int,
     seed: int,
 ) -> list[Behaviour]:
-    """Let each strategy meet all situations; they share nothing but the workers."""
+    """Each strategy's behaviour in all situations; strategies are independent of each other."""
     opponents = np.tile(known.opponents, (rollouts, 1, 1))
     places = np.tile(known.places, (rollouts, 1)).reshape(-1)
-    met = np.bincount(places, minlength=known.size)
+    visits = np.bincount(places, minlength=known.size)
     parts = [
         list(chunks(Batch(game, groups, seed, cooperate=cooperate & {strategy}, opponents=opponents), _SEATS))
         for strategy in strategies
         for groups in [np.full((len(opponents), 1), strategy, dtype=np.int64)]
     ]
     results = iter(play([batch for part in parts for batch in part]))
-    found = []
+    measured = []
     for part in parts:
         own = [next(results) for _ in part]
         actions = np.concatenate([result.actions[:, :, 0] for result in own])
-        rates = np.bincount(places, weights=actions.reshape(-1), minlength=known.size) / met
+        rates = np.bincount(places, weights=actions.reshape(-1), minlength=known.size) / visits
         errors = [error for result in own for error in result.errors.values()]
         stopped = any(error.stopped for error in errors)
-        found.append(Behaviour(rates, False, sum(error.count for error in errors), stopped))
-    return found
+        measured.append(Behaviour(rates, False, sum(error.count for error in errors), stopped))
+    return measured

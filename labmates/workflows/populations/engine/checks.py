@@ -1,7 +1,7 @@
 """Checks of strategies by playing: in games of several sizes and lengths, against opponents of several kinds.
 
-Nothing is played that the static checks refuse. Every strategy is played twice with the same seed, in other processes
-and beside other strategies, and has to do the same.
+Strategies that fail the static checks are not played. Every strategy plays twice with the same seed, in different
+processes and next to different strategies, and its moves must be the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labmates.workflows.populations.engine.kernel.source import Found
 from labmates.workflows.populations.engine.workers import Batch, Errors, Loaded, Workers, chunks
 
 SIZES = ((4, 20), (3, 20), (4, 1), (4, 5), (10, 20), (64, 20))
-"""Players and rounds of the games that are played: the usual ones first."""
+"""Players and rounds of the test games, the standard ones first."""
 _KINDS = 6
 _TOGETHER = 6144
 """Games that are played in one batch the first time; the second time half as many, beside half of the neighbours."""
@@ -33,11 +33,11 @@ class Checked:
     Attributes
     ----------
     problems
-        What is wrong with it; empty if nothing.
+        Faults; empty if it passes.
     deterministic
-        Whether it is so, declared and verified.
+        Whether its moves are always the same, declared and verified.
     microseconds
-        Mean time of a decision in the usual game, which is played first.
+        Mean time of a decision in the standard game, which is played first.
     """
 
     strategy: Found
@@ -56,43 +56,42 @@ def check_strategies(
     game
         The name of a game for any number of players, or a game whose payoffs are for its own number.
     """
-    going = [one for one in strategies if not one.problems]
-    found: dict[int, list[str]] = {one.index: list(one.problems) for one in strategies}
+    active = [strategy for strategy in strategies if not strategy.problems]
+    found: dict[int, list[str]] = {strategy.index: list(strategy.problems) for strategy in strategies}
     same = dict.fromkeys(found, True)
     seconds: Mapping[int, float] = {}
     decisions = 0
     for made in _sizes(game):
-        played = _played(workers, made, going, seed, timed=not decisions)
-        for place, one in enumerate(going):
+        played = _played(workers, made, active, seed, timed=not decisions)
+        for place, strategy in enumerate(active):
             first, second = played.actions[:, place]
-            same[one.index] &= bool((first == second).all())
-            found[one.index] += played.errors.get(one.index, ())
+            same[strategy.index] &= bool((first == second).all())
+            found[strategy.index] += played.errors.get(strategy.index, ())
         if not decisions:
             seconds, decisions = played.seconds, _KINDS * made.n_rounds
-        going = [one for one in going if one.index not in played.stopped]
+        active = [strategy for strategy in active if strategy.index not in played.stopped]
     checked = []
-    for one in strategies:
-        if not same[one.index] and not found[one.index]:
-            found[one.index].append("does not do the same again" + (" with the same seed" if one.random else _DECLARED))
-        problems = tuple(dict.fromkeys(found[one.index]))
-        sure = not one.random and not problems
-        checked.append(Checked(one, problems, sure, 1e6 * seconds.get(one.index, 0.0) / decisions))
+    for strategy in strategies:
+        if not same[strategy.index] and not found[strategy.index]:
+            why = " with the same seed" if strategy.random else ", although it draws no random numbers"
+            found[strategy.index].append(f"does not do the same again{why}")
+        problems = tuple(dict.fromkeys(found[strategy.index]))
+        deterministic = not strategy.random and not problems
+        microseconds = 1e6 * seconds.get(strategy.index, 0.0) / decisions
+        checked.append(Checked(strategy, problems, deterministic, microseconds))
     return checked
 
 
 def _sizes(game: str | RepeatedGame) -> list[RepeatedGame]:
-    """The games that are played."""
+    """The test games."""
     if isinstance(game, str):
         return [make_repeated(game, n_players, n_rounds) for n_players, n_rounds in SIZES]
     return [replace(game, n_rounds=n_rounds) for n_rounds in (20, 1, 5)]
 
 
-_DECLARED = ", although it draws no random numbers"
-
-
 @dataclass(frozen=True)
 class _Played:
-    """What strategies did, in their order ``(twice, strategies, kinds, rounds)``, and what went wrong by number."""
+    """Moves ``(twice, strategies, kinds, rounds)``; errors, stopped strategies and seconds by index."""
 
     actions: NDArray[Any]
     errors: dict[int, list[str]]
@@ -101,13 +100,10 @@ class _Played:
 
 
 def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, *, timed: bool) -> _Played:
-    """Let each strategy play twice against opponents of each kind, who do the same whatever it does.
-
-    With `timed`, the time of its players is measured the first time.
-    """
-    indices = np.array([one.index for one in strategies], dtype=np.int64)
+    """Play each strategy twice against opponents of each kind with fixed moves, the first time `timed`."""
+    indices = np.array([strategy.index for strategy in strategies], dtype=np.int64)
     others = np.tile(opponents(game), (len(strategies), 1, 1))
-    cooperate = frozenset(one.index for one in strategies if falls_back_to_cooperation(one.attitude))
+    cooperate = frozenset(strategy.index for strategy in strategies if falls_back_to_cooperation(strategy.attitude))
     groups = np.repeat(indices, _KINDS)[:, None]
     batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True)
     half = min(_TOGETHER, _KINDS * len(strategies) + _KINDS) // (2 * _KINDS) * _KINDS
@@ -119,22 +115,22 @@ def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], 
         for index, own in result.own.items():
             seconds[index] += own
         for index, error in result.errors.items():
-            errors.setdefault(index, []).append(_told(error, game))
+            errors.setdefault(index, []).append(_error_text(error, game))
             stopped |= {index} if error.stopped else set()
     shape = 2, len(strategies), _KINDS, game.n_rounds
     actions = np.concatenate([result.actions[:, :, 0] for result in results]) if results else np.empty(0, np.uint8)
     return _Played(actions.reshape(shape), errors, stopped, seconds)
 
 
-def _told(error: Errors, game: RepeatedGame) -> str:
-    when = "when it is made" if error.round < 0 else f"round {error.round}"
+def _error_text(error: Errors, game: RepeatedGame) -> str:
+    when = "at creation" if error.round < 0 else f"round {error.round}"
     return f"{error.what} ({when}; {game.n_players} players, {game.n_rounds} rounds)"
 
 
 def opponents(game: RepeatedGame) -> NDArray[Any]:
-    """The moves of opponents of each kind: all cooperate, all defect, half, at random, in turns, ever fewer.
+    """The moves of opponents of each kind: all cooperate, all defect, half, random, alternating, declining.
 
-    In games of named actions, the first one stands for cooperation and the last one for defection.
+    In games of named actions, the first action means cooperation and the last one defection.
     """
     rounds, others = game.n_rounds, game.n_players - 1
     chance = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The workers of a session: its runs share them, and what they have loaded."""
+"""The workers of a session, shared by its runs along with the loaded strategies."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from labmates.workflows.populations.engine.library import Population, library_di
 from labmates.workflows.populations.engine.workers import Batch, Result, Workers
 
 _MOST_LIBRARIES = 2
-"""Workers of more libraries than this are kept only as long as somebody uses them."""
+"""More libraries than this are unloaded as soon as no run uses them."""
 Wanted = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 """Folder, game, models and attitudes."""
 _Key = tuple[Wanted, str]
 
 
 class Crew:
-    """Workers by what they have loaded: those of all libraries in use, and of some of those that were used last.
+    """Workers by loaded library: all libraries in use, and some recently used ones.
 
     Parameters
     ----------
     processes
         Worker processes; by default one for each processor.
     unsafe
-        Leave out the confinement.
+        Play without confinement.
     executor
-        Where strategies play: ``local`` or ``ray``. Connects to Ray at first use.
+        Execution of strategies: ``local`` or ``ray``. Connects to Ray at first use.
     ray_address
-        Address of a Ray cluster; by default a local one is started.
+        Address of a Ray cluster; by default a local cluster is started.
     """
 
     def __init__(
@@ -60,15 +60,11 @@ class Crew:
     def open(self, wanted: Wanted, digest: str) -> Strategies:
         """The strategies of a library, with the workers that play them.
 
-        Parameters
-        ----------
-        digest
-            What the library's content has to be; see `labmates.workflows.populations.engine.library.library_digest`.
-
         Raises
         ------
         UsageError
-            If there are none, or they are not what they were.
+            If there are none, or the library no longer matches its `digest`
+            (`labmates.workflows.populations.engine.library.library_digest`).
         """
         folder, game, models, attitudes = wanted
         with self._lock:
@@ -92,7 +88,7 @@ class Crew:
             return strategies
 
     def _make_room(self) -> None:
-        """End workers that nobody uses any more, until there is room for others; runs of one session may use many."""
+        """Close the least recently used workers without users until there is room for others."""
         for key in [key for key in self._known if not self._users[key]]:
             if len(self._known) < (_MOST_LIBRARIES if self._ray is None else 1):
                 break  # on Ray, workers hold the processors that the next ones need
@@ -110,19 +106,13 @@ class Crew:
         return RayWorkers(self._ray, processes=self._processes, unsafe=self._unsafe)
 
     def workers(self) -> Workers:
-        """Workers on this machine that nobody shares; to be closed by whoever asked for them.
-
-        Raises
-        ------
-        UsageError
-            If strategies are to play elsewhere.
-        """
+        """Unshared workers on this machine, closed by the caller; UsageError with another executor."""
         if self._executor != "local":
             raise UsageError("--executor ray: strategies are checked on this machine")
         return Workers(processes=self._processes, unsafe=self._unsafe)
 
     def close(self) -> None:
-        """End all workers that are shared."""
+        """Close all shared workers."""
         with self._lock:
             for workers, _ in self._known.values():
                 workers.close()
@@ -133,7 +123,7 @@ class Crew:
 
 @contextmanager
 def open_crew(settings: SessionSettings) -> Iterator[Crew]:
-    """Open the workers that the runs of a session share; they start when there is something to play."""
+    """Open the shared workers of a session; they start with the first game."""
     with closing(
         Crew(
             processes=settings.processes,

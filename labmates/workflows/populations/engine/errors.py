@@ -6,4 +6,4 @@ from labmates.errors import LabmatesError
 
 
 class WorkersError(LabmatesError):
-    """The worker processes failed through no fault of any strategy."""
+    """The worker processes failed for a reason other than a strategy."""

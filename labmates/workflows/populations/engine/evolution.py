@@ -1,8 +1,7 @@
-"""Cultural evolution of genes (who writes the strategies, with which attitude), a generation at a time.
+"""Cultural evolution of genes (a strategy's author and attitude), generation by generation.
 
-Everything random in a generation derives from the run's seed and the generation's number, so that the same seed gives
-the same evolution whatever the number of processes, and a state of which only the agents' strategies are kept can be
-gone on with.
+All randomness of a generation derives from the run's seed and the generation's number. So the same seed gives the same
+evolution for any number of processes, and the agents' strategies suffice to continue it.
 """
 
 from __future__ import annotations
@@ -31,29 +30,28 @@ class Rules:
     Attributes
     ----------
     protocol
-        ``paper``: the best keep what they have, all others copy genes in proportion to payoff (section 6.1).
-        ``imitation``: everybody looks at one other and copies its gene with the probability of the Fermi rule.
-        ``moran``: agents are chosen in proportion to fitness, and the child of each replaces another agent.
+        ``paper``: the best agents keep gene and strategy, all others copy genes in proportion to payoff (section 6.1).
+        ``imitation``: each agent compares itself with another one and copies its gene according to the Fermi rule.
+        ``moran``: parents are drawn in proportion to fitness, and each child replaces another agent.
     population
         Number of agents.
     games
-        Games that each agent plays in a generation, or that are played around each agent of a `structure`.
+        Games per agent and generation, or games around each agent of a `structure`.
     elite
-        Agents that keep gene and strategy (``paper``).
+        Number of agents that keep gene and strategy (``paper``).
     mutation
-        Probability that a copied gene changes in one locus (``paper``), or of a change in each locus (else).
+        Probability that a copied gene changes in one locus (``paper``), or that each locus changes (otherwise).
     strength
         Selection strength on payoffs scaled to 0 to 1: of the Fermi rule, or the payoff's weight w in the fitness
         1 - w + wπ (``moran``).
     updates
-        Agents that look at another one (``imitation``) or have a child (``moran``) in a generation; None for all.
+        Agents per generation that imitate (``imitation``) or have a child (``moran``); None for all.
     structure
-        Who meets and imitates whom; None if anybody meets anybody.
+        The graph of interaction and imitation; None for a well-mixed population.
     switching_cost
-        Payoff, scaled to 0 to 1, by which an agent of another model has to do better to be as attractive
-        (``imitation``).
+        Minimum lead in payoff, scaled to 0 to 1, for the imitation of an agent with another model (``imitation``).
     to_other_base
-        Whether an attitude mutates to those alone that wish well to others if it does not, and the reverse.
+        Whether a collective attitude mutates only to selfish ones, and the reverse.
     """
 
     game: RepeatedGame
@@ -75,16 +73,14 @@ class Generation:
 
     Attributes
     ----------
-    number
-        From 0.
     agents
-        The agents' strategies, by number.
+        Index of each agent's strategy.
     payoffs
         Mean payoff per round of each agent.
     cooperation
-        Share of decisions for cooperation.
+        Proportion of cooperative decisions.
     errors
-        What strategies did wrong, by their number.
+        Failures of strategies, by index.
     """
 
     number: int
@@ -95,7 +91,7 @@ class Generation:
 
 
 class Evolution:
-    """The rules of an evolution and the strategies that take part.
+    """The rules of an evolution and the participating strategies.
 
     Parameters
     ----------
@@ -110,21 +106,21 @@ class Evolution:
         self._play = play
         self._seed = seed
         members = [population.genes[gene] for gene in self.genes]
-        self._members = np.concatenate([np.array(one, dtype=np.int64) for one in members])
-        self._sizes = np.array([len(one) for one in members])
+        self._members = np.concatenate([np.array(strategies, dtype=np.int64) for strategies in members])
+        self._sizes = np.array([len(strategies) for strategies in members])
         self._gene_of = np.zeros(self._members.max() + 1, np.int64)
         self._gene_of[self._members] = np.repeat(np.arange(len(members)), self._sizes)
         self._places = {gene: place for place, gene in enumerate(self.genes)}
 
     def first(self) -> NDArray[np.int64]:
-        """The agents of generation 0: genes in equal numbers, as far as that goes."""
+        """The agents of generation 0: genes in numbers as equal as possible."""
         chance = self._chance("first")
         genes = np.arange(self.rules.population) % len(self.genes)
-        # On a graph, places have a meaning.
+        # On a graph, the order of agents matters.
         return self._drawn(genes if self.rules.structure is None else chance.permutation(genes), chance)
 
     def genes_of(self, agents: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The place of each agent's gene among `genes`."""
+        """The index of each agent's gene in `genes`."""
         return np.asarray(self._gene_of[agents])
 
     def shares(self, agents: NDArray[np.int64]) -> dict[str, float]:
@@ -133,7 +129,7 @@ class Evolution:
         return {str(gene): float(share) for gene, share in zip(self.genes, counts, strict=True)}
 
     def played(self, number: int, agents: NDArray[np.int64], broken: frozenset[int]) -> Generation:
-        """Play a generation's games, in new random groups for each."""
+        """Play a generation's games, with new random groups for each game."""
         rules = self.rules
         seats, batch = self.games(number, agents, broken)
         results = self._play(list(chunks(batch)))
@@ -167,19 +163,19 @@ class Evolution:
 
     def _copied(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
         rules, payoffs, agents = self.rules, generation.payoffs, generation.agents
-        # Ties are broken at random: the order of agents means nothing.
+        # Ties are broken at random: the order of agents has no meaning.
         order = np.lexsort((chance.random(len(agents)), -payoffs))
-        # In games with negative payoffs, what counts is the lead over the least.
+        # With negative payoffs, weights are relative to the minimum.
         lead = payoffs - min(0.0, self.rules.game.individual_bounds()[0], payoffs.min())
         weights = lead / lead.sum() if lead.sum() > 0 else None
         genes = self.genes_of(agents)[chance.choice(len(agents), size=len(agents), p=weights)]
         for place in np.flatnonzero(chance.random(len(agents)) < rules.mutation):
             old, model = int(genes[place]), chance.integers(2) == 0
-            # With one model alone, or one attitude, it is the other locus that changes.
+            # With a single model or attitude, the other locus changes.
             genes[place] = self._mutated(old, model if self._others(old, model) else not model, chance)
         new = self._drawn(genes, chance)
-        kept = order[: rules.elite]
-        new[kept] = agents[kept]
+        best = order[: rules.elite]
+        new[best] = agents[best]
         return new
 
     def _imitated(self, generation: Generation, chance: np.random.Generator) -> NDArray[np.int64]:
@@ -213,12 +209,12 @@ class Evolution:
         return self._replaced(agents, genes, born, born, chance)
 
     def _scaled(self, payoffs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Payoffs from 0 to 1, whatever the game pays, so that a strength of selection means the same."""
+        """Payoffs scaled to 0 to 1 by the game's bounds, so selection strength is comparable across games."""
         low, high = self.rules.game.individual_bounds()
         return np.asarray((payoffs - low) / (high - low))
 
     def _others_of(self, agents: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
-        """Another agent for each of these: any, or a neighbour."""
+        """A random other agent for each of these: a neighbour, if there is a graph."""
         if self.rules.structure is not None:
             return self.rules.structure.neighbour(agents, chance)
         count = self.rules.population
@@ -232,33 +228,33 @@ class Evolution:
         mutable: NDArray[np.bool_],
         chance: np.random.Generator,
     ) -> NDArray[np.int64]:
-        """Agents whose genes have mutated where `mutable`; those with another gene, or `anew`, draw a strategy."""
+        """Agents after mutation where `mutable`; agents with a new gene, or `anew`, draw a new strategy."""
         for locus in (True, False):
             for place in np.flatnonzero((chance.random(len(agents)) < self.rules.mutation) & mutable):
                 genes[place] = self._mutated(int(genes[place]), locus, chance)
         new = self._drawn(genes, chance)
-        kept = (genes == self.genes_of(agents)) & ~anew
-        new[kept] = agents[kept]
+        unchanged = (genes == self.genes_of(agents)) & ~anew
+        new[unchanged] = agents[unchanged]
         return new
 
     def _mutated(self, gene: int, model: bool, chance: np.random.Generator) -> int:
-        """A gene with another model, or another attitude, among those that have strategies."""
+        """A gene with another model or another attitude, if there is one with strategies."""
         others = self._others(gene, model)
         return self._places[others[chance.integers(len(others))]] if others else gene
 
     def _others(self, gene: int, model: bool) -> list[Gene]:
-        """The genes that differ from one in the model alone, or in the attitude alone."""
+        """The genes that differ only in the model, or only in the attitude."""
         old = self.genes[gene]
         if model:
-            return [one for one in self.genes if one.attitude == old.attitude and one != old]
-        others = [one for one in self.genes if one.model == old.model and one != old]
+            return [gene for gene in self.genes if gene.attitude == old.attitude and gene != old]
+        others = [gene for gene in self.genes if gene.model == old.model and gene != old]
         if not self.rules.to_other_base:
             return others
         base = falls_back_to_cooperation(old.attitude)
-        return [one for one in others if falls_back_to_cooperation(one.attitude) != base]
+        return [gene for gene in others if falls_back_to_cooperation(gene.attitude) != base]
 
     def _drawn(self, genes: NDArray[np.int64], chance: np.random.Generator) -> NDArray[np.int64]:
-        """A strategy of each gene, each as likely."""
+        """A random strategy of each gene, with equal probabilities."""
         places = (chance.random(len(genes)) * self._sizes[genes]).astype(np.int64)
         starts = np.cumsum(self._sizes) - self._sizes
         return np.asarray(self._members[starts[genes] + places])
@@ -276,11 +272,11 @@ class Invasion:
     resident_payoff
         Mean payoff per round of a resident among residents.
     invader_payoff
-        That of one invader in a group of residents.
+        Mean payoff per round of one invader in a group of residents.
     standard_error
         Of the difference.
     errors
-        Decisions that strategies failed to make.
+        Number of failed decisions.
     """
 
     resident: Gene
@@ -292,11 +288,11 @@ class Invasion:
 
     @property
     def invades(self) -> bool:
-        """Whether one invader does better than residents do among themselves, by two standard errors or more."""
+        """Whether one invader has a higher payoff than residents among residents, by at least two standard errors."""
         return self.invader_payoff - self.resident_payoff > 2 * self.standard_error
 
     def row(self) -> dict[str, object]:
-        """It as a row of a table."""
+        """The result as a table row."""
         return {**asdict(self), "resident": str(self.resident), "invader": str(self.invader), "invades": self.invades}
 
 
@@ -310,10 +306,9 @@ def invasion(
     samples: int,
     seed: int,
 ) -> Invasion:
-    """Whether one invader in a large population of residents does better than they do.
+    """Compare the payoff of one invader in a large population of residents with theirs.
 
-    In a large population with few invaders, residents meet residents, and an invader meets residents alone; so their
-    payoffs are compared in such groups, `samples` of each kind.
+    With few invaders, residents meet only residents, and so does an invader; `samples` groups of each kind are played.
     """
     chance = np.random.default_rng(derive(seed, "invasion", str(resident), str(invader)))
     residents = np.array(population.genes[resident])
@@ -323,7 +318,7 @@ def invasion(
     batch = Batch(game, groups, derive(seed, "play"), cooperate=population.cooperate)
     results = play(list(chunks(batch)))
     actions = np.concatenate([result.actions for result in results])
-    errors = sum(one.count for result in results for one in result.errors.values())
+    errors = sum(error.count for result in results for error in result.errors.values())
     earned = game.counted(actions).mean(axis=1)
     among, alone = earned[:samples].mean(axis=1), earned[samples:, 0]
     error = float(np.sqrt(among.var(ddof=1) / samples + alone.var(ddof=1) / samples))

@@ -1,8 +1,8 @@
-"""Folders of strategies: our own format and the published one, which differ only in the data beside the code.
+"""Folders of strategies: our own format and the published one, which differ only in the metadata.
 
-A library is a folder per game, and in it a Python file per model with the strategies that it wrote, one class each,
-named ``Strategy_<ATTITUDE>_<number>``. In our own format there is a file of JSON lines beside it with the provenance of
-each. Folders are named like games, with hyphens or underscores.
+A library has a folder per game, with a Python file of strategies per model, one class per strategy named
+``Strategy_<ATTITUDE>_<number>``. Our own format adds a JSON-lines file with the provenance of each strategy. Folders
+are named after games, with hyphens or underscores.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from labmates.workflows.populations.engine.verdicts import known_verdicts
 from labmates.workflows.populations.engine.workers import Loaded, Workers
 
 _MOST_BYTES = 64 << 20
-_DESCRIPTIONS = "_descriptions"  # how the name of a published file of descriptions ends
+_DESCRIPTIONS = "_descriptions"  # suffix of a published file of descriptions
 _CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
 _DESCRIBED = re.compile(r"description_(?P<name>[A-Z]+_\d+)$")
 
 
 WRITTEN = ("model", "prompt", "prompts_version", "temperature", "information", "system")
-"""What a strategy's provenance says of the way it was written; those that differ in it are of different sets."""
+"""Keys of a strategy's provenance about its authoring; strategies that differ in one belong to different sets."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Gene:
     Attributes
     ----------
     variant
-        What else tells it from strategies of the same model and attitude (``prompt=brief``); empty if nothing does.
+        Difference from other sets of the same model and attitude (``prompt=brief``); empty for a single set.
     """
 
     model: str
@@ -67,9 +67,9 @@ class StrategyFile:
     Attributes
     ----------
     game
-        The game's name; None if the folder is not named like one.
+        The game's name; None if the folder is not named after one.
     model
-        Who wrote it: the file's name.
+        The author: the file's name.
     """
 
     path: Path
@@ -83,19 +83,19 @@ class StrategyFile:
 
     @property
     def descriptions(self) -> Path:
-        """The file that holds the descriptions of published strategies."""
+        """The file with the descriptions of published strategies."""
         return self.path.with_name(f"{self.path.stem}{_DESCRIPTIONS}.py")
 
 
 def game_of(name: str) -> str | None:
-    """The game that a folder is named like, or None; what follows the game's name does not matter."""
+    """The game that a folder is named after, or None; a suffix to the game's name is ignored."""
     plain = name.replace("_", "-")
     games = sorted(REPEATED, key=len, reverse=True)
     return next((game for game in games if plain == game or plain.startswith(f"{game}-")), None)
 
 
 def strategy_files(path: Path) -> list[StrategyFile]:
-    """The files of strategies at a path: a file, a game's folder, or a folder of such.
+    """The files of strategies at a path: a file, a game's folder, or a folder of games.
 
     Raises
     ------
@@ -106,9 +106,9 @@ def strategy_files(path: Path) -> list[StrategyFile]:
         raise UsageError(f"there is no file or folder {path}")
     paths = [path] if path.is_file() else sorted([*path.glob("*.py"), *path.glob("*/*.py")])
     found = [
-        StrategyFile(one, game_of(one.resolve().parent.name), one.stem)
-        for one in paths
-        if not one.stem.endswith(_DESCRIPTIONS) and not one.name.startswith("_")
+        StrategyFile(file, game_of(file.resolve().parent.name), file.stem)
+        for file in paths
+        if not file.stem.endswith(_DESCRIPTIONS) and not file.name.startswith("_")
     ]
     if not found:
         raise UsageError(f"{path} holds no strategies: a folder per game (public-goods, …) with a .py file per model")
@@ -146,11 +146,11 @@ def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
     references = [name for file, name in wanted if file == PREFIX]
     if references:
         found = workers.load("reference strategies", reference_source(references))
-        loaded[PREFIX] = {one.name: one for one in found}
+        loaded[PREFIX] = {strategy.name: strategy for strategy in found}
     chosen = []
     for file, name in wanted:
         if file not in loaded:
-            loaded[file] = {one.name: one for one in workers.load(file, read_text(Path(file)))}
+            loaded[file] = {strategy.name: strategy for strategy in workers.load(file, read_text(Path(file)))}
         key = class_name(name) if file == PREFIX else name
         if key not in loaded[file]:
             classes = ", ".join(list(loaded[file])[:10]) or "none"
@@ -170,21 +170,21 @@ def _split(player: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Population:
-    """Strategies for one game, by who wrote them.
+    """Strategies for one game, by gene.
 
     Attributes
     ----------
     genes
-        The numbers of the strategies of each gene, in the order of files and classes. Strategies that were written in
-        different ways (`WRITTEN`) are of different genes.
+        The indices of each gene's strategies, in the order of files and classes. Strategies with different authoring
+        (`WRITTEN`) belong to different genes.
     names
-        ``model:class`` of each strategy, by its number.
+        ``model:class`` of each strategy, by its index.
     cooperate
-        The strategies that fall back to cooperation.
+        Indices of strategies that fall back to cooperation.
     refused
-        What the static checks found wrong with strategies that are left out, by name.
+        Problems of strategies excluded by the static checks, by name.
     faulty
-        What an earlier check found wrong with strategies that are played, by name.
+        Problems of included strategies from an earlier check, by name.
     """
 
     genes: Mapping[Gene, tuple[int, ...]]
@@ -207,14 +207,14 @@ def load_population(
     Parameters
     ----------
     models, attitudes
-        If given, those of these alone. An attitude may name one variant: ``collective[prompt=brief]``.
+        By default all. An attitude may include a variant: ``collective[prompt=brief]``.
 
     Raises
     ------
     UsageError
         If there are none, or one of the models or attitudes has none.
     """
-    models, attitudes = list(models), [one.lower() for one in attitudes]
+    models, attitudes = list(models), [attitude.lower() for attitude in attitudes]
     genes: dict[Gene, list[int]] = {}
     names: dict[int, str] = {}
     refused: dict[str, tuple[str, ...]] = {}
@@ -223,51 +223,46 @@ def load_population(
         loaded = workers.load(file.path.name, read_text(file.path))
         provenance = _provenance(file)
         variants = _variants(_written_as(provenance), loaded)
-        for one in loaded:
-            gene = Gene(file.model, one.attitude or "", variants.get(one.name, ""))
-            if not one.attitude or (attitudes and not {one.attitude, gene.set_name} & set(attitudes)):
+        for strategy in loaded:
+            gene = Gene(file.model, strategy.attitude or "", variants.get(strategy.name, ""))
+            if not strategy.attitude or (attitudes and not {strategy.attitude, gene.set_name} & set(attitudes)):
                 continue
-            if one.problems:
-                refused[f"{file.model}:{one.name}"] = one.problems
+            name = f"{file.model}:{strategy.name}"
+            if strategy.problems:
+                refused[name] = strategy.problems
                 continue
-            genes.setdefault(gene, []).append(one.index)
-            names[one.index] = f"{file.model}:{one.name}"
-            if problems := provenance.get(one.name, {}).get("problems"):
-                faulty[names[one.index]] = tuple(map(str, problems))
+            genes.setdefault(gene, []).append(strategy.index)
+            names[strategy.index] = name
+            if problems := provenance.get(strategy.name, {}).get("problems"):
+                faulty[name] = tuple(map(str, problems))
     for attitude in attitudes:
         if attitude not in {name for gene in genes for name in (gene.attitude, gene.set_name)}:
             raise UsageError(f"{folder} has no strategies with the attitude '{attitude}' for {game}")
     if not genes:
         raise UsageError(f"{folder} holds no strategies named Strategy_ATTITUDE_NUMBER that can be played")
     cooperate = {n for gene, members in genes.items() if falls_back_to_cooperation(gene.attitude) for n in members}
-    kept = {gene: tuple(members) for gene, members in genes.items()}
-    return Population(kept, names, frozenset(cooperate), refused, faulty)
+    by_gene = {gene: tuple(members) for gene, members in genes.items()}
+    return Population(by_gene, names, frozenset(cooperate), refused, faulty)
 
 
 def _variants(settings: Mapping[str, Mapping[str, Any]], loaded: Sequence[Loaded]) -> dict[str, str]:
-    """The differences in the way that strategies of the same attitude were written, by class."""
-    found: dict[str, str] = {}
-    for attitude in dict.fromkeys(one.attitude for one in loaded):
-        own = [one.name for one in loaded if one.attitude == attitude]
-        found |= zip(own, labels_apart([settings.get(name, {}) for name in own]), strict=True)
-    return found
+    """The differences in authoring between strategies of the same attitude, by class."""
+    variants: dict[str, str] = {}
+    for attitude in dict.fromkeys(strategy.attitude for strategy in loaded):
+        names = [strategy.name for strategy in loaded if strategy.attitude == attitude]
+        variants |= zip(names, labels_apart([settings.get(name, {}) for name in names]), strict=True)
+    return variants
 
 
 def _written_as(provenance: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The way in which each strategy of a file was written (`WRITTEN`), by class."""
-    before = {"information": "counts", "system": "none"}  # before there was a choice
-    told = {name: {**before, **line} for name, line in provenance.items()}
-    return {name: {one: line[one] for one in WRITTEN if one in line} for name, line in told.items()}
+    """The authoring settings (`WRITTEN`) of each strategy of a file, by class."""
+    defaults = {"information": "counts", "system": "none"}  # of files from before these settings
+    complete = {name: {**defaults, **line} for name, line in provenance.items()}
+    return {name: {key: line[key] for key in WRITTEN if key in line} for name, line in complete.items()}
 
 
 def _provenance(file: StrategyFile) -> dict[str, dict[str, Any]]:
-    """The provenance of each strategy of a file, by class, where it is known.
-
-    Raises
-    ------
-    UsageError
-        If the file of the provenance is there and can't be read.
-    """
+    """The provenance of each strategy of a file, by class, if known; UsageError for an invalid file."""
     if not file.provenance.exists():
         return {}
     found: dict[str, dict[str, Any]] = {}
@@ -300,17 +295,17 @@ def files_for(folder: Path, game: str, models: Sequence[str] = ()) -> list[Strat
 
 
 def written_counts(file: StrategyFile) -> Counter[str]:
-    """Number of strategies that a file holds, by attitude, without running it: checks may leave fewer to play."""
+    """Number of strategies in a file by attitude, read without execution; checks may exclude some."""
     return Counter(attitude.lower() for attitude, _ in set(_CLASS.findall(read_text(file.path))))
 
 
 def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
-    """A digest of all that a library holds for a game; the same files give the same.
+    """A digest of a library's files for a game.
 
     Raises
     ------
     UsageError
-        If it holds nothing.
+        If it has no strategies for the game.
     """
     digest = hashlib.sha256()
     for file in files_for(folder, game, models):
@@ -320,14 +315,14 @@ def library_digest(folder: Path, game: str, models: Sequence[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class Imported:
-    """A file that was taken into a library.
+    """A file imported into a library.
 
     Attributes
     ----------
     strategies, refused
-        How many strategies it has, and how many of these static checks refuse.
+        Number of strategies, and of those refused by static checks.
     faulty
-        How many have problems by an earlier check; None if the file has not been checked.
+        Number of strategies with problems in an earlier check; None if the file has not been checked.
     """
 
     file: StrategyFile
@@ -337,20 +332,15 @@ class Imported:
 
 
 def import_strategies(workers: Workers, source: Path, library: Path, game: str | None = None) -> Iterator[Imported]:
-    """Copy files of strategies into a library, unchanged, and write down where each strategy is from.
+    """Copy files of strategies into a library, unchanged, and record the origin of each strategy.
 
-    Beside published files there may be one of descriptions; they become a part of the strategies' provenance, and so
-    do the verdicts of an earlier check.
-
-    Parameters
-    ----------
-    game
-        The game that they are for, where the folder's name does not tell it.
+    Published descriptions and the verdicts of an earlier check become part of the provenance. `game` is required
+    unless the folder's name specifies it.
 
     Raises
     ------
     UsageError
-        If nothing can be imported, or the library has another file of that name already.
+        If there is nothing to import, or the library has a different file of the same name.
     """
     files = strategy_files(source)
     targets = []
@@ -369,7 +359,7 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
             found: Sequence[Found] = workers.load(file.path.name, text, lowered=False)
         else:
             found = [verdict.strategy for verdict in verdicts]
-        problems = [one.problems for one in verdicts or found]
+        problems = [strategy.problems for strategy in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
         if file.path.resolve() != target.path.resolve():
             shutil.copyfile(file.path, target.path)
@@ -378,46 +368,40 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
         if not target.provenance.exists():
             write_provenance(target, _imported(file, found, problems))
         faulty = None if verdicts is None else sum(map(bool, problems))
-        yield Imported(target, len(found), sum(bool(one.problems) for one in found), faulty)
+        yield Imported(target, len(found), sum(bool(strategy.problems) for strategy in found), faulty)
 
 
 def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Write the provenance of a file's strategies, whole or not at all."""
+    """Write the provenance of a file's strategies atomically."""
     new = file.provenance.with_suffix(".new")
     new.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     new.replace(file.provenance)
 
 
 def _descriptions_of(file: StrategyFile) -> dict[str, str]:
-    """The descriptions of published strategies by class, which are read without running anything.
-
-    Raises
-    ------
-    UsageError
-        If there is a file of descriptions that can't be read.
-    """
+    """The descriptions of published strategies by class, read without execution; UsageError for an invalid file."""
     if not file.descriptions.exists():
         return {}
     try:
         tree = ast.parse(read_text(file.descriptions))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"{file.descriptions} can't be read as Python: {error}") from error
-    found = {}
+    descriptions = {}
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
-                if told := _DESCRIBED.match(name):
-                    found[f"Strategy_{told['name']}"] = text
-    return found
+                if match := _DESCRIBED.match(name):
+                    descriptions[f"Strategy_{match['name']}"] = text
+    return descriptions
 
 
 def _imported(
     file: StrategyFile, strategies: Sequence[Found], problems: Sequence[Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
-    """The provenance of a file's strategies, and the problems of each."""
+    """The provenance of a file's strategies, including their problems."""
     descriptions = _descriptions_of(file)
     digest = hashlib.sha256(file.path.read_bytes()).hexdigest()
-    for strategy, wrong in zip(strategies, problems, strict=True):
+    for strategy, own_problems in zip(strategies, problems, strict=True):
         description = descriptions.get(strategy.name)
         yield {
             "class": strategy.name,
@@ -429,5 +413,5 @@ def _imported(
             "random": strategy.random,
             "imported_from": file.path.name,
             "sha256": digest,
-            "problems": list(wrong),
+            "problems": list(own_problems),
         }

@@ -23,15 +23,13 @@ class Match:
     ----------
     players
         Their names, by seat.
-    game
-        The game that they play.
     actions
-        Shape ``(rounds, players)``; True for cooperation, or the numbers of named actions.
+        Shape ``(rounds, players)``; True for cooperation, or indices of named actions.
     payoffs
         The same shape.
     errors
-        What players did wrong, by player as it was named: ``count``, ``what`` and ``round`` of the first, and the same
-        for each of its ``seats``. Rounds are counted from 0; -1 is when the player was made.
+        Failures by player's name: ``count``, ``what`` and ``round`` of the first, and the same for each of its
+        ``seats``. Rounds start at 0; -1 is the player's creation.
     """
 
     game: RepeatedGame
@@ -56,7 +54,7 @@ class Match:
         return np.asarray(self.payoffs.cumsum(axis=0))
 
     def as_json(self) -> dict[str, Any]:
-        """The match as an object of JSON."""
+        """The match as JSON data."""
         return {
             "actions": [list(row) for row in zip(*self.moves, strict=True)],
             "total_payoffs": self.payoffs.sum(axis=0).tolist(),
@@ -72,7 +70,7 @@ class Match:
             yield f"{player}: {error['count']} errors, first {where}: {error['what']}"
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of a table: each player in each round."""
+        """Table rows: one per player and round."""
         totals, moves = self.totals, self.moves
         for t, payoffs in enumerate(self.payoffs):
             for seat, player in enumerate(self.players):
@@ -83,16 +81,12 @@ class Match:
 def match_of(
     batch: Batch, result: Result, place: int, players: Sequence[str], refused: Mapping[int, str] | None = None
 ) -> Match:
-    """The game of one group of a batch.
+    """The game of the group at index `place` of a batch, with the players' names.
 
     Parameters
     ----------
-    place
-        The group's place in the batch.
-    players
-        Names of the group's players.
     refused
-        Why strategies were not run, by their numbers.
+        Reasons why strategies were not run, by index.
     """
     game, group = batch.game, int(batch.group_numbers[place])
     errors: dict[str, dict[str, Any]] = {}
@@ -127,13 +121,15 @@ def play_match(workers: Workers, game: RepeatedGame, players: Sequence[str], *, 
         If a player can't be found.
     """
     loaded = load_players(workers, players)
-    cooperate = frozenset(one.index for one in loaded if falls_back_to_cooperation(one.attitude or _attitude(one)))
-    batch = Batch(game, np.array([[one.index for one in loaded]]), seed=seed, cooperate=cooperate)
-    refused = {one.index: "; ".join(one.problems) for one in loaded if one.problems}
+    cooperate = frozenset(
+        player.index for player in loaded if falls_back_to_cooperation(player.attitude or _attitude(player))
+    )
+    batch = Batch(game, np.array([[player.index for player in loaded]]), seed=seed, cooperate=cooperate)
+    refused = {player.index: "; ".join(player.problems) for player in loaded if player.problems}
     return match_of(batch, workers.play([batch])[0], 0, players, refused)
 
 
-def _attitude(one: Loaded) -> str:
-    """The attitude of a class of another name than usual, if its name says one at all."""
-    parts = one.name.lower().split("_")
+def _attitude(player: Loaded) -> str:
+    """The attitude in a nonstandard class name; empty if there is none."""
+    parts = player.name.lower().split("_")
     return parts[1] if parts[0] == "strategy" and len(parts) > 1 else ""

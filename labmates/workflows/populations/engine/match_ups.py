@@ -1,4 +1,4 @@
-"""A cache of games between strategies without chance: the same strategies in a group do the same again."""
+"""A cache of games between deterministic strategies: a group of the same strategies makes the same moves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from labmates.games.repeated import RepeatedGame
 from labmates.workflows.populations.engine.kernel.engine import Batch, Errors, Result
 
 _MOST_PLAYERS = 32
-"""In larger groups hardly any game is the same as one before."""
+"""In larger groups repetitions of a game are rare."""
 _MOST_BYTES = 128 << 20
 _ENTRY_BYTES = 200
-"""Of an entry, beside its strategies and moves."""
+"""Overhead of an entry, in addition to its strategies and moves."""
 
 
 class MatchUps:
-    """The moves of games that have been played without any failure, by game and strategies."""
+    """The moves of past games without failures, by game and strategies."""
 
     def __init__(self) -> None:
         self._games: dict[RepeatedGame, dict[bytes, bytes]] = {}
@@ -29,17 +29,15 @@ class MatchUps:
     def play(
         self, batches: Sequence[Batch], same: NDArray[np.bool_], play: Callable[[Sequence[Batch]], list[Result]]
     ) -> list[Result]:
-        """Play batches; a game that was played before is not played again.
+        """Play batches with `play`, except cached games.
 
         Parameters
         ----------
         same
-            Whether each strategy does the same again, by its number.
-        play
-            Plays batches as they are.
+            Whether each strategy is deterministic, by index.
         """
         parts = [_Part(batch, _repeated(batch, same), self._games.setdefault(batch.game, {})) for batch in batches]
-        for once in (True, False):  # of games that fail, the others of the same strategies are played, too
+        for once in (True, False):  # if a game fails, the other groups of the same strategies are played as well
             met = {id(part.known): set[bytes]() for part in parts}
             wanted = [part.missing(met[id(part.known)] if once else None) for part in parts]
             asked = [(part, groups) for part, groups in zip(parts, wanted, strict=True) if len(groups)]
@@ -52,7 +50,7 @@ class MatchUps:
 
 
 def _repeated(batch: Batch, same: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The groups whose game is the same whenever it is played."""
+    """Mask of the groups with a deterministic game."""
     game, others = batch.game, batch.anew or batch.opponents is not None or batch.given is not None
     if others or game.noise or game.sources or not game.is_binary or game.n_players > _MOST_PLAYERS:
         return np.zeros(len(batch.groups), bool)
@@ -61,7 +59,7 @@ def _repeated(batch: Batch, same: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 class _Part:
-    """A batch, of which some games are known."""
+    """A batch with some cached games."""
 
     def __init__(self, batch: Batch, repeated: NDArray[np.bool_], known: dict[bytes, bytes]) -> None:
         self.known = known
@@ -72,14 +70,14 @@ class _Part:
         self._failed = np.zeros(len(groups), bool)
         self._left = np.ones(len(groups), bool)
         self._results: list[Result] = []
-        # Players know the others by how many cooperate; but the sum of a stock depends on the seats in its last bit.
+        # Players see only how many others cooperate, so seats are sorted; but a stock's sum depends on their order.
         seats = np.argsort(groups, axis=1, kind="stable") if game.start(1) is None else np.indices(groups.shape)[1]
         self._seats = seats[:, None, :]
         rows = np.take_along_axis(groups, seats, axis=1).astype(np.int32)
         self._keys = {group: rows[group].tobytes() for group in np.flatnonzero(repeated).tolist()}
 
     def missing(self, met: set[bytes] | None) -> NDArray[np.int64]:
-        """The groups that have to be played; with `met`, of those with the same strategies the first alone."""
+        """The groups to play; with `met`, only the first group of the same strategies."""
         self._recall([group for group, key in self._keys.items() if self._left[group] and key in self.known])
         wanted = self._left.copy()
         if met is not None:
@@ -105,17 +103,17 @@ class _Part:
         return replace(self._batch, groups=self._batch.groups[groups], numbers=self._batch.group_numbers[groups])
 
     def add(self, groups: NDArray[np.int64], result: Result) -> int:
-        """Take what has been played, and remember it; how many bytes that takes."""
+        """Add results of groups and cache them; return the size of the new entries in bytes."""
         self._results.append(result)
         self._left[groups] = False
         if not self._repeated.any():
             return 0
         self._actions[groups], self._failed[groups] = result.actions, result.failed
-        kept = groups[self._repeated[groups] & ~result.failed]
-        moves = np.take_along_axis(self._actions[kept], self._seats[kept], axis=2)
-        packed = np.packbits(moves.reshape(len(kept), moves.shape[1] * moves.shape[2]), axis=1)
-        self.known.update((self._keys[group], row.tobytes()) for group, row in zip(kept.tolist(), packed, strict=True))
-        return len(kept) * (_ENTRY_BYTES + int(packed.shape[1]) + 4 * self._batch.game.n_players)
+        new = groups[self._repeated[groups] & ~result.failed]
+        moves = np.take_along_axis(self._actions[new], self._seats[new], axis=2)
+        packed = np.packbits(moves.reshape(len(new), moves.shape[1] * moves.shape[2]), axis=1)
+        self.known.update((self._keys[group], row.tobytes()) for group, row in zip(new.tolist(), packed, strict=True))
+        return len(new) * (_ENTRY_BYTES + int(packed.shape[1]) + 4 * self._batch.game.n_players)
 
     def result(self) -> Result:
         """The result of all games."""
@@ -129,7 +127,7 @@ class _Part:
 
 
 def merged(results: Sequence[Result]) -> dict[int, Errors]:
-    """The errors of strategies in several batches: their number in all, and the first one."""
+    """The errors of strategies in several batches: the total number, and the first one."""
     found: dict[int, Errors] = {}
     for result in results:
         for index, error in result.errors.items():

@@ -1,6 +1,6 @@
-"""Meetings of types of players: what each gets in groups of every composition, sampled by playing.
+"""Meetings of types of players: payoffs in groups of every composition, estimated by simulation.
 
-A type is a name with the strategies that it has; each seat of a group draws one of its type's strategies.
+A type is a named set of strategies; each seat of a group draws one of its type's strategies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labmates.workflows.populations.engine.evolution import PlayBatches
 from labmates.workflows.populations.engine.workers import Batch, chunks
 
 MOST_WHOLE = 1000
-"""If there are no more sets of types than this that can meet, all of them do; else only those of two types."""
+"""Maximum number of compositions for which all are played; otherwise only those of at most two types."""
 _DECISIONS_AT_ONCE = 20_000_000
 
 Group = tuple[int, ...]
@@ -36,12 +36,12 @@ class Meetings:
     types
         Their names.
     players
-        Of a group.
+        Group size.
     payoffs
-        For each group the payoffs per round of each of its types, averaged over seats; shape ``(samples, types)``, in
+        By composition, the payoffs per round of each of its types, averaged over seats; shape ``(samples, types)``, in
         the order of the types.
     errors
-        Decisions that strategies failed to make.
+        Number of failed decisions.
     """
 
     types: tuple[str, ...]
@@ -51,7 +51,7 @@ class Meetings:
 
     @property
     def whole(self) -> bool:
-        """Whether all sets of types met, not only those of two types."""
+        """Whether all compositions were played."""
         return len(self.payoffs) == comb(len(self.types) + self.players - 1, self.players)
 
     def pairs(self, chance: np.random.Generator | None = None) -> Array:
@@ -60,7 +60,7 @@ class Meetings:
         Parameters
         ----------
         chance
-            If given, the groups of each kind are drawn with replacement: one replicate of a bootstrap.
+            If given, the groups of each composition are resampled: one bootstrap replicate.
         """
         pairs = np.zeros((len(self.types), len(self.types), self.players))
         for group, payoffs in self.payoffs.items():
@@ -75,9 +75,12 @@ class Meetings:
         return pairs
 
     def metagame(self) -> Array:
-        """The metagame of the types; all sets of them have to have met."""
-        means = {group: dict(zip(sorted(set(group)), own.mean(0), strict=True)) for group, own in self.payoffs.items()}
-        return metagame(len(self.types), ((group, [own[one] for one in group]) for group, own in means.items()))
+        """The metagame of the types; all compositions must have been played."""
+        means = {
+            group: dict(zip(sorted(set(group)), payoffs.mean(axis=0), strict=True))
+            for group, payoffs in self.payoffs.items()
+        }
+        return metagame(len(self.types), ((group, [mean[kind] for kind in group]) for group, mean in means.items()))
 
 
 def meet(
@@ -89,12 +92,12 @@ def meet(
     samples: int,
     seed: int,
 ) -> Meetings:
-    """Let types meet in groups of every composition.
+    """Play groups of every composition of types.
 
     Parameters
     ----------
     types
-        The numbers of each type's strategies, by name.
+        The indices of each type's strategies, by name.
     cooperate
         The strategies that fall back to cooperation.
     samples
@@ -106,23 +109,23 @@ def meet(
     for groups in _slices(len(names), game, samples):
         batches = [_batch(game, types, cooperate, group, samples, seed) for group in groups]
         parts = [list(chunks(batch)) for batch in batches]
-        results = iter(play([part for one in parts for part in one]))
+        results = iter(play([chunk for part in parts for chunk in part]))
         for group, part in zip(groups, parts, strict=True):
             played = [next(results) for _ in part]
             earned = game.counted(np.concatenate([result.actions for result in played])).mean(axis=1)
             seats = np.array(group)
-            payoffs[group] = np.stack([earned[:, seats == one].mean(axis=1) for one in sorted(set(group))], axis=1)
+            payoffs[group] = np.stack([earned[:, seats == kind].mean(axis=1) for kind in sorted(set(group))], axis=1)
             errors += sum(error.count for result in played for error in result.errors.values())
     return Meetings(names, game.n_players, payoffs, errors)
 
 
 def _slices(types: int, game: RepeatedGame, samples: int) -> Iterator[list[Group]]:
-    """The groups that meet, so many at a time that their moves fit into memory."""
+    """The compositions, in slices whose moves fit into memory."""
     players = game.n_players
     if comb(types + players - 1, players) <= MOST_WHOLE:
         groups = list(combinations_with_replacement(range(types), players))
     else:
-        groups = [(one,) * players for one in range(types)]
+        groups = [(kind,) * players for kind in range(types)]
         groups += [
             (first,) * count + (second,) * (players - count)
             for first in range(types)
@@ -142,8 +145,8 @@ def _batch(
     samples: int,
     seed: int,
 ) -> Batch:
-    """The games of one composition; they depend on the names of its types alone, whoever else takes part."""
-    names = [list(types)[one] for one in group]
+    """The games of one composition; the seed depends only on the names of its types."""
+    names = [list(types)[kind] for kind in group]
     chance = np.random.default_rng(derive(seed, "meeting", *names))
     seats = np.stack([chance.choice(np.array(types[name]), size=samples) for name in names], axis=1)
     own = cooperate & set(seats.reshape(-1).tolist())

@@ -1,7 +1,7 @@
-"""Workers on a Ray cluster: each player of batches takes one of its processors, on whatever node Ray puts it.
+"""Workers on a Ray cluster: each player of batches uses one processor on any node.
 
-Batches and results are pure values. A batch whose node is lost is played again by another player, so that results
-depend on neither the number of nodes nor on losses.
+Batches and results are pure values. If a node is lost, another player repeats its batch. So results depend neither on
+the number of nodes nor on losses.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from labmates.workflows.populations.engine.workers import Batch, Result, Workers
 
 _POLL_SECONDS = 0.25
 _PLACE_SECONDS = 120.0
-"""The time within which one player at least has to find a place."""
+"""Timeout for the start of the first player."""
 _MOST_LOSSES = 10
-"""So many times a batch is played again after its player was lost."""
+"""Maximum repetitions of a batch after losses of its player."""
 
 
 class BatchPlayer:
@@ -39,10 +39,10 @@ class BatchPlayer:
         self._workers = Workers(processes=1, unsafe=unsafe)
 
     def is_ready(self) -> None:
-        """Answer once the actor has a place."""
+        """Return once the actor runs."""
 
     def play(self, batch: Batch, *new: list[Source]) -> Result | LabmatesError:
-        """The result of a batch, or what went wrong; `new` are strategies that this player does not know."""
+        """The result of a batch, or its error; `new` are strategies that this player has not received yet."""
         for sources in new:
             self._workers.learn(sources)
         try:
@@ -53,25 +53,25 @@ class BatchPlayer:
 
 @dataclass
 class _Player:
-    """An actor, and how many strategies it knows."""
+    """An actor, and the number of strategies that it has received."""
 
     actor: Any
     known: int = 0
 
 
 class RayWorkers(Workers):
-    """Workers of which those that play are on a Ray cluster; files are read on this machine.
+    """Workers that play on a Ray cluster; files are read on this machine.
 
-    Players are added while there are free processors, also those of nodes that join later.
+    Players are added while there are free processors, including nodes that join later.
 
     Parameters
     ----------
     ray
         The connected module.
     processes
-        Most players at once; by default one for each processor of the cluster.
+        Maximum number of players; by default one for each processor of the cluster.
     unsafe
-        Leave out the confinement.
+        Play without confinement.
     """
 
     def __init__(self, ray: ModuleType, *, processes: int | None = None, unsafe: bool = False) -> None:
@@ -81,7 +81,7 @@ class RayWorkers(Workers):
         self._actor = ray.remote(BatchPlayer).options(num_cpus=1)
         self._idle: list[_Player] = []
         self._busy: dict[Any, tuple[_Player, int | None]] = {}
-        """By what is waited for: players and the numbers of their batches; None while a player looks for a place."""
+        """By pending reference: players and the indices of their batches; None while a player starts."""
         self._stored: dict[tuple[int, int], Any] = {}
 
     def _play(self, batches: Sequence[Batch], stop: Callable[[], bool]) -> list[Result]:
@@ -115,14 +115,14 @@ class RayWorkers(Workers):
         return [results[number] for number in range(len(batches))]
 
     def _add_players(self, batches: int) -> None:
-        """Let as many players look for a place as there are batches and processors."""
+        """Start as many players as there are batches and processors."""
         processors = int(self._ray.cluster_resources().get("CPU", 0))
         for _ in range(min(batches, self._most or processors, processors) - len(self._idle) - len(self._busy)):
             player = _Player(self._actor.remote(unsafe=self._settings["unsafe"]))
             self._busy[player.actor.is_ready.remote()] = player, None
 
     def _asked(self, player: _Player, batch: Batch) -> Any:
-        """Ask a player for a batch; it is sent the strategies that it does not know."""
+        """Send a player a batch and any strategies that it has not received yet."""
         known, player.known = player.known, len(self._sources)
         if known == player.known:
             return player.actor.play.remote(batch)
@@ -138,26 +138,20 @@ class RayWorkers(Workers):
         return ended
 
     def _answer(self, ended: Any, player: _Player) -> Any:
-        """What a player has answered; an exception if it was lost.
-
-        Raises
-        ------
-        LabmatesError
-            If the batch can't be played.
-        """
+        """A player's result, or an exception if the player was lost; LabmatesError if the batch can't be played."""
         try:
             answer = self._ray.get(ended)
         except self._ray.exceptions.RayTaskError as error:
             raise WorkersError(f"a player on the Ray cluster failed: {error}") from error
         except self._ray.exceptions.RayError as error:
-            self._ray.kill(player.actor)  # it may be alive and out of reach
+            self._ray.kill(player.actor)  # it may be alive but unreachable
             return error
         if isinstance(answer, LabmatesError):
             raise answer
         return answer
 
     def close(self) -> None:
-        """End all players and processes; what was loaded can be played again."""
+        """End all players and processes; loaded strategies can be played again."""
         with self._lock:
             super().close()
             for player in [*self._idle, *(player for player, _ in self._busy.values())]:

@@ -1,6 +1,6 @@
-"""Reference strategies: simple ones whose behaviour is known, as code like any other strategy's.
+"""Reference strategies with known behaviour, as code like other strategies.
 
-The first five are those of the paper (section 4.2), where they are called A-C, A-D, Rnd(p), CC(n) and CD(n).
+The first five are from the paper (section 4.2), with its names A-C, A-D, Rnd(p), CC(n) and CD(n).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Reference:
     Attributes
     ----------
     title
-        What it does, in a sentence.
+        Its behaviour in a sentence.
     body
         The code of a decision; ``{p}`` stands for the parameter.
     parameter
-        What the parameter is; empty if there is none.
+        Name of the parameter; empty if there is none.
     cooperates
         Whether it falls back to cooperation.
     """
@@ -88,12 +88,7 @@ _GIVEN = re.compile(r"(?P<name>[a-z-]+?)(-(?P<value>\d+(\.\d+)?))?$")
 
 
 def reference_source(names: Sequence[str]) -> str:
-    """A file with reference strategies, in the given order; class names are those of `class_name`.
-
-    Parameters
-    ----------
-    names
-        For instance ``"cooperate"``, ``"random-0.5"``, ``"cc-2"``.
+    """A file with reference strategies such as ``"random-0.5"`` or ``"cc-2"``, with class names by `class_name`.
 
     Raises
     ------
@@ -117,7 +112,7 @@ def _body(name: str) -> str:
 def _read(name: str) -> tuple[Reference, str]:
     found = _GIVEN.match(name)
     if found is None or found["name"] not in REFERENCES:
-        raise unknown_name("reference strategy", name, [_spelled(one) for one in REFERENCES])
+        raise unknown_name("reference strategy", name, [_spelled(reference) for reference in REFERENCES])
     reference, value = REFERENCES[found["name"]], found["value"]
     if bool(reference.parameter) != (value is not None):
         raise UsageError(f"the reference strategy is written {_spelled(found['name'])}, not '{name}'")

@@ -1,4 +1,4 @@
-"""Self-play: how a group fares that is mixed of strategies of two attitudes, for each mixture (paper, section 5)."""
+"""Self-play: welfare of groups that mix strategies of two attitudes, for each mixture (paper, section 5)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Mixture:
     Attributes
     ----------
     groups
-        Mean payoff of a player per round, of each group.
+        Mean payoff per player and round of each group.
     cooperation
-        Share of decisions for cooperation.
+        Proportion of cooperative decisions.
     errors
-        What strategies did wrong, by their number.
+        Failures of strategies, by index.
     """
 
     selfish: int
@@ -36,7 +36,7 @@ class Mixture:
 
 
 def mixtures(players: int, step: int | None = None) -> list[int]:
-    """The numbers of selfish players that are looked at: 0 to all, by default about 64 of them."""
+    """The analysed numbers of selfish players: from 0 to all, by default about 64 values."""
     by = step or max(1, players // 64)
     return sorted({*range(0, players + 1, by), players})
 
@@ -56,14 +56,9 @@ def mixture_games(
     Parameters
     ----------
     genes
-        Of the collective and of the selfish players.
+        Of the collective and of the selfish players; UsageError if one has too few strategies for a group.
     broken
         Strategies that are not run: they fall back in each round.
-
-    Raises
-    ------
-    UsageError
-        If a gene has too few strategies for a group.
     """
     chance = np.random.default_rng(derive(seed, "mixture", selfish))
     counts = game.n_players - selfish, selfish
@@ -92,12 +87,12 @@ def play_mixture(batch: Batch, play: PlayBatches, selfish: int) -> Mixture:
 
 
 def select_genes(population: Population, attitudes: tuple[str, str]) -> tuple[Gene, Gene]:
-    """The two genes of a self-play: those of one model.
+    """The genes of a self-play with these attitudes.
 
     Raises
     ------
     UsageError
-        If the model is not one alone, or has no strategies with one of the attitudes, or several sets of them.
+        If there are several models, or not exactly one set of strategies for each attitude.
     """
     known = sorted({gene.model for gene in population.genes})
     if len(known) != 1:

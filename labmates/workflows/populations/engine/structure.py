@@ -1,4 +1,4 @@
-"""Structured populations: the neighbours of each agent on a graph, whom it meets and imitates."""
+"""Structured populations: graphs of agents, who interact with and imitate their neighbours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Structure:
     Attributes
     ----------
     neighbours
-        The neighbours of each agent, shape ``(agents, most neighbours)``; -1 after the last.
+        The neighbours of each agent, shape ``(agents, maximum degree)``, padded with -1.
     degrees
         Number of neighbours, shape ``(agents,)``.
     """
@@ -32,7 +32,7 @@ class Structure:
     degrees: NDArray[np.int64]
 
     def groups(self, size: int, chance: np.random.Generator) -> NDArray[np.int64]:
-        """A group around each agent, ``(agents, size)``: itself and neighbours drawn without replacement."""
+        """A group around each agent, ``(agents, size)``: the agent and neighbours drawn without replacement."""
         keys = chance.random(self.neighbours.shape)
         keys[self.neighbours < 0] = 2.0
         drawn = np.argsort(keys, axis=1)[:, : size - 1]
@@ -50,15 +50,15 @@ def make_structure(shape: Shape, agents: int, degree: int, group_size: int, seed
     Parameters
     ----------
     shape
-        ``ring`` and ``lattice`` (a torus) are regular, as ``regular`` is, whose edges are random; ``small-world`` is a
-        ring with rewired edges, ``scale-free`` grows by preferential attachment.
+        ``ring``, ``lattice`` (a torus) and ``regular`` (random edges) are regular graphs; ``small-world`` is a ring
+        with rewired edges, ``scale-free`` grows by preferential attachment.
     degree
-        Neighbours of an agent; on a ``small-world`` or ``scale-free`` graph the mean.
+        Neighbours of an agent; on a ``small-world`` or ``scale-free`` graph their mean number.
 
     Raises
     ------
     UsageError
-        If there is no such graph, or an agent has too few neighbours for a group.
+        If there is no graph of this shape and size, or an agent has too few neighbours for a group.
     """
     if shape == "well-mixed":
         return None
@@ -73,7 +73,7 @@ def make_structure(shape: Shape, agents: int, degree: int, group_size: int, seed
 
 
 def check_structure(shape: Shape, agents: int, degree: int, group_size: int) -> None:
-    """Check that there is such a graph; as `make_structure`, without making it."""
+    """Raise the UsageError of `make_structure`, without constructing the graph."""
     if shape == "lattice":
         if degree not in (4, 8):
             raise UsageError(f"degree must be 4 or 8 on a lattice, not {degree}")
@@ -87,7 +87,7 @@ def check_structure(shape: Shape, agents: int, degree: int, group_size: int) -> 
 
 
 def _rows(agents: int) -> int:
-    """Rows of the lattice: the largest divisor that is not above the square root."""
+    """Rows of the lattice: the largest divisor up to the square root."""
     return next(rows for rows in range(isqrt(agents), 0, -1) if agents % rows == 0)
 
 

@@ -1,7 +1,6 @@
-"""Verdicts of earlier checks, in the user's cache: a file is played once, not each time it is checked or imported.
+"""Verdicts of earlier checks, in the user's cache: an unchanged file is checked only once.
 
-A verdict belongs to a text, a game and the rules: the source of the checks and of all that plays, Python and numpy.
-When one of them changes, the file is checked again.
+A verdict depends on a file's text, a game and the rules: the source of the checks and of the engine, Python and numpy.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _VERDICTS = TypeAdapter(list[Checked])
 
 
 def known_verdicts(text: str, game: str) -> list[Checked] | None:
-    """The verdicts on the strategies of a file; None if it has not been checked for this game by today's rules."""
+    """The verdicts on the strategies of a file; None if it has not been checked for this game and these rules."""
     try:
         return _VERDICTS.validate_json(_path(text, game).read_bytes())
     except (OSError, ValidationError):
@@ -33,10 +32,10 @@ def known_verdicts(text: str, game: str) -> list[Checked] | None:
 
 
 def keep_verdicts(text: str, game: str, verdicts: Sequence[Checked]) -> None:
-    """Keep the verdicts on the strategies of a file, and forget those of the files that were checked longest ago."""
+    """Store the verdicts on the strategies of a file, and delete the oldest ones."""
     path = _path(text, game)
     new = path.with_name(f"{path.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # without a cache, checks take longer and find the same
+    with contextlib.suppress(OSError):  # the cache only saves time
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new.write_bytes(_VERDICTS.dump_json([*verdicts]))
         new.replace(path)
@@ -52,7 +51,7 @@ def _path(text: str, game: str) -> Path:
 
 @cache
 def _rules() -> bytes:
-    """The digest of all that a verdict follows from, beside the strategies and their game."""
+    """The digest of the rules."""
     engine, package = Path(__file__).parent, Path(__file__).parents[3]
     sources = [*engine.rglob("*.py"), *(package / "games").rglob("*.py"), package / "seeds.py"]
     digest = hashlib.sha256(f"{sys.version}\0{np.__version__}".encode())

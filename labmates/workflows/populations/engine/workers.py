@@ -1,7 +1,7 @@
-"""Processes that play strategies: confined, loaded once, on all cores; a strategy that ends one is named.
+"""Processes that play strategies: confined, loaded once, on all cores; a strategy that kills a process is identified.
 
-`Workers` is the only way to run a strategy's code. It never runs in this process, nor where anything of another
-strategy can be reached: see `kernel.hosts`.
+`Workers` is the only way to run a strategy's code. The code never runs in this process, and has no access to other
+strategies: see `kernel.hosts`.
 """
 
 from __future__ import annotations
@@ -38,49 +38,43 @@ from labmates.workflows.populations.engine.match_ups import MatchUps
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
 DECISION_SECONDS = 1.0
-"""Processor time that a decision may take; all decisions of a player may take twice as much."""
+"""Limit of processor time per decision; the limit for all decisions of a player is twice as high."""
 MEMORY_BYTES = 512 << 20
-"""What a process of players may use: that of all compiled strategies, and any other player's own."""
+"""Memory limit of a process: one for all compiled strategies, one for each other player."""
 _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
 _WORTH_LOADING = 200_000
-"""Decisions after which the machine pays for what it takes to load it once."""
+"""Decisions after which the machine saves more time than its start costs."""
 
 
 @dataclass(frozen=True)
 class Loaded(Found):
-    """A strategy as it was found in a file.
-
-    Attributes
-    ----------
-    index
-        Its number among all strategies that these workers have loaded.
-    """
+    """A strategy from a file, with its index among all strategies that these workers have loaded."""
 
     index: int
 
 
 class Workers:
-    """Processes that play. To be used as a context manager, by one thread at a time (others wait).
+    """Processes that play strategies; a context manager for one thread at a time (others wait).
 
     Parameters
     ----------
     processes
-        How many play side by side; by default one for each processor that this process may use.
+        Maximum number of parallel processes; by default one for each available processor.
     seconds
-        Processor time that a decision may take.
+        Limit of processor time per decision.
     memory
-        Bytes that a process of players may use.
+        Limit of a process's memory in bytes.
     unsafe
-        Leave out the confinement: strategies' code can then do whatever this user can do.
+        Play without confinement: strategies' code then has all rights of this user.
     native
-        Load the machine that executes most strategies many times faster before the first game; by default it is loaded
-        once so much has been played that it pays. It needs the extra ``fast``; results are the same.
+        Load the machine, which executes most strategies many times faster, before the first game; by default it is
+        loaded once it saves time. Requires the extra ``fast``; results are the same.
 
     Raises
     ------
     UsageError
-        When strategies are first played, if this machine can't confine them and `unsafe` is not set.
+        At the first game, if this machine can't confine strategies and `unsafe` is not set.
     """
 
     def __init__(
@@ -98,7 +92,7 @@ class Workers:
         self._lock = threading.RLock()
         self._root: tuple[subprocess.Popen[bytes], socket.socket] | None = None
         self._native: socket.socket | None = None
-        """Socket to the process that forks engines which have the machine loaded."""
+        """Socket to the process that forks engines with the machine."""
         self._engines: list[_Engine] = []
         self._sources: list[Source] = []
         self._texts: list[str] = []
@@ -112,14 +106,14 @@ class Workers:
         self.close()
 
     def load(self, name: str, text: str, *, lowered: bool = True) -> list[Loaded]:
-        """Read a file of strategies; nothing of it is run.
+        """Read a file of strategies without execution.
 
         Parameters
         ----------
         name
-            What the file is called in errors.
+            Name of the file in error messages.
         lowered
-            Whether its strategies may be played by the machine, for which it is read more slowly.
+            Whether to prepare its strategies for the machine, which is slower.
 
         Raises
         ------
@@ -131,25 +125,25 @@ class Workers:
             with connection:
                 try:
                     send(connection, {"name": name, "lowered": lowered}, text.encode("utf-8", "surrogatepass"))
-                    told, data = receive(connection)
+                    reply, data = receive(connection)
                 except ClosedError as error:
                     raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
-            if "error" in told:
-                raise UsageError(str(told["error"]))
+            if "error" in reply:
+                raise UsageError(str(reply["error"]))
             try:
-                sources = list(received_sources(told["found"], data))
+                sources = list(received_sources(reply["found"], data))
             except UnreadableError as error:
                 raise UsageError(f"{name} can't be read as Python: {error}") from error
             found = self.learn(sources)
             lines = lines_of(text)
-            self._texts += ["".join(lines[one.line - 1 : one.end]) for one in found]
+            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
             return found
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
-        """Take strategies that have been read; they are numbered in this order."""
+        """Add strategies that have been read, and number them in this order."""
         first = len(self._sources)
         self._sources += sources
-        found = [Loaded(**vars(one.found), index=index) for index, one in enumerate(sources, start=first)]
+        found = [Loaded(**vars(source.found), index=index) for index, source in enumerate(sources, start=first)]
         self.loaded += found
         return found
 
@@ -158,27 +152,27 @@ class Workers:
         return self._texts[strategy]
 
     def play(self, batches: Sequence[Batch], *, stop: Callable[[], bool] | None = None) -> list[Result]:
-        """Play batches, side by side; the results depend on nothing but the batches.
+        """Play batches in parallel; the results depend only on the batches.
 
-        Games of strategies without chance that have been played before are remembered.
+        Games of deterministic strategies are cached.
 
         Parameters
         ----------
         stop
-            Asked now and then whether to leave off.
+            Polled for a request to stop.
 
         Raises
         ------
         UsageError
-            If strategies can't be confined here.
+            If this machine can't confine strategies.
         WorkersError
-            If the processes fail through no fault of any strategy.
+            If the processes fail for a reason other than a strategy.
         InterruptedError
-            If it was to leave off.
+            After a request to stop.
         """
         with self._lock:
             try:
-                same = np.array([not (one.random or one.paper or one.problems) for one in self.loaded], bool)
+                same = np.array([not (known.random or known.paper or known.problems) for known in self.loaded], bool)
                 batches = list(map(self._with_texts, batches))
                 return self._match_ups.play(batches, same, lambda rest: self._play(rest, stop or (lambda: False)))
             except BaseException:
@@ -213,14 +207,14 @@ class Workers:
         return [results[number] for number in range(len(batches))]
 
     def _with_texts(self, batch: Batch) -> Batch:
-        """A batch with the code that its strategies read of each other."""
+        """A batch with the code of its strategies, in games in which they read each other's."""
         if batch.texts or not batch.game.sources:
             return batch
         numbers = set(batch.groups.reshape(-1).tolist())
-        return replace(batch, texts={one: program_of(self._texts[one], self.loaded[one].name) for one in numbers})
+        return replace(batch, texts={at: program_of(self._texts[at], self.loaded[at].name) for at in numbers})
 
     def close(self) -> None:
-        """End all processes; may be called more than once. What was loaded can be played again."""
+        """End all processes, if any; loaded strategies can be played again."""
         with self._lock:
             self._end_engines()
             if self._native is not None:
@@ -230,7 +224,7 @@ class Workers:
                 process, requests = self._root
                 self._root = None
                 requests.close()
-                process.kill()  # all that it has forked end with it
+                process.kill()  # its children end with it
                 process.wait()
 
     def _end_engines(self) -> None:
@@ -245,7 +239,7 @@ class Workers:
         return ours
 
     def _fork(self, role: str, by: socket.socket | None = None, *, descriptor: int | None = None) -> socket.socket:
-        """A process in a role, forked from the first one or `by` another, with one `descriptor` of ours."""
+        """A process in a role, forked from the first process or `by` another, with one of our descriptors."""
         process, requests = self._started()
         given = requests.fileno() if role == "engine" else descriptor
         try:
@@ -276,17 +270,17 @@ class Workers:
 
 
 class _Engine:
-    """A process that plays batches, and the strategies that it knows."""
+    """A process that plays batches, and the number of strategies that it has received."""
 
     def __init__(self, link: Connection) -> None:
         self.link = link
-        self._told = 0
+        self._sent = 0
 
     def ask(self, batch: Batch, sources: Sequence[Source], *, native: bool) -> None:
-        """Ask for a batch; `result` waits for it."""
-        with contextlib.suppress(OSError):  # found out when the answer is read
-            self.link.send((sources[self._told :], batch, native))
-        self._told = len(sources)
+        """Send a batch; `result` waits for its result."""
+        with contextlib.suppress(OSError):  # `result` raises the error
+            self.link.send((sources[self._sent :], batch, native))
+        self._sent = len(sources)
 
     def result(self) -> Result:
         """The result of the batch."""
@@ -306,7 +300,7 @@ class _Engine:
 
 
 def _environment() -> dict[str, str]:
-    """All that the processes find in their environment."""
+    """The complete environment of the processes."""
     package = Path(__file__).parents[4]
     packages = dict.fromkeys([str(package), *map(str, this_interpreter().packages)])
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -320,7 +314,7 @@ def _environment() -> dict[str, str]:
 
 
 def chunks(batch: Batch, seats: int = 1024) -> Iterator[Batch]:
-    """Cut a batch into such of about `seats` players, whatever the number of processes."""
+    """Split a batch into batches of about `seats` players, independent of the number of processes."""
     step = max(1, seats // batch.groups.shape[1])
     for start in range(0, len(batch.groups), step):
         opponents = None if batch.opponents is None else batch.opponents[start : start + step]

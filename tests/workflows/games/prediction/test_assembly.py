@@ -177,7 +177,7 @@ def test_where_no_run_has_skill_accuracy_takes_its_place_and_that_is_told() -> N
 
 
 def test_too_few_models_constant_games_one_task_and_constant_scores_are_said() -> None:
-    with pytest.raises(UsageError, match="3 models have both a profile and scored lab runs; 4 are needed"):
+    with pytest.raises(UsageError, match="3 models have both a profile and scored lab runs; at least 4 are needed"):
         put(levels(NAMES[:3]), lab(NAMES[:3]))
     with pytest.raises(UsageError, match=r"6 models are too few for 6 coefficients.*--no-benchmarks"):
         put(levels(NAMES[:6]), lab(NAMES[:6]))

@@ -271,7 +271,7 @@ def test_situations_are_as_many_as_the_paper_says() -> None:
     sizes: list[tuple[Features, int, int]] = [("histories", 5, 961), ("counts", 5, 341), ("counts", 7, 5461)]
     for features, rounds, size in sizes:
         assert situations(make_repeated("public-goods", 4, rounds), features).size == size
-    with pytest.raises(UsageError, match="take fewer rounds or players"):
+    with pytest.raises(UsageError, match="use fewer rounds or players"):
         situations(make_repeated("public-goods", 8, 12), "histories")
 
 

@@ -1,8 +1,7 @@
 """Confinement of a worker: a filter of system calls, and limits on resources. It needs no privileges.
 
-Once `confine` has been called, the process can't open a file or a socket, start a process, load a library, signal
-anybody, or get random numbers; it can compute, read and write what is open, and end. See seccomp(2): a filter can't be
-taken off.
+After `confine`, the process can't open files or sockets, start processes, load libraries, send signals, or get random
+numbers; it can compute, use open descriptors, and exit. A filter can't be removed, see seccomp(2).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from labmates.sandboxes.runner.filter import (
 
 _EXECUTABLE = 4
 
-# Number of each system call that is allowed, on each machine: (audit architecture, numbers, those with a protection).
+# Allowed system calls by machine: (audit architecture, numbers, numbers of calls with a memory protection).
 _CALLS = {
     "x86_64": (
         0xC000003E,
@@ -57,18 +56,7 @@ class UnconfinedError(Exception):
 
 
 def confine(memory: int) -> None:
-    """Confine this process from now on.
-
-    Parameters
-    ----------
-    memory
-        Bytes that it may use beyond what it uses now.
-
-    Raises
-    ------
-    UnconfinedError
-        If that can't be done here.
-    """
+    """Confine this process, with a limit on additional `memory` in bytes; UnconfinedError if it is not possible."""
     limit(memory)
     program = filter_program()
     if program is None:
@@ -80,7 +68,7 @@ def confine(memory: int) -> None:
 
 
 def limit(memory: int) -> None:
-    """Limit what this process may use: memory, files, processes; it leaves no core."""
+    """Limit this process's additional memory in bytes, and forbid files and core dumps."""
     with open("/proc/self/statm") as file:  # noqa: PTH123 - pathlib is not needed here for anything else
         now = int(file.read().split()[0]) * resource.getpagesize()
     for kind, most in (
@@ -93,10 +81,7 @@ def limit(memory: int) -> None:
 
 @cache
 def filter_program() -> bytes | None:
-    """The filter: a program of the Berkeley packet filter over (number, machine, address, arguments).
-
-    None if there is no filter for this system.
-    """
+    """The filter as a program of the Berkeley packet filter; None if there is none for this system."""
     if not sys.platform.startswith("linux") or platform.machine() not in _CALLS:
         return None
     architecture, calls, protected = _CALLS[platform.machine()]
@@ -104,7 +89,7 @@ def filter_program() -> bytes | None:
     for number in sorted(calls.values()):
         steps += [step(JUMP_EQUAL, number, 0, 1), step(RETURN, ALLOW)]
     for number in sorted(protected.values()):
-        # Memory may be had, but none that can be executed: the third argument is the protection.
+        # Only memory without execution is allowed: the third argument is the protection.
         denied = [step(JUMP_SET, _EXECUTABLE, 0, 1), step(RETURN, ERRNO | EPERM), step(RETURN, ALLOW)]
         steps += [step(JUMP_EQUAL, number, 0, 1 + len(denied)), step(LOAD, 16 + 2 * 8), *denied]
     return b"".join([*steps, step(RETURN, ERRNO | EPERM)])

@@ -1,9 +1,9 @@
-"""The time limit of a decision: a timer that costs quick decisions nothing.
+"""The time limit of a decision: a timer without costs for quick decisions.
 
-The timer counts the processor's time of the process. When it finds the same decision at several ticks, or the same
-player at twice as many, the decision is ended by an exception; if even that is caught, the process ends. So is each
-further decision of a strategy whose players together have used up what `MOST_SPENT` of them may take. Whoever asked for
-the decision sees when the process does not tick at all, which code in C can bring about, and kills it.
+The timer measures the process's processor time. If a decision lasts several ticks, or all decisions of a player twice
+as many, an exception ends the decision; if the strategy catches it, the process exits. A strategy whose players
+together exceed the limit of `MOST_SPENT` players makes no further decisions. Code in C can block the timer; the engine
+then kills the process.
 """
 
 from __future__ import annotations
@@ -14,31 +14,23 @@ from collections import Counter
 from types import FrameType
 
 TICKS = 4
-"""A decision is ended at the so many-th tick that finds it; a player has twice as many for all its decisions."""
+"""Maximum number of ticks per decision; the limit for all decisions of a player is twice as high."""
 MOST_SPENT = 3
-"""Once so many players of a strategy have taken too long or too much memory in a batch, it is run no more there."""
+"""After this number of players beyond the limit of time or memory, a strategy is not run for the rest of the batch."""
 _GRACE = 3
 PLACE, BEATS = 0, 1
-"""Where in the shared memory, in numbers of 8 bytes, the deciding player (-1: none) and the number of ticks stand."""
+"""Indices in the shared memory, in units of 8 bytes, of the deciding player (-1: none) and the number of ticks."""
 MARKS = 2
 HUNG = -1
-"""Stands for ticks when a process ends because a strategy can't be ended otherwise."""
+"""Value of the ticks when a process exits because a strategy can't be interrupted."""
 
 
 class DecisionTimeout(BaseException):
-    """A decision has taken too long. No `Exception`, so that strategies' own handlers rarely catch it."""
+    """A decision has taken too long. Not an `Exception`, so strategies' own handlers rarely catch it."""
 
 
 class Watch:
-    """Watches how long decisions take.
-
-    Parameters
-    ----------
-    seconds
-        Processor time that a decision may take.
-    marks
-        Shared memory of `MARKS` numbers.
-    """
+    """Limits the processor time of decisions to `seconds`; `marks` is shared memory of `MARKS` numbers."""
 
     def __init__(self, seconds: float, marks: memoryview) -> None:
         self.decisions = 0
@@ -53,7 +45,7 @@ class Watch:
         signal.setitimer(signal.ITIMER_PROF, seconds / TICKS, seconds / TICKS)
 
     def begin(self) -> None:
-        """Forget what players have used: others sit in their places."""
+        """Reset the usage of players for a new batch."""
         self._used.clear()
         self._used_by.clear()
         self.strategies.clear()

@@ -1,4 +1,4 @@
-"""The names that strategies find: those of the compiled subset, and the modules of a strategy with its own process."""
+"""The names available to strategies: the compiled subset, and the modules of a strategy with its own process."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _MOST_BITS = 100_000
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """A power that is no integer of millions of digits."""
+    """A power; MemoryError for enormous integers."""
     if type(base) is int and type(exponent) is int and base.bit_length() * exponent > _MOST_BITS:
         raise MemoryError
     return base**exponent
 
 
 def _modulo(left: Any, right: Any) -> Any:
-    """A remainder; texts are not formatted, since that can show addresses."""
+    """A remainder; formatting of texts is an error because it can reveal addresses."""
     if isinstance(left, str) or (isinstance(left, np.ndarray) and left.dtype == object):
         raise TypeError("a text can't be formatted here")
     return left % right
 
 
 def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
-    """The mean: the same as numpy's, which takes twice as long for the arrays of a history."""
+    """The mean, equal to numpy's, but twice as fast for the arrays of a history."""
     plain = type(values) is np.ndarray and values.ndim == 1 and not arguments and not options
     if plain and len(values) and values.dtype in _EXACT:
         return np.add.reduce(values, dtype=np.float64) / len(values)
@@ -49,9 +49,9 @@ def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def _hashed(item: Any) -> Any:
-    """An item of a set: a number, a text, or a tuple of such; others are ordered by their addresses."""
-    for one in item if type(item) is tuple else ():
-        _hashed(one)
+    """An item of a set: a number, a text, or a tuple of these; sets order other items by their addresses."""
+    for part in item if type(item) is tuple else ():
+        _hashed(part)
     if not isinstance(item, (int, float, str, tuple, np.generic, Enum)):
         raise TypeError("a set can hold numbers, texts and tuples of them here")
     return item
@@ -97,7 +97,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "numpy.mean": _mean,
     "set": _set,
 }  # fmt: skip
-"""What a compiled strategy may call, by its full name."""
+"""Functions available to a compiled strategy, by full name."""
 _REWRITTEN: dict[str, Callable[..., Any]] = {
     "action_of": lambda value: interface.Action(value),
     "added": _added,
@@ -106,30 +106,30 @@ _REWRITTEN: dict[str, Callable[..., Any]] = {
     "power": _power,
     "updated": _updated,
 }
-"""What operators, methods and classes of a strategy become; it can't call these by name."""
+"""Replacements for operators, methods and classes of a strategy; it can't call these by name."""
 TYPES: dict[str, Any] = {
     **{name: getattr(builtins, name) for name in ("bool", "dict", "float", "int", "list", "str", "tuple")},
     **_all_of(np, "bool_ float32 float64 floating generic int32 int64 int_ integer ndarray number"),
     "Action": interface.Action,
     "PlayerHistory": interface.PlayerHistory,
 }
-"""Types that a compiled strategy may ask for."""
+"""Types available to a compiled strategy in type checks."""
 NUMBERS = frozenset({"bool", "float", "int"} | {f"numpy.{name}" for name in (
     "bool_", "float32", "float64", "int32", "int64", "int_")})  # fmt: skip
-"""Types that it may convert to."""
+"""Types available to it for conversions."""
 CONSTANTS: dict[str, Any] = {
     "C": interface.C,
     "D": interface.D,
     **_all_of(math, "e inf nan pi tau"),
     **_all_of(np, "e inf nan pi"),
 }
-"""Values that a compiled strategy may name."""
+"""Constants available to a compiled strategy."""
 DRAWS = frozenset({
     "betavariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits", "lognormvariate",
     "normalvariate", "paretovariate", "randint", "random", "randrange", "sample", "shuffle", "triangular", "uniform",
     "vonmisesvariate", "weibullvariate",
 })  # fmt: skip
-"""Functions of ``random`` that a compiled strategy may call: they draw from the player's own stream."""
+"""Functions of ``random`` available to a compiled strategy: they draw from the player's own stream."""
 _ERRORS = ("ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
            "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError",
            "ZeroDivisionError")  # fmt: skip
@@ -143,7 +143,7 @@ class _Base:
 
 
 def compiled_names() -> dict[str, Any]:
-    """The names in which the code of a compiled class is executed."""
+    """The global names for the execution of a compiled class."""
     known = {name.replace(".", "_"): value for name, value in {**CALLS, **TYPES, **CONSTANTS}.items()}
     errors = {name: getattr(builtins, name) for name in _ERRORS}
     looks = {"getattr": getattr, "hasattr": hasattr, "isinstance": isinstance}
@@ -152,17 +152,14 @@ def compiled_names() -> dict[str, Any]:
 
 
 def _id(thing: Any) -> int:
-    """A number for the kind of a thing: its address would differ from process to process."""
+    """A number for the type of a thing: its address would differ between processes."""
     return zlib.crc32(type(thing).__name__.encode())
 
 
 def own_names(*, paper: bool) -> dict[str, Any]:
-    """The names in which the code of a strategy with its own process is executed: all builtins, these modules alone.
+    """The global names for a strategy with its own process: all builtins, and imports of only these modules.
 
-    Parameters
-    ----------
-    paper
-        Whether it is of the paper's form, whose history is another one.
+    The class of the history depends on the strategy's form, `paper` or current.
     """
     known = _IMPORTED | _interfaces(paper)
 
@@ -176,7 +173,7 @@ def own_names(*, paper: bool) -> dict[str, Any]:
 
 
 def _interfaces(paper: bool) -> dict[str, types.ModuleType]:
-    """The modules that stand for ours and for the published program's."""
+    """Replacements for our modules and the modules of the published program."""
     actions = {"Action": interface.Action, "C": interface.C, "D": interface.D}
     history = {
         "PlayerHistory": interface.PaperHistory if paper else interface.PlayerHistory,

@@ -1,4 +1,4 @@
-"""Players that the machine executes, in the engine's own process: their code has no Python in it."""
+"""Players executed by the machine in the engine's process: their code contains no Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEASURED_EACH = 4
 
 @cache
 def load_machine() -> Callable[..., None] | None:
-    """The machine's `decide`; None where it is not installed, or what was compiled can't be kept."""
+    """The machine's `decide`; None if it is not installed, or its compiled code can't be cached."""
     try:
         machine = importlib.import_module("labmates.workflows.populations.engine.kernel.machine.execution")
     except (ImportError, RuntimeError):
@@ -44,13 +44,7 @@ def load_machine() -> Callable[..., None] | None:
 
 
 def serve(connection: socket.socket, _settings: dict[str, Any], requests: int) -> None:
-    """Fork engines that have the machine loaded.
-
-    Parameters
-    ----------
-    requests
-        Descriptor by which requests come.
-    """
+    """Fork engines with the machine loaded; `requests` is the descriptor of the requests."""
     load_machine()
     send(connection, {"ready": True})
     connection.close()
@@ -60,33 +54,34 @@ def serve(connection: socket.socket, _settings: dict[str, Any], requests: int) -
 
 
 class Programs:
-    """The instructions of all strategies that a machine may execute.
+    """The instructions of all strategies for the machine.
 
     Attributes
     ----------
     decide
         See `load_machine`.
     table
-        The first columns of a player's row, by strategy; -1 for strategies that have no instructions.
+        The first columns of a player's row, by strategy; -1 without instructions.
     keeps, draws, arguments
-        Of each strategy: whether it keeps lists, draws random numbers, and how many arguments a decision has.
+        By strategy: whether it keeps lists between decisions, whether it draws random numbers, and the number of a
+        decision's arguments.
     """
 
     def __init__(self, decide: Callable[..., None], sources: Sequence[Source]) -> None:
         self.decide = decide
-        programs = [one.program for one in sources]
-        codes = [np.zeros((0, 4), np.int16), *(one.code for one in programs if one is not None)]
-        registers = [np.zeros(0, np.int64), *(one.registers for one in programs if one is not None)]
+        programs = [source.program for source in sources]
+        codes = [np.zeros((0, 4), np.int16), *(program.code for program in programs if program is not None)]
+        registers = [np.zeros(0, np.int64), *(program.registers for program in programs if program is not None)]
         self.code, self.initial = np.concatenate(codes), np.concatenate(registers)
         self.table = np.full((len(sources), layout.FRAME), -1, np.int64)
         at = first = 0
-        for number, one in enumerate(programs):
-            if one is not None:
-                self.table[number] = at, at + one.deciding, first, len(one.registers), one.words
-                at, first = at + len(one.code), first + len(one.registers)
-        self.keeps = np.array([one is not None and one.keeps_lists for one in programs], bool)
-        self.draws = np.array([one.found.random for one in sources], bool)
-        self.arguments = np.array([one.found.arguments for one in sources], np.int64)
+        for number, program in enumerate(programs):
+            if program is not None:
+                self.table[number] = at, at + program.deciding, first, len(program.registers), program.words
+                at, first = at + len(program.code), first + len(program.registers)
+        self.keeps = np.array([program is not None and program.keeps_lists for program in programs], bool)
+        self.draws = np.array([source.found.random for source in sources], bool)
+        self.arguments = np.array([source.found.arguments for source in sources], np.int64)
 
 
 class NativePlayers:
@@ -95,22 +90,20 @@ class NativePlayers:
     Attributes
     ----------
     playing
-        Which of the batch's places these are.
-    payoffs, counts
-        What has been played of all places, ``(places, rounds)``, to be filled by the engine.
-    actions
-        The same: 1 for cooperation.
+        Mask of their places in the batch.
+    payoffs, counts, actions
+        The history of all places, ``(places, rounds)``, written by the engine; an action is 1 for cooperation.
 
     Parameters
     ----------
     strategies
-        The number of each place's strategy.
+        The index of each place's strategy.
     able
-        Places that may be played here.
+        Mask of places that the machine may play.
     numbers
         The number of each group.
     seats
-        Players of a group.
+        Players per group.
     """
 
     def __init__(
@@ -177,27 +170,27 @@ class NativePlayers:
         stocks: NDArray[np.float64] | None,
         seconds: dict[int, float] | None = None,
     ) -> None:
-        """Let these players decide; those that are left to Python are these no more.
+        """Let these players decide; players that the machine can't continue are left to Python from now on.
 
         Parameters
         ----------
         chosen
-            Is filled with the decisions at these players' places.
+            Output for the decisions, at these players' places.
         seconds
-            The time of each strategy's players is added here; one round in four is measured and stands for four. It is
-            taken by the wall clock: that of the processor may move in steps longer than all decisions of a strategy.
+            Output for the time of each strategy's players, extrapolated from one round in four. It is wall-clock time:
+            the processor's clock may have a resolution coarser than all decisions of a strategy.
         """
         asked = self._order
         answers = np.empty(len(asked), np.uint8)
-        told = np.empty(0) if stocks is None else np.ascontiguousarray(stocks)  # one form: it is compiled for each
+        stock = np.empty(0) if stocks is None else np.ascontiguousarray(stocks)  # one layout: each is compiled
         if seconds is None or rounds % _MEASURED_EACH != _MEASURED_EACH // 2:
-            self._execute(asked, rounds, told, answers)
+            self._execute(asked, rounds, stock, answers)
         else:
             mine = self._strategies[asked]
             starts = np.flatnonzero(np.diff(mine, prepend=-1)).tolist()
             for start, end in pairwise([*starts, len(asked)]):
                 began = time.perf_counter()
-                self._execute(asked[start:end], rounds, told, answers[start:end])
+                self._execute(asked[start:end], rounds, stock, answers[start:end])
                 seconds[int(mine[start])] += _MEASURED_EACH * (time.perf_counter() - began)
         left = answers == layout.LEFT
         if left.any():
@@ -215,7 +208,7 @@ class NativePlayers:
 def _reserve(
     players: NDArray[np.int64], places: NDArray[np.int64], column: int, words: NDArray[np.int64], start: int
 ) -> int:
-    """Give some players words of the memory from `start` on; where the next ones are free."""
+    """Assign memory words from `start` to players; return the next free word."""
     ends = start + np.cumsum(words)
     players[places, column] = ends - words
     return int(ends[-1]) if len(ends) else start

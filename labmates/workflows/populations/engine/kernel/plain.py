@@ -1,4 +1,4 @@
-"""Other ways to write what the subset of `compiler` has, put plainly: they mean the same."""
+"""Rewriting of equivalent syntax into the subset of `compiler`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections import Counter
 
 
 def plain(node: ast.ClassDef) -> ast.ClassDef:
-    """A strategy's class with what is written otherwise put plainly; the class is changed."""
-    names = Counter(one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute))
-    names.update(one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and type(one.value) is str)
+    """A strategy's class, rewritten in place."""
+    names = Counter(child.attr for child in ast.walk(node) if isinstance(child, ast.Attribute))
+    names.update(
+        child.value for child in ast.walk(node) if isinstance(child, ast.Constant) and type(child.value) is str
+    )
     for method in node.body:
         if isinstance(method, ast.FunctionDef) and method.args.args:
             _Plain(node.name, method.args.args[0].arg, names).visit(method)
@@ -17,16 +19,16 @@ def plain(node: ast.ClassDef) -> ast.ClassDef:
 
 
 class _Plain(ast.NodeTransformer):
-    """A method that is put plainly.
+    """Rewrites a method.
 
     Parameters
     ----------
     name
         The name of its class.
     player
-        What it calls its player.
+        The name of its first argument.
     names
-        How often the class has each attribute or text.
+        Number of occurrences in the class of each attribute and text.
     """
 
     def __init__(self, name: str, player: str, names: Counter[str]) -> None:
@@ -35,7 +37,7 @@ class _Plain(ast.NodeTransformer):
         self._names = names
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """Functions get names by ``def``, and nothing is unpacked from a generator."""
+        """Replace lambdas by ``def``, unpacked generators by lists, and unused generators of random numbers."""
         self.generic_visit(node)
         match node.targets, node.value:
             case [ast.Name(id=name)], ast.Lambda(args=arguments, body=body):
@@ -46,13 +48,13 @@ class _Plain(ast.NodeTransformer):
             case [ast.Attribute(value=ast.Name(self._player), attr=name)], ast.Call(func, [], []) if (
                 isinstance(func, ast.Attribute) and func.attr == "Random" and self._names[name] == 1
             ):
-                # A generator that nothing reads: what is left of it is that its seed is drawn.
+                # The only effect of an unused generator is the draw of its seed.
                 func.attr = "getrandbits"
                 node.value.args = [ast.copy_location(ast.Constant(64), node)]
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """The name of the class is a text."""
+        """Replace the name of the class by a text."""
         self.generic_visit(node)
         match node:
             case ast.Attribute(

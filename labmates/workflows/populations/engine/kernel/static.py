@@ -1,6 +1,6 @@
-"""Static checks: requests of a strategy that will be refused, reported before it runs.
+"""Static checks: forbidden operations of a strategy, reported before it runs.
 
-They protect nobody: what a strategy can reach depends on its process alone (`confine`), whatever its code looks like.
+They are no protection: a strategy's access is limited only by its process (`confine`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,11 @@ _ATTRIBUTES = frozenset(
 MOST_CHARACTERS = 200_000
 
 Problem = tuple[int, str]
-"""A line and what is wrong there."""
+"""A line and its problem."""
 
 
 def problems_of(statements: Iterable[ast.stmt], size: int) -> list[str]:
-    """Problems of a strategy's code (a class, or the code before the classes of a file).
-
-    Parameters
-    ----------
-    size
-        Its number of characters.
-    """
+    """Problems of a strategy's code (a class, or the code before the classes of a file) of `size` characters."""
     if size > MOST_CHARACTERS:
         return [f"has {size} characters; at most {MOST_CHARACTERS} are allowed"]
     found = {problem for statement in statements for node in ast.walk(statement) for problem in _of(node)}
@@ -41,11 +35,11 @@ def problems_of(statements: Iterable[ast.stmt], size: int) -> list[str]:
 def _of(node: ast.AST) -> Iterator[Problem]:
     match node:
         case ast.Import(names=names):
-            yield from ((node.lineno, f"imports '{one.name}'") for one in names if one.name not in MODULES)
+            yield from ((node.lineno, f"imports '{alias.name}'") for alias in names if alias.name not in MODULES)
         case ast.ImportFrom(module=module, level=level, names=names):
             if level or module not in MODULES:
                 yield node.lineno, f"imports '{module or '.'}'"
-            elif any(one.name == "*" for one in names):
+            elif any(alias.name == "*" for alias in names):
                 yield node.lineno, f"imports everything from '{module}'"
         case ast.Name(id=name) if name in _FORBIDDEN_NAMES:
             yield node.lineno, f"uses '{name}'"
@@ -56,20 +50,12 @@ def _of(node: ast.AST) -> Iterator[Problem]:
 
 
 def draws(source: str, names: Collection[str] = ()) -> bool:
-    """Whether a strategy may draw random numbers.
-
-    Parameters
-    ----------
-    source
-        Its text, without the imports before it.
-    names
-        See `names_of_chance`.
-    """
+    """Whether a strategy may draw random numbers, by its text without imports and the names of `names_of_chance`."""
     return "random" in source or any(re.search(rf"\b{re.escape(name)}\b", source) for name in names)
 
 
 def names_of_chance(imports: Iterable[ast.Import | ast.ImportFrom]) -> set[str]:
-    """Other names that imports give to what draws random numbers, be it a module or a function."""
+    """Aliases in imports of modules and functions that draw random numbers."""
     found = {
         alias.asname or alias.name
         for node in imports

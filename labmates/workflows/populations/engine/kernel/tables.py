@@ -1,7 +1,7 @@
 """Cached moves of deterministic players: equal strategies with equal observations make equal moves.
 
-What such a player has seen is a way through a tree: a number of others who cooperated for each round. Its own moves
-and payoffs follow from that. A node of the tree holds the player's move, once it is known.
+A player's observations are a path through a tree: the number of other cooperators in each round. Its own moves and
+payoffs follow from the path. A node of the tree holds the player's move, once it is known.
 """
 
 from __future__ import annotations
@@ -17,13 +17,7 @@ UNKNOWN = -1
 
 
 class Table:
-    """The moves of deterministic strategies in one game.
-
-    Parameters
-    ----------
-    players
-        Of a group.
-    """
+    """The moves of deterministic strategies in one game with groups of `players`."""
 
     def __init__(self, players: int) -> None:
         self.players = players
@@ -37,14 +31,9 @@ class Table:
         self._moves = np.full(_FIRST, UNKNOWN, np.int8)
 
     def start(self, numbers: NDArray[np.int64], kept: NDArray[np.bool_], rounds: int) -> NDArray[np.int64]:
-        """The nodes in which players begin; 0 for those that are not `kept`.
+        """The players' initial nodes; 0 for players that are not `kept`, or for all if the table is too small.
 
-        Parameters
-        ----------
-        numbers
-            The players' strategies.
-        rounds
-            Of the game: there has to be room for a node for each player and round.
+        `numbers` are the players' strategies; each player may need a node for each of the `rounds`.
         """
         if not kept.any() or np.count_nonzero(kept) * rounds > self._most // 2:
             return np.zeros(len(numbers), np.int64)
@@ -54,20 +43,20 @@ class Table:
             if number not in self._roots:
                 self._roots[number] = int(self._new(1)[0])
         return np.array(
-            [self._roots.get(one, 0) if keep else 0 for one, keep in zip(numbers.tolist(), kept, strict=True)]
+            [self._roots.get(number, 0) if keep else 0 for number, keep in zip(numbers.tolist(), kept, strict=True)]
         )
 
     def moves(self, nodes: NDArray[np.int64]) -> NDArray[np.int8]:
-        """The moves that are known in these nodes: 0, 1, or `UNKNOWN`."""
+        """The moves in these nodes: 0, 1, or `UNKNOWN`."""
         return self._moves[nodes]
 
     def keep(self, nodes: NDArray[np.int64], moves: NDArray[Any]) -> None:
-        """Keep moves."""
+        """Store moves."""
         self._moves[nodes] = moves
         self._moves[0] = UNKNOWN
 
     def after(self, nodes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The nodes after a round in which so many others cooperated; 0 stays 0."""
+        """The nodes after a round, by the number of other cooperators; 0 stays 0."""
         if not nodes.any():
             return nodes
         keys = nodes * self.players + counts
