@@ -283,7 +283,7 @@ def test_a_users_own_control_enters_the_prediction_and_the_analysed_rows(labmate
     assert all(10 ** float(row["log(size)"]) == pytest.approx(size[row["model"]]) for row in rows[:20])
     missing = labmates("analyze", "prediction", *of(files), "--covariate", "price")
     assert missing.code == 2
-    assert "no file has a column 'price'; these have: game, mean, error, simulations, task" in missing.err
+    assert "no file has a column 'price'; the columns are: game, mean, error, simulations, task" in missing.err
 
 
 @pytest.mark.parametrize(

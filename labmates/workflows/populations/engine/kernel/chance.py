@@ -1,4 +1,4 @@
-"""Randomness for a strategy with its own process: all of it comes from the seed of the player."""
+"""Randomness of a strategy with its own process, derived from the player's seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labmates.seeds import derive
 
 
 def player_random(seed: int, group: int, seat: int) -> random.Random:
-    """The stream of one player for the module ``random``."""
+    """A player's generator for the module ``random``."""
     return random.Random(derive(seed, group, seat))
 
 
@@ -26,7 +26,7 @@ class _Random(random.Random):
 
 
 def seed_all(seed: int, group: int, seat: int) -> None:
-    """Seed ``random`` and ``numpy.random`` for one player, and all generators that are made without a seed later."""
+    """Seed ``random`` and ``numpy.random`` for one player, and all later generators without a seed."""
     random.setstate(player_random(seed, group, seat).getstate())
     python_seed = random.seed
     random.seed = lambda a=None, version=2: python_seed(random.getrandbits(64) if a is None else a, version)

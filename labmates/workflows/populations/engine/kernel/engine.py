@@ -1,6 +1,6 @@
-"""Games of many groups at once, played round by round. No strategy's code runs here: players are asked.
+"""Games of many groups at once, round by round. No strategy's code runs here; processes of players make decisions.
 
-A player that fails falls back to what its strategy's attitude asks for; nothing else of a game depends on it.
+A player that fails makes the fallback move of its attitude; it does not affect the game otherwise.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from labmates.workflows.populations.engine.kernel.tables import UNKNOWN, Table
 from labmates.workflows.populations.engine.kernel.wire import send
 
 _AT_ONCE = 8
-"""So many players with a process of their own are asked at the same time."""
+"""Number of players with separate processes that decide at the same time."""
 _MOST_ALONE = 128
-"""So many such processes are kept; a player whose process was ended is played again to where it was."""
+"""Maximum number of these processes; a player whose process was ended repeats its game up to the current round."""
 _MOST_TABLES = 2
 _MOST_SEATS = 64
 _NOISE = 1
-"""In a seed: of noise, not of a player's own random numbers."""
+"""Component of the seed of noise, in contrast to players' random numbers."""
 
 
 @dataclass(frozen=True)
@@ -42,25 +42,25 @@ class Batch:
     Attributes
     ----------
     groups
-        Numbers of strategies, ``(groups, players)``; ``(groups, 1)`` where `opponents` are given.
+        Indices of strategies, ``(groups, players)``; ``(groups, 1)`` with `opponents`.
     seed, numbers
-        What the players' random numbers derive from, with the number of the group and the seat. Groups are counted from
-        0 where no numbers are given.
+        Players' random numbers derive from the seed, the number of the group and the seat. By default groups are
+        numbered from 0.
     cooperate
         The strategies that fall back to cooperation.
     broken
         Strategies that are not run: they fall back in each round.
     opponents
-        What the others do, ``(groups, rounds, players - 1)``; None if they are strategies, too.
+        Fixed moves of the others, ``(groups, rounds, players - 1)``; None if they are strategies.
     anew
-        Ask for every decision, also for those that are known from games before, in processes of this batch alone.
+        Do not use cached moves, and use new processes for this batch.
     timed
-        Measure the time of each strategy's players, one strategy after another.
+        Measure the time of each strategy's players.
     given
-        What was executed in the first rounds whatever the players decided, ``(groups, rounds, seats)``; the game is
-        played for one more round. Failures in these rounds are not counted.
+        Executed moves of the first rounds, which replace the players' decisions, ``(groups, rounds, seats)``; one more
+        round is played. Failures in these rounds are not counted.
     texts
-        The code of each strategy by number, where strategies read each other's.
+        The code of each strategy by index, if strategies read each other's.
     """
 
     game: RepeatedGame
@@ -77,7 +77,7 @@ class Batch:
 
     @property
     def rounds(self) -> int:
-        """The rounds that are played."""
+        """The number of played rounds."""
         return self.game.n_rounds if self.given is None else min(self.given.shape[1] + 1, self.game.n_rounds)
 
     @property
@@ -93,17 +93,18 @@ class Errors:
     Attributes
     ----------
     count
-        Decisions that it failed to make, and those that were not asked for any more.
+        Failed decisions, including omitted ones.
     over
-        Players that fell back for the rest of their game: they took too long or too much memory, or could not be made.
+        Players that fell back for the rest of their game: they exceeded a limit of time or memory, or could not be
+        created.
     group, seat, round
-        Where it happened first; round -1 is when the player was made.
+        Of the first error; round -1 is the player's creation.
     what
-        What happened first.
+        Description of the first error.
     spent
-        Players that took too long or too much memory, when they were made or later.
+        Players that exceeded a limit of time or memory.
     seats
-        The same for each seat, as ``{"group seat": {"round", "what", "count"}}``; empty for very many.
+        The same for each seat, as ``{"group seat": {"round", "what", "count"}}``; empty if there are too many.
     fatal
         Whether its code ended a process, or could not be interrupted.
     """
@@ -120,7 +121,7 @@ class Errors:
     fatal: bool = False
 
     def joined(self, later: Errors) -> Errors:
-        """All that a strategy did wrong, here and later."""
+        """The errors of a strategy in two batches."""
         seats = {**self.seats, **later.seats}
         return replace(
             self,
@@ -133,7 +134,7 @@ class Errors:
 
     @property
     def stopped(self) -> bool:
-        """Whether the strategy took what it must not take, so that it is better not to be run again."""
+        """Whether the strategy exceeded a limit or killed a process, and should not be run again."""
         return self.fatal or self.spent > 0
 
 
@@ -144,15 +145,15 @@ class Result:
     Attributes
     ----------
     actions
-        Shape ``(groups, rounds, players)``; True for cooperation, or the numbers of named actions.
+        Shape ``(groups, rounds, players)``; True for cooperation, or indices of named actions.
     failed
-        The groups in which a player did wrong, ``(groups,)``.
+        Mask of groups with an error, ``(groups,)``.
     errors
-        By the strategy's number.
+        By the strategy's index.
     own
         Seconds of each strategy's players, if the batch is `timed`.
     own_seconds, seconds
-        Processor time of the players' processes, and of all.
+        Processor time of the players' processes, and in total.
     """
 
     actions: NDArray[Any]
@@ -163,20 +164,12 @@ class Result:
     seconds: float
 
     def payoffs(self, batch: Batch) -> NDArray[np.float64]:
-        """All payoffs, ``(groups, rounds, players)``; computed here, where no strategy can forge them."""
+        """All payoffs, ``(groups, rounds, players)``; computed here, beyond the access of strategies."""
         return batch.game.play(self.actions)
 
 
 def serve(connection: socket.socket, settings: dict[str, Any], requests: int) -> None:
-    """Play batches until there is nobody to ask for them.
-
-    Parameters
-    ----------
-    settings
-        See `players.serve`.
-    requests
-        Descriptor of the socket to the process that forks.
-    """
+    """Play batches until the connection closes; `requests` is the descriptor of the socket to the forking process."""
     send(connection, {"ready": True})
     with socket.socket(fileno=requests) as forks, Connection(connection.detach()) as link:
         engine = Engine(forks, settings)
@@ -193,20 +186,12 @@ def serve(connection: socket.socket, settings: dict[str, Any], requests: int) ->
 
 
 class Engine:
-    """The engine that plays batches, and asks players.
-
-    Parameters
-    ----------
-    forks
-        Socket to the process that forks.
-    settings
-        See `players.serve`.
-    """
+    """Plays batches; `forks` is the socket to the forking process, for `settings` see `players.serve`."""
 
     def __init__(self, forks: socket.socket, settings: Mapping[str, Any]) -> None:
         self.sources: list[Source] = []
         self.alone: set[int] = set()
-        """Compiled strategies that have taken too much of what is shared, and play alone from then on."""
+        """Compiled strategies that exceeded the shared memory, and have separate processes from then on."""
         self._forks = forks
         self._settings = dict(settings)
         self._together: Host | None = None
@@ -215,7 +200,7 @@ class Engine:
         self._facts = np.zeros((0, 4), bool)
 
     def _programs_for(self, batch: Batch) -> Programs | None:
-        """Programs of the machine; None if it does not play such a batch, or is not installed."""
+        """Programs of the machine; None if it is not installed or does not support the batch."""
         if batch.given is not None or not batch.game.is_binary:
             return None
         machine = load_machine()
@@ -230,24 +215,19 @@ class Engine:
         """
         new = self.sources[len(self._facts) :]
         if new:
-            rows = [(one.playable, one.compiled, one.found.paper, one.found.random) for one in new]
+            rows = [(source.playable, source.compiled, source.found.paper, source.found.random) for source in new]
             self._facts = np.concatenate([self._facts, np.array(rows, bool)])
         return self._facts[strategies].T
 
     def play(self, batch: Batch, *, native: bool) -> Result:
-        """Play one game in each group.
-
-        Parameters
-        ----------
-        native
-            Whether loading the machine pays.
+        """Play one game in each group, with the machine if `native`.
 
         Raises
         ------
         HostError
-            If a process of players dies through no fault of any of them.
+            If a process of players dies for a reason other than a strategy.
         UnreadyError
-            If there can be no such process.
+            If a process of players can't be started.
         """
         began = time.process_time()
         play = _Play(batch, self, self._programs_for(batch) if native else None)
@@ -277,17 +257,17 @@ class Engine:
 
     @property
     def most_seconds(self) -> float:
-        """Processor time that the players of a strategy with separate processes may take in a batch."""
+        """Limit of the processor time of a strategy with separate processes in a batch."""
         return float(2 * MOST_SPENT * self._settings["seconds"])
 
     def end_together(self) -> None:
-        """End the process of compiled players; the next one knows nothing."""
+        """End the process of compiled players; the next one starts afresh."""
         if self._together is not None:
             self._together.close()
             self._together = None
 
     def table(self, game: RepeatedGame) -> Table:
-        """The moves that are known in a game."""
+        """The cached moves of a game."""
         table = self._tables.pop(game, None) or Table(game.n_players)
         self._tables[game] = table  # least recently used first
         if len(self._tables) > _MOST_TABLES:
@@ -302,7 +282,7 @@ def _slips(batch: Batch) -> NDArray[np.uint8] | None:
     shape = batch.game.n_rounds, batch.groups.shape[1]
     numbers = batch.group_numbers.tolist()
     drawn = [np.random.default_rng([batch.seed, group, _NOISE]).random(shape) for group in numbers]
-    slips = np.array(drawn) / batch.game.noise  # uniform below 1 where there is noise
+    slips = np.array(drawn) / batch.game.noise  # uniform below 1 if there is a slip
     return np.where(slips < 1, 1 + slips * (len(batch.game.labels) - 1), 0).astype(np.uint8)
 
 
@@ -318,7 +298,7 @@ class _Failures:
         self._sums: dict[int, dict[str, Any]] = {}
 
     def add(self, place: int, t: int, what: str, *, over: bool, spent: bool = False, fatal: bool = False) -> None:
-        """Count what a player did wrong; with `over` it falls back for the rest of the game."""
+        """Count a player's error; with `over` it falls back for the rest of the game."""
         strategy = int(self._strategies[place])
         group, seat = divmod(place, self._batch.groups.shape[1])
         self.groups[group] = True
@@ -343,7 +323,7 @@ class _Failures:
 
 
 class _Play:
-    """A batch that is being played."""
+    """The state of a batch in play."""
 
     def __init__(self, batch: Batch, engine: Engine, programs: Programs | None) -> None:
         self._batch, self._engine, game = batch, engine, batch.game
@@ -367,7 +347,7 @@ class _Play:
         for place in np.flatnonzero(~self._running).tolist():
             self.failures.add(place, -1, "is not run", over=True)
         self._compiled &= ~np.isin(self._strategies, list(engine.alone))
-        # Players of one strategy follow each other: its code is in the processor's cache then.
+        # Players of a strategy are consecutive, so its code stays in the processor's cache.
         self._order = np.empty(places, np.int64)
         self._order[np.argsort(self._strategies, kind="stable")] = np.arange(places)
         self._hosts: dict[int, Host] = {}
@@ -380,7 +360,7 @@ class _Play:
             "timed": batch.timed,
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
-        # A move that noise changed does not follow from what a player has seen.
+        # With noise, a move does not follow from the player's observations.
         same &= game.is_binary and game.noise == 0 and batch.given is None and not game.sources
         self._begun = False
         self._slips = _slips(batch)
@@ -399,7 +379,7 @@ class _Play:
         self._history = History(np.zeros((places, rounds), kind), payoffs, counts, stocks, *theirs)
 
     def round(self, t: int) -> None:
-        """Let all players decide, and pay them."""
+        """Play a round: decisions of all players, then payoffs."""
         game, groups = self._batch.game, self._batch.groups
         if self._stock is not None and self._history.stocks is not None:
             self._history.stocks[:, t] = np.repeat(self._stock, groups.shape[1])
@@ -430,7 +410,7 @@ class _Play:
         self._nodes = self._table.after(self._nodes, counts)
 
     def _write(self, t: int, actions: NDArray[Any], paid: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
-        """Add a round to what all players see."""
+        """Add a round to the players' observations."""
         history, seats = self._history, self._batch.groups.shape[1]
         history.actions[:, t] = actions[:, :seats].reshape(-1)
         if self._native is not None:
@@ -443,7 +423,7 @@ class _Play:
                 history.their_payoffs[seat::seats, t] = np.delete(paid, seat, axis=1)
 
     def _decide(self, t: int, missing: NDArray[np.int64], chosen: NDArray[Any]) -> None:
-        """Ask players, of those that stand in the same node one alone."""
+        """Let players decide, only one of the players in the same node."""
         nodes = self._nodes[missing]
         if nodes.any():
             alone = -1 - np.arange(len(nodes))
@@ -456,7 +436,7 @@ class _Play:
         chosen[missing[~failed[which]]] = answers[which][~failed[which]]
         self._table.keep(self._nodes[asked[~failed]], answers[~failed])
         if failed.any():
-            # Players that would fail in the same way are asked, since each fails separately.
+            # The other players in these nodes are asked too, because each failure counts separately.
             more = missing[np.isin(missing, asked, invert=True) & failed[which]]
             told = self._answers(t, more)
             chosen[more[told != FAILED]] = told[told != FAILED]
@@ -478,7 +458,7 @@ class _Play:
         return answers
 
     def _wave(self, places: NDArray[np.int64], waiting: Sequence[int]) -> list[int]:
-        """The players to be asked next: of no strategy more than may still take too much, or are stopped by then."""
+        """The players to ask next: per strategy, no more than may still exceed a limit before it is stopped."""
         wave: list[int] = []
         asked: Counter[int] = Counter()
         for index in waiting:
@@ -493,7 +473,7 @@ class _Play:
     def _ask_together(
         self, t: int, places: NDArray[np.int64], which: NDArray[np.int64], answers: NDArray[np.uint8]
     ) -> bool:
-        """Ask compiled players; False if one has to play alone from now on, and the others are to be asked again."""
+        """Ask compiled players; False if a strategy gets separate processes from now on, and the others must repeat."""
         host = self._engine.together()
         if not self._begun:
             host.begin(self._facts(range(len(self._batch.groups))), np.arange(len(self._strategies)))
@@ -503,7 +483,7 @@ class _Play:
         host.ask(t, asked, self._strategies[asked], self._history, self._engine.sources)
         try:
             told, failures = self._taken(host)
-            greedy = {int(self._strategies[asked[one["index"]]]) for one in failures if one["memory"]}
+            greedy = {int(self._strategies[asked[failure["index"]]]) for failure in failures if failure["memory"]}
         except HostError as error:
             if error.place < 0:
                 raise
@@ -526,7 +506,7 @@ class _Play:
         return answers.moves, answers.failures
 
     def _ask_alone(self, t: int, places: NDArray[np.int64], wave: Sequence[int], answers: NDArray[np.uint8]) -> None:
-        """Ask players that each have a separate process."""
+        """Ask players with separate processes."""
         hosts: list[tuple[int, int, Host]] = []
         for index in wave:
             place = int(places[index])
@@ -554,7 +534,7 @@ class _Play:
                 self._hosts.pop(place).close()
 
     def _facts(self, groups: Sequence[int]) -> dict[str, Any]:
-        """What a process of players is told before a batch: the game, and the code that players of groups read."""
+        """The description of a batch for a process of players: the game, and the code that players read."""
         if not self._batch.texts:
             return self._told
         members = {str(self._batch.group_numbers[group]): self._batch.groups[group].tolist() for group in groups}
@@ -573,15 +553,16 @@ class _Play:
         return host
 
     def _failed(self, places: NDArray[np.int64], failures: Sequence[Mapping[str, Any]]) -> None:
-        for one in failures:
-            if 0 <= one["round"] < self._batch.rounds - 1 and self._batch.given is not None and not one["over"]:
+        for failure in failures:
+            over, t = failure["over"], failure["round"]
+            if 0 <= t < self._batch.rounds - 1 and self._batch.given is not None and not over:
                 continue
-            place = int(places[one["index"]])
-            self.failures.add(place, one["round"], one["what"], over=one["over"], spent=one["spent"])
-            self._running[place] &= not one["over"]
+            place = int(places[failure["index"]])
+            self.failures.add(place, t, failure["what"], over=over, spent=failure["spent"])
+            self._running[place] &= not over
 
     def _is_stopped(self, strategy: int) -> bool:
-        """Whether a strategy has taken so much in this batch that it is run no more there."""
+        """Whether a strategy exceeded the limits of a batch, and is not run for its rest."""
         return self.failures.spent[strategy] >= MOST_SPENT or self._used[strategy] > self._engine.most_seconds
 
     def _over(self, place: int, t: int, what: str, *, spent: bool = False, fatal: bool = False) -> None:
@@ -590,6 +571,6 @@ class _Play:
         self._nodes[place] = 0
 
     def close(self) -> None:
-        """End the processes of players that play alone."""
+        """End the separate processes of players."""
         for host in self._hosts.values():
             host.close()

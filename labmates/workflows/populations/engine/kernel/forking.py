@@ -1,7 +1,7 @@
-"""The process from which all others are forked: it has numpy loaded, and never holds anything of a strategy.
+"""The process from which all others are forked: it has numpy loaded, and no data of strategies.
 
-A request is one packet with the name of a role and its settings as JSON, and descriptors: a socket to whoever asked,
-and what else the role needs. The child answers on its socket itself. The process ends when nobody can ask any more.
+A request is a packet with the name of a role and its settings as JSON, and descriptors: a socket to the client, and any
+others for the role. The child replies on its socket. The process exits when all clients have closed their sockets.
 """
 
 from __future__ import annotations
@@ -32,13 +32,7 @@ _MOST_DESCRIPTORS = 4
 def fork(
     requests: socket.socket, role: str, settings: dict[str, Any], descriptors: tuple[int, ...] = ()
 ) -> tuple[socket.socket, dict[str, Any]]:
-    """Ask for a process; its socket, and what it says when it is ready.
-
-    Raises
-    ------
-    ClosedError
-        If there is no such process.
-    """
+    """Request a process; its socket and first message, or ClosedError."""
     ours, theirs = socket.socketpair()
     try:
         with theirs:
@@ -51,7 +45,7 @@ def fork(
 
 
 def main() -> None:
-    """Load what all processes need, and fork them."""
+    """Load the modules of all processes, and fork them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _warm_up()
     filter_program()  # kept for all processes
@@ -59,7 +53,7 @@ def main() -> None:
 
 
 def serve() -> None:
-    """Fork processes until nobody can ask any more; requests come by descriptor 0, which they do not inherit."""
+    """Fork processes until descriptor 0, the socket of requests, closes; children do not inherit it."""
     requests = socket.socket(fileno=0)
     roles = {name: importlib.import_module(f"{_KERNEL}.{name}") for name in _ROLES}
     gc.collect()
@@ -85,13 +79,13 @@ def _become(role: Any, settings: dict[str, Any], descriptors: list[int]) -> None
 
 
 def _warm_up() -> None:
-    """Let numpy load what it loads when it is first used: a confined process can't open files."""
+    """Trigger numpy's lazy imports, because a confined process can't open files."""
     values = np.arange(6.0).reshape(2, 3)
     str(values), values.mean(), values.std(), np.median(values), np.percentile(values, 50), values @ values.T
     np.linalg.inv(np.eye(2)), np.linalg.svd(values), np.unique(values), np.random.default_rng(0).random()
     np.random.RandomState(0).rand(), np.polyfit([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], 1), np.corrcoef(values)
     np.isclose(values, values), np.array_equal(values, values), np.histogram(values), np.quantile(values, 0.5)
-    np.seterr(all="ignore")  # a warning is for somebody who reads it, and takes longer than the decision
+    np.seterr(all="ignore")  # warnings have no reader here, and take longer than a decision
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Processes of players, from the engine's side: messages, answers and termination.
 
-Players of compiled strategies share one process, since none of them can reach anything there. Any other player has one
-of its own for its one game.
+Players of compiled strategies share a process, because their code has no access to anything in it. Each other player
+has a separate process for a single game.
 """
 
 from __future__ import annotations
@@ -29,23 +29,15 @@ from labmates.workflows.populations.engine.kernel.wire import ClosedError, compl
 _POLL_SECONDS = 0.25
 _ASLEEP_SECONDS = 5.0
 _LATE_SECONDS = 1.0
-"""So much processor time after it should have ended itself a process is killed."""
+"""Processor time beyond its limit after which a process is killed."""
 _SEND_SECONDS = 60.0
 _MOST_BYTES = 4 << 20
-"""Of an answer."""
+"""Maximum size of an answer."""
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class HostError(Exception):
-    """A process of players has died or was ended.
-
-    Attributes
-    ----------
-    place
-        The player that decided then; -1 if none did.
-    what
-        What it has done.
-    """
+    """A process of players has died or was ended; `place` is the deciding player (-1: none), `what` the reason."""
 
     def __init__(self, place: int, what: str) -> None:
         super().__init__(what)
@@ -60,12 +52,12 @@ class History:
     Attributes
     ----------
     actions, counts
-        Truth values and how many others cooperated; in games of named actions numbers and, with one more axis, how many
-        others took each.
+        Cooperation and the number of other cooperators; in games of named actions their indices and, with one more
+        axis, the number of others with each action.
     stocks
-        What is in the pool before each round; None in games that have no pool.
+        The stock before each round; None in games without one.
     their_actions, their_payoffs
-        Those of each player's opponents, ``(places, rounds, players - 1)``; None if nobody sees them.
+        Of each player's opponents, ``(places, rounds, players - 1)``; None if no strategy observes them.
     """
 
     actions: NDArray[Any]
@@ -81,9 +73,9 @@ class History:
         Parameters
         ----------
         slots
-            The players' numbers where they are.
+            The players' indices in their process.
         told
-            The rounds that each has been told.
+            The number of rounds sent to each player.
         """
         missing = t - told
         which = np.repeat(np.arange(len(places)), missing)
@@ -108,9 +100,9 @@ class Answers:
     Attributes
     ----------
     moves
-        One for each player that was asked; see `players`.
+        One for each asked player; see `players`.
     seconds, own
-        Processor time of all, and of each strategy's players.
+        Processor time in total, and of each strategy's players.
     """
 
     moves: NDArray[np.uint8]
@@ -130,7 +122,7 @@ class Host:
     settings
         See `players.serve`.
     alone
-        Whether it holds one player, which may take twice the time of a decision in all.
+        Whether it has a single player, whose total time limit is twice that of a decision.
     """
 
     requests: socket.socket
@@ -163,17 +155,17 @@ class Host:
         self._handle = os.pidfd_open(self.pid)
 
     def begin(self, game: Mapping[str, Any], places: NDArray[np.int64]) -> None:
-        """Begin a batch with the players of some places."""
+        """Start a batch with the players at these places."""
         first = int(places[0]) if len(places) == 1 else 0
         size = 1 if len(places) == 1 else int(places.max()) + 1
         self._offset, self._told, self._moves = first, np.zeros(size, np.int64), game["moves"]
-        with contextlib.suppress(ClosedError):  # found out when it is asked
+        with contextlib.suppress(ClosedError):  # `answers` raises the error
             send(self._connection, {**game, "places": size, "offset": first})
 
     def ask(
         self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: Sequence[Source]
     ) -> None:
-        """Ask for decisions; `answers` waits for them."""
+        """Request decisions; `answers` waits for them."""
         new = sorted(set(numbers.tolist()) - self._known)
         self._known.update(new)
         slots = places - self._offset
@@ -189,13 +181,7 @@ class Host:
             send(self._connection, head, data)
 
     def answers(self) -> Answers:
-        """Decisions and errors.
-
-        Raises
-        ------
-        HostError
-            If the process has died, or does not end by itself.
-        """
+        """The requested decisions and errors; HostError if the process has died or hangs."""
         message = bytearray()
         try:
             while not complete(message, _MOST_BYTES):
@@ -222,25 +208,19 @@ class Host:
         return received
 
     def _check(self) -> None:
-        """Check that the process computes, that its timer ticks, and that one player does not take too much in all.
-
-        Raises
-        ------
-        HostError
-            If not: it would not end by itself. Code that computes never sleeps.
-        """
+        """Raise HostError unless the process computes (without sleeping), ticks, and is within its limits."""
         now, sleeps = processor_seconds(self.pid)
         self._asleep += sleeps
         if self._marks[BEATS] != self._beats[0]:
             self._beats = self._marks[BEATS], now
         most = self.settings["seconds"] + _LATE_SECONDS
-        total = 2 * self.settings["seconds"] + _LATE_SECONDS  # its code could let the timer seem to tick
+        total = 2 * self.settings["seconds"] + _LATE_SECONDS  # its code could fake the ticks
         hangs = now - self._beats[1] > most or (self.alone and now > total)
         if hangs or self._asleep * _POLL_SECONDS > _ASLEEP_SECONDS:
             raise HostError(self._blamed(), _HANGS)
 
     def used(self) -> float:
-        """Processor time that the process has used since it was asked last."""
+        """Processor time of the process since the last request."""
         return max(0.0, processor_seconds(self.pid)[0] - self._began)
 
     def _blamed(self) -> int:
@@ -273,13 +253,7 @@ def _seconds(told: Any) -> float:
 
 
 def _checked(told: Any, asked: int) -> dict[str, Any]:
-    """A failure reported by a process, which may send anything.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If it is none.
-    """
+    """A failure reported by an untrusted process; ValueError, KeyError or TypeError if it is malformed."""
     index = int(told["index"])
     if not 0 <= index < asked:
         raise ValueError("a failure of nobody")
@@ -288,9 +262,9 @@ def _checked(told: Any, asked: int) -> dict[str, Any]:
 
 
 def processor_seconds(pid: int) -> tuple[float, bool]:
-    """Processor time that a process has used, and whether it sleeps."""
+    """Processor time of a process, and whether it sleeps."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # a name may be no text
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # the name may not be UTF-8
     except OSError:
         return 0.0, False
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND, fields[0] == b"S"

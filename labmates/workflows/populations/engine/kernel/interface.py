@@ -1,11 +1,11 @@
 """The interface of a strategy: actions, the description of its game, its history, under the published names.
 
-A strategy's class is called with a description of its game, once per player and game. The instance is called once a
-round, in order, with the player's history, and answers `C` or `D`.
+A strategy's class is instantiated with a description of its game, once per player and game. The instance is called in
+every round with the player's history, and returns `C` or `D`.
 
-Two forms are known. In the current one, the answer is asked as ``strategy(history)``, in the common pool as
-``strategy(history, stock)``, and opponents are a count per round. In the paper's form (January), it is
-``strategy(state, history)``, the history is None in round 0, and has a column per opponent.
+There are two forms. The current one is ``strategy(history)``, in the common pool ``strategy(history, stock)``, with a
+count of cooperating opponents per round. The paper's form (January) is ``strategy(state, history)``; its history is
+None in round 0, and has a column per opponent.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ C, D = Action.C, Action.D
 
 
 class BaseStrategy:
-    """Base of strategies' classes."""
+    """Base class of strategies."""
 
     def __init__(self, game_description: GameDescription) -> None:
         self.game_description = game_description
@@ -67,8 +67,8 @@ class GameDescription:
     Attributes
     ----------
     own_source, opponent_sources
-        The code of the player's class and of each opponent's as text, each with ``Strategy`` for its name; empty texts
-        where players do not read each other's code.
+        The code of the player's class and of each opponent's as text, with the class name ``Strategy``; empty in games
+        without access to code.
     """
 
     n_players: int
@@ -79,7 +79,7 @@ class GameDescription:
 
 @dataclass(frozen=True)
 class PublicGoodsDescription(GameDescription):
-    """Public goods: `k` is what becomes of a contribution."""
+    """Public goods: `k` is the multiplier of contributions."""
 
     k: float
 
@@ -101,7 +101,7 @@ class CommonPoolDescription(GameDescription):
 
 @dataclass(frozen=True)
 class ByCountDescription(GameDescription):
-    """Payoffs by count: what a cooperator gets when 1, 2, … cooperate, and a defector when 0, 1, … do."""
+    """Payoffs by count: of a cooperator among 1, 2, … cooperators, and of a defector with 0, 1, … cooperators."""
 
     cooperate: tuple[float, ...]
     defect: tuple[float, ...]
@@ -147,7 +147,7 @@ class CommonPoolState(GameState):
 class Record:
     """The observations of one player: read-only arrays over all rounds of a game.
 
-    Nothing but this player's own data can be reached from them: their memory belongs to no Python object.
+    They give access only to this player's data: their memory belongs to no Python object.
     """
 
     __slots__ = ("actions", "opponent_actions", "opponent_payoffs", "opponents", "payoffs")
@@ -173,11 +173,11 @@ class PlayerHistory:
     Attributes
     ----------
     my_actions
-        True where the player cooperated; shape ``(round_number,)``.
+        True for cooperation; shape ``(round_number,)``.
     my_payoffs
-        What the player got.
+        The player's payoffs.
     opponent_cooperators
-        How many others cooperated.
+        Number of other cooperators.
     """
 
     __slots__ = ("_record", "my_actions", "my_payoffs", "opponent_cooperators", "round_number")
@@ -216,16 +216,16 @@ class SeenHistory(PlayerHistory):
 
 
 class ActionHistory:
-    """What a player has seen in `round_number` rounds of a game of named actions, which are numbered from 0.
+    """The observations of a player in `round_number` rounds of a game of named actions, which are numbered from 0.
 
     Attributes
     ----------
     my_actions
-        What the player did; shape ``(round_number,)``.
+        The player's actions; shape ``(round_number,)``.
     my_payoffs
-        What the player got.
+        The player's payoffs.
     opponent_counts
-        How many others took each action; shape ``(round_number, actions)``.
+        Number of others with each action; shape ``(round_number, actions)``.
     """
 
     __slots__ = ("my_actions", "my_payoffs", "opponent_counts", "round_number")

@@ -1,7 +1,7 @@
-"""A process that holds players and lets them decide: many of compiled strategies, or one of any other.
+"""A process of players that make decisions: many of compiled strategies, or one of any other strategy.
 
-It is confined before it gets any strategy's code. What it is told is what its players may see; what it answers is
-not to be trusted, since the code of a strategy that is not compiled can do there what it wants.
+It is confined before it receives any strategy's code, and receives only the players' observations. Its answers are
+untrusted, since the code of a strategy that is not compiled can do anything in it.
 """
 
 from __future__ import annotations
@@ -44,24 +44,23 @@ from labmates.workflows.populations.engine.kernel.names import compiled_names, o
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, Reader, receive, send
 
 COOPERATED, FAILED = 1, 255
-"""Answers, one byte for each decision: the number of an action (0 for defection), or that there is none."""
+"""Answers, one byte per decision: the index of an action (0 for defection), or a failure."""
 OUT_OF_MEMORY = 78
-"""Exit code of a process that has not enough memory left to go on."""
+"""Exit code of a process with too little memory to continue."""
 _MOST_TOLD = 200
 _UNMADE = -1
 _COLLECT_EACH = 200
 
 
 def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> None:
-    """Let players decide until there is nobody to ask.
+    """Answer requests for decisions until the connection closes.
 
     Parameters
     ----------
     settings
-        `seconds` that a decision may take, `memory` in bytes, `unsafe` to leave out the confinement, and `together`:
-        whether the players of many strategies will be here, which have all to be compiled.
+        The limits per decision and process, `seconds` and `memory` in bytes; `unsafe` for no confinement.
     marks
-        Descriptor of the shared memory in which this process shows what it does.
+        Descriptor of the shared memory for the progress of this process; see `limits`.
 
     Raises
     ------
@@ -103,14 +102,14 @@ _NAMES = compiled_names()
 
 
 class Strategy:
-    """A strategy that can be played.
+    """A playable strategy.
 
     Parameters
     ----------
     told
         `paper`, `random`, `arguments`, `name`, and whether it is `compiled`.
     code
-        Its code: that before the class, and the class.
+        The code before the class, and of the class.
     """
 
     def __init__(self, told: dict[str, Any], code: bytes) -> None:
@@ -121,11 +120,11 @@ class Strategy:
         self._class: Any = None
 
     def player(self, description: GameDescription, seed: int, group: int, seat: int) -> Any:
-        """A new player. Whatever the strategy's own code raises comes out."""
+        """A new player. Exceptions of the strategy's code are propagated."""
         if self._told["compiled"]:
             if self._class is None:
                 made: dict[str, Any] = {}
-                # The code can't change the names, so that all share one table: it stays in the processor's cache.
+                # The code can't change the names, so all share one table, which stays in the processor's cache.
                 exec(self._codes[0], _NAMES, made)  # noqa: S102 - what this package is for; see `confine`
                 self._class = made["Strategy"]
             player = self._class.__new__(self._class)
@@ -141,13 +140,13 @@ class Strategy:
 
 
 class Players:
-    """The players of a batch that are in this process, and what they have seen.
+    """The players of a batch in this process, and their observations.
 
     Parameters
     ----------
     head
-        `game`, `seed`, the `numbers` of the groups, `seats` of a group that are players here, `places` of
-        players, the number of the first of them (`offset`), and whether any is of the `paper`'s form.
+        `game`, `seed`, the `numbers` of the groups, players per group (`seats`), number of `places`, index of the first
+        place (`offset`), and whether a strategy has the `paper`'s form.
     """
 
     def __init__(self, head: dict[str, Any], known: dict[int, Strategy], watch: Watch, marks: memoryview) -> None:
@@ -172,15 +171,15 @@ class Players:
         Parameters
         ----------
         head
-            The round `t`, how many are `asked` and how many `rows` they have not seen yet, and strategies to `learn`.
+            The round `t`, the number of `asked` players and of new `rows`, and new strategies to `learn`.
         data
             The players' places and strategies, the rows, and the strategies' code.
         """
         t, asked = head["t"], head["asked"]
         places, numbers = data.take(np.int32, asked).tolist(), data.take(np.int32, asked).tolist()
         self._seen.write(data, head["rows"])
-        for one in head["learn"]:
-            self._known[one["number"]] = Strategy(one, data.bytes(one["bytes"]))
+        for facts in head["learn"]:
+            self._known[facts["number"]] = Strategy(facts, data.bytes(facts["bytes"]))
         stocks = self._seen.stocks(places, t) if self._stocked else None
         if not self._head["timed"]:
             return self._decide(t, places, numbers, stocks)
@@ -189,7 +188,7 @@ class Players:
     def _timed(
         self, t: int, places: list[int], numbers: list[int], stocks: list[Any] | None
     ) -> tuple[bytearray, list[dict[str, Any]]]:
-        """Ask the players of one strategy after those of another, and take the time that they need."""
+        """The decisions of players, strategy by strategy, with the time of each strategy."""
         answers, failures, start = bytearray(), [], 0
         self.own = {}
         for number, run in groupby(numbers):
@@ -234,7 +233,7 @@ class Players:
         return answers, failures
 
     def _catch_up(self, place: int, number: int, t: int) -> None:
-        """Make a player, and let it decide again in the rounds before this one."""
+        """Create a player if necessary, and repeat its decisions in the rounds before this one."""
         group, seat = divmod(place + self._head["offset"], self._head["seats"])
         strategy = self._known[number]
         self._watch.strategies[place] = number
@@ -255,12 +254,12 @@ class Players:
         for earlier in range(max(0, self._decided[place]), t):
             self._decided[place] = earlier + 1
             seen = history(record, earlier)
-            with contextlib.suppress(Exception):  # it has been counted when it was decided
+            with contextlib.suppress(Exception):  # counted at the original decision
                 decide(seen, *self._seen.stocks([place], earlier)) if self._stocked else decide(seen)
             self._watch.decisions += 1
 
     def _described(self, group: int, seat: int) -> GameDescription:
-        """What a player is told of its game, with the code of its group where players read it."""
+        """The description of a player's game, with the code of its group if players read it."""
         if "texts" not in self._head:
             return self._description
         texts = [self._head["texts"][str(number)] for number in self._head["members"][str(group)]]
@@ -306,7 +305,7 @@ class Seen:
             self._their_payoffs, self._own_their_payoffs = _array(np.float64, places, rounds, others)
 
     def write(self, data: Reader, rows: int) -> None:
-        """Add rows: the places, the rounds, and what was seen there."""
+        """Add rows: places, rounds, and observations."""
         places, rounds = data.take(np.int32, rows), data.take(np.int32, rows)
         self._actions[places, rounds] = data.take(self._sent, rows)
         self._payoffs[places, rounds] = data.take(np.float64, rows)
@@ -335,36 +334,36 @@ class Seen:
 
 
 def _array(kind: Any, *shape: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Zeroes that can be written, and the same memory as it can't."""
+    """An array of zeros, and a read-only view of its memory."""
     memory = bytearray(int(np.prod(shape)) * np.dtype(kind).itemsize)
     read_only = memoryview(memory).toreadonly()
     return np.frombuffer(memory, kind).reshape(shape), np.frombuffer(read_only, kind).reshape(shape)
 
 
 class _IllegalError(Exception):
-    """An answer that is no action."""
+    """An answer that is not an action."""
 
     def __init__(self, answer: Any, legal: str = "C or D") -> None:
         super().__init__(f"answered with {_class_name(answer)}, not {legal}")
 
 
 def _number(answer: Any, actions: int) -> int:
-    """The number of an action of a game of named actions."""
+    """The index of an action in a game of named actions."""
     if type(answer) in (int, np.int64, np.int32) and 0 <= answer < actions:
         return int(answer)
     raise _IllegalError(answer, f"a whole number from 0 to {actions - 1}")
 
 
 class _StoppedError(Exception):
-    """A player is not run any more: too many others of its strategy took what they must not take."""
+    """A player is no longer run: too many players of its strategy exceeded a limit."""
 
 
 class _UnmadeError(Exception):
-    """A player could not be made."""
+    """A player could not be created."""
 
 
 def describe_error(error: BaseException) -> str:
-    """The description of an error; none of its methods is called."""
+    """The description of an error, without calls of its methods."""
     if isinstance(error, DecisionTimeout):
         return TIMEOUT
     if isinstance(error, MemoryError):
@@ -390,7 +389,7 @@ def _class_name(thing: object) -> str:
 
 
 class _PaperSeen:
-    """The arguments of a decision in the paper's form, in place of a history."""
+    """The arguments of a decision in the paper's form, instead of a history."""
 
     __slots__ = ("_record", "t")
 
@@ -408,7 +407,7 @@ class _PaperSeen:
 
 
 def _in_paper_form(decide: Callable[..., Any]) -> Callable[..., Any]:
-    """A decision that is asked for as in the paper's form: with a state, and None for an empty history."""
+    """An adapter for decisions in the paper's form: with a state, and None for an empty history."""
 
     def asked(seen: _PaperSeen, stock: Any = None) -> Any:
         state = GameState(seen.t) if stock is None else CommonPoolState(seen.t, stock)
@@ -418,11 +417,11 @@ def _in_paper_form(decide: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_game(told: dict[str, Any]) -> RepeatedGame:
-    """The game that a message describes."""
+    """The game described in a message."""
     return REPEATED[told["name"]](told["n_players"], told["n_rounds"], **told["parameters"])
 
 
 def describe(game: RepeatedGame) -> GameDescription:
-    """The description of a game that strategies get."""
+    """The description of a game for strategies."""
     unread = ("",) * (game.n_players - 1)
     return DESCRIPTIONS[game.name](game.n_players, game.n_rounds, **game.parameters, opponent_sources=unread)

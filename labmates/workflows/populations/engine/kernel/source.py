@@ -1,4 +1,4 @@
-"""Files of strategies, read without running anything: which classes they hold, and what can be said of each."""
+"""Files of strategies, read without execution: their classes, and facts about each."""
 
 from __future__ import annotations
 import __future__
@@ -27,9 +27,9 @@ from labmates.workflows.populations.engine.kernel.wire import Reader, receive, s
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
 _MOST_CODE = 1_000_000
-"""Bytes of a strategy's code: blocks in blocks can need a thousand times as much as their text."""
+"""Maximum bytes of a strategy's code: nested blocks can need a thousand times the size of their text."""
 _READING_SECONDS = 60
-"""Processor time to read a file with fewer than 1,000,000 characters; for each further million, as much again."""
+"""Limit of processor time per million characters of a file."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class Found:
     line, end
         Its first and last lines.
     attitude, number
-        As its name says; empty and 0 for a class of another name.
+        From its name; empty and 0 for a nonstandard name.
     paper
-        Whether it is of the paper's form.
+        Whether it has the paper's form.
     random
-        Whether it may draw random numbers; if not, it declares to be deterministic.
+        Whether it may draw random numbers; otherwise it is declared deterministic.
     arguments
-        How many arguments a decision has: 1 for the history, 2 with a stock or a state.
+        Number of a decision's arguments: 1 for the history, 2 with a stock or a state.
     problems
-        What the static checks find wrong; a class with problems is never run.
+        Problems from the static checks; a class with problems is never run.
     """
 
     name: str
@@ -67,16 +67,16 @@ class Found:
 
 @dataclass(frozen=True)
 class Source:
-    """A strategy as it was read.
+    """A strategy from a file.
 
     Attributes
     ----------
     compiled
         Whether its code fits the subset of `compiler`.
     code
-        The code that makes its class, for `marshal`; empty if there are problems.
+        The code of its class, for `marshal`; empty if there are problems.
     program
-        What the machine executes instead, if it can.
+        The equivalent program for the machine, if any.
     """
 
     found: Found
@@ -96,11 +96,11 @@ class Source:
 
 
 class UnreadableError(Exception):
-    """A file is no Python that can be read."""
+    """A file is not valid Python, or too large."""
 
 
 def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
-    """Read one file, in a process that a file can end without harm."""
+    """Read one file, in a separate process that it may crash."""
     send(connection, {"ready": True})
     head, data = receive(connection)
     most = _READING_SECONDS * (1 + len(data) // 1_000_000)
@@ -111,9 +111,16 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     except (UnreadableError, UnicodeDecodeError) as error:
         send(connection, {"error": str(error)})
         return
-    found = [{**asdict(one.found), "compiled": one.compiled, "bytes": len(one.code), "program": _facts(one.program)}
-             for one in sources]  # fmt: skip
-    send(connection, {"found": found}, b"".join(one.code + _bytes(one.program) for one in sources))
+    found = [
+        {
+            **asdict(source.found),
+            "compiled": source.compiled,
+            "bytes": len(source.code),
+            "program": _facts(source.program),
+        }
+        for source in sources
+    ]
+    send(connection, {"found": found}, b"".join(source.code + _bytes(source.program) for source in sources))
 
 
 def _facts(program: Program | None) -> dict[str, Any] | None:
@@ -129,16 +136,10 @@ def _bytes(program: Program | None) -> bytes:
 
 
 def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[Source]:
-    """The strategies of an answer of `serve`.
-
-    Raises
-    ------
-    UnreadableError
-        If the machine must not execute the instructions of one.
-    """
+    """The strategies in a message of `serve`; UnreadableError for instructions that are unsafe for the machine."""
     reader = Reader(data)
-    for one in told:
-        facts = {**one, "problems": tuple(one["problems"])}
+    for found in told:
+        facts = {**found, "problems": tuple(found["problems"])}
         compiled, size, sizes = bool(facts.pop("compiled")), int(facts.pop("bytes")), facts.pop("program")
         code, program = reader.bytes(size), None
         if sizes is not None:
@@ -151,13 +152,7 @@ def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[So
 
 
 def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Source]:
-    """The strategies of a file; `lowered` also for the machine.
-
-    Raises
-    ------
-    UnreadableError
-        If the file is no Python, or too much of it.
-    """
+    """The strategies of a file, also for the machine if `lowered`; UnreadableError for invalid or too large files."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -174,17 +169,17 @@ def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Sourc
 
 
 def program_of(text: str, name: str) -> str:
-    """The code of a class as other players read it: whatever its name, it is called ``Strategy``."""
+    """The code of a class as other players read it, with the name ``Strategy``."""
     return re.sub(rf"^class {name}\b", "class Strategy", text, count=1).rstrip() + "\n"
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text as Python counts them: a form feed, for instance, ends none."""
+    """The lines of a text as counted by Python: for instance, a form feed does not end a line."""
     return list(StringIO(text, newline=""))
 
 
 class _File:
-    """The parts of a file beside its strategies."""
+    """The parts of a file other than its strategies."""
 
     def __init__(self, lines: list[str], rest: list[ast.stmt], name: str) -> None:
         self.lines = lines
@@ -213,7 +208,7 @@ def _read(file: _File, strategies: list[ast.ClassDef], lowered: bool) -> Iterato
 
 
 def _fitting(file: _File, node: ast.ClassDef, source: str, lowered: bool) -> Compiled | None:
-    """A strategy as it is compiled, as it is or put plainly; None if it does not fit the subset."""
+    """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
     if file.names is None or len(source) > MOST_CHARACTERS:
         return None
     try:
@@ -221,7 +216,7 @@ def _fitting(file: _File, node: ast.ClassDef, source: str, lowered: bool) -> Com
     except UnfitError:
         pass
     try:
-        [again] = ast.parse(source).body  # the tree has been changed
+        [again] = ast.parse(source).body  # `compile_class` has changed the tree
         return compile_class(plain(again), file.names, lowered=lowered) if isinstance(again, ast.ClassDef) else None
     except (UnfitError, RecursionError):
         return None
@@ -250,7 +245,7 @@ def _without(tree: ast.Module, strategies: list[ast.ClassDef]) -> list[ast.stmt]
 
 
 def _is_strategy(node: ast.ClassDef) -> bool:
-    """Whether a class is a strategy: it says so by its name or its base, or it can be called."""
+    """Whether a class is a strategy by its name or base class."""
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
     return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
 
@@ -258,11 +253,11 @@ def _is_strategy(node: ast.ClassDef) -> bool:
 def _found(node: ast.ClassDef, before: list[str]) -> Found:
     problems = list(before)
     named = _NAMED.match(node.name)
-    methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
+    methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
     call = methods.get("__call__")
     if call is None:
         problems.append(f"line {node.lineno}: has no method __call__")
-    names = [one.arg for one in [*call.args.posonlyargs, *call.args.args]][1:] if call is not None else ["history"]
+    names = ["history"] if call is None else [arg.arg for arg in [*call.args.posonlyargs, *call.args.args]][1:]
     if call is not None and not 1 <= len(names) <= 2 and call.args.vararg is None:
         problems.append(f"line {call.lineno}: a decision has {len(names)} arguments, not a history and perhaps a stock")
     return Found(
@@ -279,9 +274,9 @@ def _found(node: ast.ClassDef, before: list[str]) -> Found:
 
 
 def _is_paper(call: ast.FunctionDef, names: list[str]) -> bool:
-    """Whether a decision is asked for with a state first, then the history."""
+    """Whether the arguments of a decision are a state and a history."""
     if len(names) != 2:
         return False
     first = [*call.args.posonlyargs, *call.args.args][1]
-    said = ast.unparse(first.annotation) if first.annotation is not None else ""
-    return names[0] in ("state", "game_state", "_state") or said.strip("'\"").endswith("State") or names[1] == "history"
+    kind = ast.unparse(first.annotation) if first.annotation is not None else ""
+    return names[0] in ("state", "game_state", "_state") or kind.strip("'\"").endswith("State") or names[1] == "history"

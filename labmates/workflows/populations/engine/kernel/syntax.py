@@ -14,24 +14,24 @@ FIELDS = {
     for kind in vars(ast).values()
     if isinstance(kind, type) and issubclass(kind, ast.AST)
 }
-"""The fields of each kind of nodes that may hold nodes."""
+"""The fields of each type of node that may contain nodes."""
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes that are directly within a node."""
+    """The child nodes of a node."""
     found: list[ast.AST] = []
     for name in FIELDS[type(node)]:
         value = getattr(node, name, None)
         if type(value) is list:
-            found += [one for one in value if one is not None] if None in value else value
+            found += [child for child in value if child is not None] if None in value else value
         elif value is not None:
             found.append(value)
     return found
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all nodes within it."""
+    """A node and all its descendants."""
     nodes = [node]
-    for one in nodes:
-        nodes += children(one)
+    for parent in nodes:
+        nodes += children(parent)
     return nodes

@@ -1,7 +1,7 @@
-"""A check of instructions from another process before `machine` executes them: it has no bounds on its memory.
+"""A check of instructions from another process before `machine` executes them, since it does not check memory bounds.
 
-Instructions that pass read and write registers of their own strategy alone, and end. The machine does the rest: no
-operand makes a number a sequence, and no sequence outlives its place on the heap.
+Valid instructions access only registers of their own strategy, and terminate. The machine ensures the rest: no operand
+turns a number into a sequence, and no sequence outlives its heap memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ANY = np.iinfo(np.int16)
 
 
 def is_valid(program: Program) -> bool:
-    """Whether instructions stay within their registers and their own code, and begin without any sequence."""
+    """Whether instructions stay within their registers and code, and the initial registers have no sequence."""
     code, first, words = program.code.astype(np.int64), len(program.registers), program.words
     if not 0 < len(code) <= MOST_INSTRUCTIONS or not 0 <= program.deciding < len(code):
         return False
-    # A decision has a history and perhaps a stock.
+    # The arguments of a decision are a history and perhaps a stock.
     if first % 2 or words % 2 or not first + 4 <= words <= 2 * MOST_REGISTERS:
         return False
     kinds, names = program.registers[::2], code[:, 0]

@@ -1,6 +1,6 @@
-"""Messages between processes: an object of JSON and some bytes, each with its length before it.
+"""Messages between processes: a JSON object and bytes, each with a length prefix.
 
-What comes from a process that runs strategies is not to be trusted: it is read by these lengths and nothing else.
+Messages from processes of strategies are untrusted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_BYTES = 1 << 30
 
 
 class ClosedError(Exception):
-    """The other side has gone, or sends what can't be read."""
+    """The other side has closed the connection, or sends invalid messages."""
 
 
 def send(connection: socket.socket, told: dict[str, Any], data: bytes = b"") -> None:
@@ -31,13 +31,7 @@ def send(connection: socket.socket, told: dict[str, Any], data: bytes = b"") -> 
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Wait for a message and return it.
-
-    Raises
-    ------
-    ClosedError
-        If there will be none.
-    """
+    """Wait for a message and return it; ClosedError if the connection closes."""
     try:
         message = bytearray(_exactly(connection, _HEAD.size))
         complete(message, MOST_BYTES)
@@ -48,13 +42,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
 
 
 def complete(message: bytes | bytearray, most: int) -> bool:
-    """Whether a message is all there.
-
-    Raises
-    ------
-    ValueError
-        If it says that it is larger than `most`, or is longer than it says.
-    """
+    """Whether a message is complete; ValueError if it is larger than its announced size, or this than `most`."""
     if len(message) < _HEAD.size:
         return False
     size: int = sum(_HEAD.unpack_from(message))
@@ -64,13 +52,7 @@ def complete(message: bytes | bytearray, most: int) -> bool:
 
 
 def parsed(message: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
-    """The object and the bytes of a message.
-
-    Raises
-    ------
-    ValueError
-        If it is no message.
-    """
+    """The object and the bytes of a message; ValueError if it is invalid."""
     text, _ = _HEAD.unpack_from(message)
     told = json.loads(message[_HEAD.size : _HEAD.size + text])
     if not isinstance(told, dict):
@@ -89,14 +71,14 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 
 class Reader:
-    """Bytes that are read from the front."""
+    """A sequential reader of bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def take(self, kind: Any, count: int) -> NDArray[Any]:
-        """The next `count` numbers of a kind."""
+        """The next `count` numbers of a type."""
         found = np.frombuffer(self._data, kind, count, self._at) if count else np.empty(0, kind)
         self._at += found.nbytes
         return found
