@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
 
 CONNECT_MS, READ_MS = 2_000, 5_000
@@ -101,16 +101,20 @@ async def tool_trace(name: str, arguments: Mapping[str, Any]) -> AsyncIterator[l
 
 
 class _Hidden(Runnable[Any, Any]):
-    """Calls a coroutine function, without the callbacks that would trace it."""
+    """Calls a coroutine function; with callbacks, which take longer than the call, only where somebody listens."""
 
     def __init__(self, choose: Callable[[Any], Awaitable[Any]]) -> None:
         self.name = choose.__name__
         self._choose = choose
+        self._traced = RunnableLambda(choose).with_config(tags=["langsmith:hidden"])
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
         raise NotImplementedError("call it with ainvoke")
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Any:
+        callbacks: Any = (config or {}).get("callbacks")
+        if is_traced() or getattr(callbacks, "handlers", callbacks):
+            return await self._traced.ainvoke(input, config)
         return await self._choose(input)
 
 
