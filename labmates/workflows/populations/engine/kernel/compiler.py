@@ -23,26 +23,26 @@ from labmates.workflows.populations.engine.kernel.syntax import FIELDS, children
 
 PREFIX = "v_"
 _HAS_MACHINE = find_spec("numba") is not None
-"""Without it, nothing executes instructions: making them takes a third of the time of reading a file."""
+"""Without it, instructions are useless, and they take a third of the time of reading a file."""
 _DATA = frozenset({
     "C", "D", "T", "actions", "capacity", "cooperate", "current_stock", "defect", "k", "m", "my_actions", "my_payoffs",
     "n_players", "n_rounds", "ndim", "opponent_actions", "opponent_cooperators", "opponent_counts", "opponent_payoffs",
     "opponent_sources", "own_source", "real", "round_number", "shape", "size", "table", "value",
 })  # fmt: skip
-"""Attributes that may be read of anything: there is nothing to go on from in them."""
+"""Attributes available on any value: their values give access to nothing else."""
 _METHODS = frozenset({
     "add", "all", "any", "append", "argmax", "argmin", "astype", "clear", "copy", "count", "cumsum", "extend",
     "flatten", "flip", "get", "index", "insert", "is_integer", "item", "items", "keys", "max", "mean", "min", "pop",
     "ravel", "remove", "reverse", "round", "setdefault", "sort", "std", "sum", "tolist", "update", "values", "var",
 })  # fmt: skip
 _MANY = frozenset({"get", "insert", "pop", "setdefault"})
-"""Methods with two arguments; none of them is an array's."""
+"""Methods with two arguments, none of arrays."""
 _OF_SETS = {"add": "added", "update": "updated"}
-"""Methods that see to it what is in a set."""
+"""Methods that control the items of a set."""
 _PLACES = {"arange": 3, "clip": 3, "linspace": 3, "where": 3} | dict.fromkeys(
     ("array", "asarray", "ones", "ones_like", "zeros", "zeros_like"), 1
 )
-"""Arguments by place that functions of numpy may have; two, where nothing is said."""
+"""Maximum number of positional arguments of numpy functions; the default is two."""
 _KEYWORDS = frozenset({
     "abs_tol", "atol", "axis", "ddof", "default", "equal_nan", "key", "n", "ndigits", "decimals", "dtype", "rel_tol",
     "reverse", "rtol", "start", "strict", "weights",
@@ -57,29 +57,29 @@ _PLAIN = frozenset({
     ast.DictComp, ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
     ast.Raise,
 })  # fmt: skip
-"""Nodes that need no check of their own; what they hold is checked."""
+"""Nodes that need no check besides their children."""
 _CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "set", "sorted", "len", "dict", "next"})
 _HIGHER = frozenset({"map", "filter"})
 _HISTORY = {"my_actions", "my_payoffs", "opponent_cooperators"}
 _NOBODY = "__player"
-"""What a static method is given in place of a player: no variable can be called so."""
+"""Replacement for the player in static methods: not a valid variable name."""
 _CONSTANT_TYPES = (bool, int, float, str, type(None))
 
 
 class UnfitError(Exception):
-    """A class does not fit the subset."""
+    """A class is outside the subset."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A strategy's class that fits the subset.
+    """A compiled class of a strategy.
 
     Attributes
     ----------
     draws
         Whether it draws random numbers.
     program
-        What the machine executes instead of the code; None if it can't, or is not installed.
+        The equivalent program for the machine; None if it can't execute the class, or is not installed.
     """
 
     code: CodeType
@@ -88,21 +88,19 @@ class Compiled:
 
 
 def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: bool = True) -> Compiled:
-    """The code of a strategy's class that fits the subset.
-
-    The code is to be executed with `names.compiled_names`. The class is changed.
+    """The code of a strategy's class, for execution with `names.compiled_names`; the class's tree is changed.
 
     Parameters
     ----------
     imported
-        What names of the file stand for; see `imported_names`.
+        Meanings of the file's imported names; see `imported_names`.
     lowered
-        Whether to make the program for the machine, too.
+        Whether to create the program for the machine.
 
     Raises
     ------
     UnfitError
-        If it does not fit.
+        If the class is outside the subset.
     """
     try:
         made = _Class(node, imported)
@@ -139,12 +137,12 @@ def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
 
 
 class _Class:
-    """A class that is being rewritten."""
+    """The rewriting of a class."""
 
     def __init__(self, node: ast.ClassDef, imported: Mapping[str, str]) -> None:
         self.methods: frozenset[str] = frozenset()
         self.enums: dict[str, frozenset[str]] = {}
-        """The names of its enumerations, with those of their members."""
+        """The names of its enumerations and of their members."""
         self.draws = False
         self._imported = imported
         self._node = node
@@ -219,7 +217,7 @@ _SHORT = {f"strategies.{name}": name for name in ("Action", "BaseStrategy", "C",
 
 
 def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
-    """The members of an enumeration; none if it is more than that."""
+    """The members of an enumeration; none if it has other statements."""
     found: dict[str, ast.expr] = {}
     for statement in body:
         match statement:
@@ -235,7 +233,7 @@ def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
 
 
 def is_constant(node: ast.expr) -> bool:
-    """Whether a value is the same for all players, and can't change."""
+    """Whether a value is constant and equal for all players."""
     match node:
         case ast.Constant(value=value):
             return isinstance(value, _CONSTANT_TYPES)
@@ -252,7 +250,7 @@ _VISITORS = {kind: f"_visit_{kind.__name__.lower()}" for kind in FIELDS}
 
 
 class _Function:
-    """A function that is being rewritten, with the variables that it and those around it assign."""
+    """The rewriting of a function, with its variables and those of enclosing functions."""
 
     def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
         self._class = outer
@@ -288,7 +286,7 @@ class _Function:
         return arguments
 
     def visit(self, node: ast.AST) -> Any:
-        """What takes the place of a node."""
+        """The replacement for a node."""
         return getattr(self, _VISITORS[type(node)], self._plain)(node)
 
     def _plain(self, node: ast.AST) -> ast.AST:
@@ -589,7 +587,7 @@ _BINDING = frozenset({
 
 
 def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterator[str]:
-    """The variables of a function, without those of functions within it, whose names are added to `functions`."""
+    """The variables of a function, excluding nested functions, whose names are added to `functions`."""
     arguments = node.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg):
         if argument is not None:
@@ -620,13 +618,13 @@ def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterat
 
 
 def _check_places(node: ast.Call, most: int) -> None:
-    """Refuse arguments of numpy in the places of types and of arrays to be written."""
+    """Refuse numpy arguments for types and output arrays."""
     if len(node.args) > most or any(isinstance(one, ast.Starred) for one in node.args):
         raise UnfitError(f"line {node.lineno}: {ast.unparse(node.func)} with {len(node.args)} arguments")
 
 
 def _is_number(node: ast.expr) -> bool:
-    """Whether a value is a small number, as it is written."""
+    """Whether an expression is a small literal number."""
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and abs(node.value) <= 64
 
 

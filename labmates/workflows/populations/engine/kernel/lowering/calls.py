@@ -1,4 +1,4 @@
-"""Instructions for calls: methods and functions of the strategy are inlined, others have instructions."""
+"""Instructions for calls: the strategy's methods and functions are inlined, others have instructions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Calls(Expressions):
         return result
 
     def _declare(self, function: ast.FunctionDef) -> None:
-        """Give each variable that a function assigns a separate register."""
+        """Assign each variable of a function a separate register."""
         for name in _assigned(function):
             if name not in self._scope.variables:
                 self._scope.variables[name] = self._new()
@@ -158,7 +158,7 @@ class Calls(Expressions):
         return target
 
     def _generate(self, node: ast.ListComp | ast.GeneratorExp, each: Callable[[Register], list[int]]) -> None:
-        """Do something with each item; `each` gives jumps to the end of all."""
+        """A loop over items with the body `each`, which returns jumps to the end of the loop."""
         if len(node.generators) != 1:
             raise UnloweredError("several loops in one")
         generator = node.generators[0]
@@ -264,7 +264,7 @@ _SCOPES = frozenset({ast.FunctionDef, ast.GeneratorExp, ast.Lambda, ast.ListComp
 
 
 def _assigned(function: ast.FunctionDef) -> list[str]:
-    """The variables that a function assigns: not those of comprehensions and functions within it."""
+    """The variables assigned in a function, excluding comprehensions and nested functions."""
     waiting: list[ast.AST] = [*function.body]
     names: dict[str, None] = {}
     while waiting:
@@ -282,7 +282,7 @@ def _stored(target: ast.expr) -> list[str]:
 
 
 def _kinds_of(types: Sequence[ast.expr]) -> int:
-    """The kinds of values that are of one of these types, as `instructions.IS_KIND` has them."""
+    """The kinds of values of these types, in the encoding of `instructions.IS_KIND`."""
     names = [one.id for one in types if isinstance(one, ast.Name)]
     if len(names) != len(types) or not set(names) <= _INSTANCES.keys():
         raise UnloweredError("isinstance of another type")

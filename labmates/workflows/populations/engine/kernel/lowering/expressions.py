@@ -1,4 +1,4 @@
-"""Instructions for expressions, conditions, and what loops go through."""
+"""Instructions for expressions, conditions and iterables of loops."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Expressions(Assembly):
         return register
 
     def _operands(self, *nodes: ast.expr) -> list[Register]:
-        """The values of several expressions; what one of them changes is copied before."""
+        """The values of several expressions; values that a later expression may change are copied."""
         registers = []
         for place, node in enumerate(nodes):
             register = self._expression(node)
@@ -203,7 +203,7 @@ class Expressions(Assembly):
                 raise UnloweredError("assigns to something else")
 
     def _iterate(self, target: ast.expr, sequence: ast.expr) -> tuple[int, list[int]]:
-        """Begin a loop: where its next turn begins, and the jumps to its end."""
+        """Begin a loop; return the start of its next iteration, and the jumps to its end."""
         match sequence:
             case ast.Call(func=ast.Name("range"), args=arguments, keywords=[]) if 1 <= len(arguments) <= 3:
                 return self._iterate_range(target, arguments)
@@ -265,7 +265,7 @@ def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
 
 
 def has_effects(node: ast.expr) -> bool:
-    """Whether a value may change something: it calls a function of the strategy, draws, or assigns."""
+    """Whether an expression may have side effects: calls of the strategy's functions, random numbers, assignments."""
     waiting: list[ast.AST] = [node]
     for one in waiting:
         kind = type(one)

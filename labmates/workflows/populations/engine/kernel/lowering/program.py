@@ -1,4 +1,4 @@
-"""Programs for the machine, and what they are put together of: registers and instructions."""
+"""Programs for the machine, and their parts: registers and instructions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST_REGISTERS = 400
 MOST_INSTRUCTIONS = 4000
 DESCRIPTION = "v_game_description"
 _UNUSED = [(0,) * (4 - length) for length in range(5)]
-"""Operands that an instruction of some length does not have."""
+"""Unused operands by the length of an instruction."""
 
 
 class UnloweredError(Exception):
-    """A strategy has something that there is no instruction for."""
+    """A strategy has a construct without an instruction."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Program:
     Attributes
     ----------
     code
-        Instructions, ``(instructions, 4)``; first those that make a player.
+        Instructions, ``(instructions, 4)``; the creation of a player first.
     deciding
-        Where those of a decision begin.
+        Index of the first instruction of a decision.
     registers
-        The first registers of a player when it begins: kinds and values in turns, attributes first, then constants.
+        The initial registers of a player: alternating kinds and values, of attributes, then constants.
     words
-        How many words all registers take.
+        Number of words of all registers.
     keeps_lists
         Whether lists may outlive a decision.
     """
@@ -62,7 +62,7 @@ class Register(int):
 
 
 class Scope:
-    """The variables and functions of one function that is being inlined."""
+    """The variables and functions of an inlined function."""
 
     def __init__(self, outer: Scope | None, result: Register | None) -> None:
         self.outer = outer
@@ -79,12 +79,12 @@ class Scope:
 
 
 class Assembly:
-    """A program that is put together: its registers, constants and instructions.
+    """A program under construction: its registers, constants and instructions.
 
     Parameters
     ----------
     node
-        The strategy's class, rewritten.
+        The strategy's rewritten class.
     """
 
     def __init__(self, node: ast.ClassDef) -> None:
@@ -109,7 +109,7 @@ class Assembly:
 
     @contextmanager
     def _temporary(self) -> Iterator[None]:
-        """Registers that are taken within are free again afterwards."""
+        """A context whose registers are released at the end."""
         before = self._locals
         yield
         self._locals = before
@@ -162,11 +162,11 @@ class Assembly:
         return target
 
     def _kept(self, value: Register) -> Register:
-        """A copy that nothing changes."""
+        """A copy in a new register."""
         return self._made(None, ops.MOVE, value)
 
     def _in_a_row(self, values: Sequence[Register]) -> Register:
-        """The first of registers that follow each other, with copies of values."""
+        """Copies of values in consecutive registers; the first register."""
         row = [self._new() for _ in values] or [self._new()]
         for register, value in zip(row, values, strict=False):
             self._emit(ops.MOVE, register, value)

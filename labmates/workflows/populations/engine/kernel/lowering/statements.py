@@ -1,7 +1,7 @@
-"""Instructions for `machine` from a compiled strategy: those that it can execute, of which scalars are the most part.
+"""Instructions for `machine` from a compiled strategy, mainly with scalar values.
 
-The input is a class as `compiler` rewrites it. Methods are inlined where they are called. What has no instruction
-makes the class unfit; what raises leaves the player to Python when it comes to that.
+The input is a class rewritten by `compiler`. Method calls are inlined. A construct without an instruction makes the
+class unfit; an exception leaves the player to Python.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def lower(node: ast.ClassDef) -> Program:
     Parameters
     ----------
     node
-        Its class, rewritten.
+        Its rewritten class.
 
     Raises
     ------
     UnloweredError
-        If there are none for something in it.
+        If a construct has no instruction.
     """
     lowering = _Lowering(node)
     try:
@@ -44,7 +44,7 @@ def lower(node: ast.ClassDef) -> Program:
 
 
 class _Lowering(Calls):
-    """A program that is made of a whole class."""
+    """The program of a whole class."""
 
     def program(self) -> Program:
         made = self._methods.get("__init__")
