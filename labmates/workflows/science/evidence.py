@@ -20,8 +20,8 @@ Arm = Literal["oracle", "restricted", "team", "mute"]
 ALONE: Final[tuple[Arm, ...]] = ("oracle", "restricted")
 """Arms of one agent alone."""
 
-_MATERIALS_KEPT: Final = 16
-"""Twice the runs that are executed at once by default: of a built-in task, some 20 megabytes."""
+_MATERIALS_KEPT: Final = 32
+"""The replicates of most studies; of a built-in task, up to some 40 megabytes."""
 _SPLIT = re.compile(r"split:(0|1|0?\.\d{1,4}|[01]\.0{1,4}|0\.\d{1,4})")
 
 
