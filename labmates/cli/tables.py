@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -67,12 +68,14 @@ def print_grid(
     whole = columns = [list(map(clean, cells)) for cells in zip(headings, *rows, strict=True)]
     room, console = out().width, out()
     if _width(whole) > room:
-        columns = [_broken(cells) if number else cells for cells, number in zip(whole, numbers, strict=True)]
-        parts = (
-            cells if number else [cell[:_NAME] for cell in cells]
-            for cells, number in zip(columns, numbers, strict=True)
-        )
-        if _width(list(parts)) > room:
+        broken = [_broken(cells) if number else cells for cells, number in zip(whole, numbers, strict=True)]
+        for most, piece in _LINES:
+            columns = [
+                cells if number else _wrapped(cells, most, piece) for cells, number in zip(broken, numbers, strict=True)
+            ]
+            if _width(columns) <= room:
+                break
+        else:
             columns, console = whole, wide(_width(whole))
     shown = Shown(box=None, pad_edge=False, title=None if title is None else Text(title), title_justify="left")
     for (heading, *_), number in zip(columns, numbers, strict=True):
@@ -83,8 +86,26 @@ def print_grid(
     console.print(shown)
 
 
-_NAME = 8
-"""Minimum length of parts of wrapped names."""
+_LINES = [*((most, 16) for most in range(60, 8, -1)), (8, 12), (8, 8)]
+"""Lengths of lines of wrapped names, widest first: the most characters, and up to how many a part stays whole."""
+_PART = re.compile(r"[^\s:/_-]*[\s:/_-]*")
+
+
+def _wrapped(cells: Sequence[str], most: int, longest_part: int) -> list[str]:
+    """Texts in lines of at most `most` characters, broken after spaces and the marks inside names where possible."""
+    parts = [_PART.findall(cell) for cell in cells]
+    most = max(most, min(longest_part, max(len(part.rstrip()) for cell in parts for part in cell)))
+    texts = []
+    for cell in parts:
+        lines = [""]
+        for part in cell:
+            if lines[-1] and len(lines[-1] + part.rstrip()) > most:
+                lines.append("")
+            lines[-1] += part
+            while len(lines[-1].rstrip()) > most:
+                lines[-1:] = [lines[-1][:most], lines[-1][most:]]
+        texts.append("\n".join(map(str.rstrip, lines)))
+    return texts
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
