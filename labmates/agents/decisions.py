@@ -1,7 +1,7 @@
 """Decisions from replies: one JSON object within any other text, with strictly checked values.
 
-How the object is found is told in `labmates.models.objects`. Nothing in it is bent until it fits: 2.7 is no 2, "3" is
-no 3, and a key too many, such as ``reasoning``, is a fault.
+`labmates.models.objects` finds the object. Its values are not coerced: 2.7 is not 2, "3" is not 3, and an extra key,
+such as ``reasoning``, is an error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.reply import Reply
 
 MOST_CHARS = 50_000
-"""So much of a reply is read, from its end."""
+"""Only this many trailing characters are parsed."""
 
 
 class Form(BaseModel):
-    """The schema of a decision; base of all of them."""
+    """Base of the schemas of decisions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -29,7 +29,7 @@ FormT = TypeVar("FormT", bound=Form)
 
 
 class Numbers(Form):
-    """Whole numbers by name, made by `numbers_form`."""
+    """Whole numbers by name; see `numbers_form`."""
 
     @property
     def values(self) -> dict[str, int]:
@@ -43,8 +43,7 @@ def read_decision(reply: Reply, form: type[FormT]) -> FormT:
     Raises
     ------
     UnusableAnswerError
-        If there is none: the reply was cut off or is empty, or it holds no JSON object of that form, or several that
-        differ.
+        If the reply was cut off or is empty, or has no JSON object of that form, or several different ones.
     """
     if "cut" in reply.faults:
         raise UnusableAnswerError("it was cut off by the limit on its length before it ended; be shorter")
@@ -61,11 +60,11 @@ def numbers_form(
     Parameters
     ----------
     bounds
-        The least and the most of each number, by name.
+        Lower and upper bound of each number, by name.
     total
-        What they have to add up to; None if they need not.
+        Required sum; None for any.
     most
-        The most that they may add up to.
+        Upper bound of the sum.
     """
     return _numbers_form(tuple((name, *limits) for name, limits in bounds.items()), total, most)
 

@@ -1,4 +1,4 @@
-"""Stating findings: the instructions for agents, and the handling of a statement."""
+"""Findings stated by agents, and their schema."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Stated:
-    """Findings that an agent stated.
+    """Findings stated by an agent.
 
     Attributes
     ----------
     values
-        The fields that are stated, as JSON data.
+        The stated fields, as JSON data.
     repaired
-        What was mended in their form, as JSON data.
-    told
-        What the agent is told.
+        Format repairs, as JSON data.
+    answer
+        The tool's answer to the agent.
     """
 
     values: Mapping[str, Any]
     repaired: tuple[Mapping[str, str], ...]
-    told: str
+    answer: str
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class FindingsForm:
     Attributes
     ----------
     parameters
-        Their fields as a JSON schema.
+        JSON schema of the fields.
     check
-        Returns what is stated by the arguments of a call; raises `desk.ToolError` if they are not valid.
+        Parses the arguments of a call; raises `tools.ToolError` if they are invalid.
     """
 
     parameters: Mapping[str, Any]

@@ -1,6 +1,6 @@
-"""MCP servers, whose tools an organisation gives to its agents: programs on this machine, or addresses.
+"""MCP servers with tools for an organisation's agents: programs on this machine, or addresses.
 
-A server runs outside the sandbox. It is neither given the data set nor the truth, nor the environment of the run.
+A server runs outside the sandbox. It gets neither the data set, nor the truth, nor the environment of the run.
 """
 
 from __future__ import annotations
@@ -27,19 +27,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LAST_LINES, _LINE_BYTES, _MOST_LOGGED = 3, 300, 500
-"""Of what a program writes to its standard error: lines in an error, bytes of a line, and lines in the log."""
+"""Limits of a program's standard error: lines in an error, bytes of a line, and lines in the log."""
 _LAST_SECONDS = 1.0
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def check_address(url: str) -> None:
-    """Check that an address can be asked, and that it holds no password.
-
-    Raises
-    ------
-    ValueError
-        If it is no such address.
-    """
+    """Raise a `ValueError` for an address that is not HTTP, or that holds a password."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"'{url}' is not an address such as http://127.0.0.1:9000/mcp")
@@ -48,7 +42,7 @@ def check_address(url: str) -> None:
 
 
 def paths_beside(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
-    """A command, with arguments that name a file in `folder` as paths of that file."""
+    """A command with absolute paths for arguments that name a file in `folder`."""
     paths = ((part, (folder / part).absolute()) for part in command)
     return tuple(str(path) if path.is_file() else part for part, path in paths)
 
@@ -63,9 +57,9 @@ class McpServer(BaseModel):
     env: tuple[str, ...] = Field((), description="Environment variables for the program, by name.")
     headers: dict[str, str] = Field(
         {},
-        description="HTTP headers that the server at the address is sent, as HEADER: VARIABLE with the environment "
+        description="HTTP headers for the server at the address, as HEADER: VARIABLE with the environment "
         "variable that holds its value.",
-        exclude_if=lambda headers: not headers,  # the keys of organisations without any stay as they are
+        exclude_if=lambda headers: not headers,  # keeps the keys of organisations without headers
     )
 
     @model_validator(mode="after")
@@ -87,7 +81,7 @@ class McpServer(BaseModel):
         return self
 
     def beside(self, folder: Path) -> McpServer:
-        """The same server, with arguments that name a file in `folder` as paths of that file."""
+        """The same server with absolute paths for arguments that name a file in `folder`."""
         return self.model_copy(update={"command": paths_beside(folder, self.command)})
 
     def check(self, name: str) -> None:
@@ -96,9 +90,9 @@ class McpServer(BaseModel):
         Raises
         ------
         MissingExtraError
-            If the package that talks to servers is not installed.
+            If the MCP package is not installed.
         UsageError
-            If one of the variables is not set.
+            If a variable is not set.
         """
         try:
             import mcp  # noqa: F401
@@ -110,14 +104,14 @@ class McpServer(BaseModel):
 
 
 class McpSession:
-    """A session with a server: opened at the first use, and again after its connection broke.
+    """A session with a server: opened at the first use, and reopened after a lost connection.
 
     Parameters
     ----------
     name
         Name of the server in messages.
     seconds
-        Time limit of its start and of each call.
+        Time limit of the start and of each call.
     """
 
     def __init__(self, name: str, server: McpServer, seconds: float) -> None:
@@ -132,7 +126,7 @@ class McpSession:
         Raises
         ------
         ToolError
-            If the server can't be reached.
+            If the server is unreachable.
         """
         connection = await self._connect()
         listed: list[dict[str, Any]] = []
@@ -151,12 +145,12 @@ class McpSession:
             raise self._failed(error, connection) from error
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its result as text.
+        """The result of a tool call, as text.
 
         Raises
         ------
         ToolError
-            If the server can't be reached, gives no answer in time, or answers with an error.
+            If the server is unreachable, times out, or answers with an error.
         """
         connection = await self._connect()
         try:
@@ -235,12 +229,12 @@ class _Connection:
 
 
 class _ErrorOutput(asyncio.Protocol):
-    """The lines that a server's program writes to its standard error: all in the log, the last ones in errors.
+    """The standard error of a server's program, written to the log; the last lines go into errors.
 
     Parameters
     ----------
     secrets
-        Values of variables that the program is given; they are left out.
+        Values of the program's variables, which are redacted.
     """
 
     def __init__(self, name: str, secrets: Sequence[str]) -> None:
@@ -256,16 +250,16 @@ class _ErrorOutput(asyncio.Protocol):
         return " / ".join(self._last)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take note of a program that starts."""
+        """Note the start of a program."""
         self._ended.clear()
 
     async def read_to_its_end(self) -> None:
-        """Wait for the last line of a program that has ended; a process that it left behind keeps nobody waiting."""
+        """Wait for the last line of an ended program, up to a time limit: child processes may keep the pipe open."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), _LAST_SECONDS)
 
     def data_received(self, data: bytes) -> None:
-        """Take the next bytes; of a line without an end, no more than fits."""
+        """Read the next bytes; incomplete lines are cut."""
         *lines, begun = (self._begun + data).split(b"\n")
         self._begun = begun[:_LINE_BYTES]
         for line in lines:

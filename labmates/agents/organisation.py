@@ -1,7 +1,7 @@
-"""Organisations: who works in the science lab and how, as data.
+"""Organisations of the science lab, as data.
 
-The seats of an organisation stand in teams; its flow is a list of phases, each of which one team passes through in
-steps, for instance plan, work, talk, write.
+An organisation has seats in teams, and a flow of phases. In each phase one team takes steps, for instance plan, work,
+talk, write.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MORE_VALUES = {
     "plan": ("so_far", "phase", "phases"),
     "work": ("artifacts", "so_far", "phase", "phases"),
 }
-"""What prompts may show beside the values of the pipeline's prompts."""
+"""Additional values for prompts, beyond those of the pipeline's prompts."""
 
 OWN_TEAM: dict[str, Any] = {
     "artifact": REPORT,
     "sections": ["Abstract", "Introduction", "Dataset description", "Methods", "Results", "Evaluation", "Conclusion"],
     "seats": {"researcher": {"title": "researcher", "part": "Answer the questions of the project."}},
 }
-"""The team of a graph that says nothing of teams."""
+"""The team of a graph that declares none."""
 
 
 class Organisation(Part):
@@ -55,12 +55,12 @@ class Organisation(Part):
     description: str = Field("", description="One sentence.")
     graph: str = Field(
         "",
-        description="A function of your own that takes a Lab and works in it, or returns a LangGraph graph that does: "
-        "module:function or file.py:function (also beside this file). Its seats stand in seats: [NAMES], or as "
-        "{NAME: {evidence, model}}; without it they are those that the code names.",
+        description="Your own function that takes a Lab and works in it, or returns a LangGraph graph that does: "
+        "module:function or file.py:function (also beside this file). List its seats in seats: [NAMES], or as "
+        "{NAME: {evidence, model}}; by default they are the seats that the code names.",
     )
     prompts: dict[str, str] = Field(
-        {}, description="A folder of prompt files (NAME.md) beside the file; those that lack are those of pipeline."
+        {}, description="A folder of prompt files (NAME.md) beside the file; missing ones default to pipeline's."
     )
     channels: Channels = Field(
         Channels(),
@@ -69,17 +69,17 @@ class Organisation(Part):
     shares: str | dict[str, float] = Field(
         "pooled",
         description="Shares of the pool without its reserve: pooled (none), equal for all seats, or {NAME: SHARE} from "
-        "0 to 1 for each seat. The writing of artifacts is paid from the pool.",
+        "0 to 1 for each seat. The pool pays for writing artifacts.",
     )
     mcp: dict[Name, McpServer] = Field(
         {},
         description="MCP servers by name, each {command: [PROGRAM, ARGUMENTS], env: [VARIABLES]} or {url: ADDRESS}.",
-        exclude_if=lambda servers: not servers,  # the keys of organisations without any stay as they are
+        exclude_if=lambda servers: not servers,  # keeps the keys of organisations without servers
     )
     approve: tuple[Approval, ...] = Field(
         (),
-        description="What a person has to approve: plan (before it is carried out), request (before another team gets "
-        "it), write (before a version of an artifact is kept).",
+        description="Points that need a person's approval: plan (before it is carried out), request (before another "
+        "team gets it), write (before a version of an artifact is kept).",
         exclude_if=lambda points: not points,
     )
     size: int = Field(2, ge=1, le=MOST_SEATS, description="Seats of each team in use, unless --team-size is given.")
@@ -157,7 +157,7 @@ class Organisation(Part):
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools that go with every call: those that anybody has."""
+        """Names of the tools sent with every call: those of any team."""
         held = [name for name in TOOLS if any(name not in team.without for team in self.teams.values())]
         return [*held, *dict.fromkeys(name for team in self.teams.values() for name in team.own_tools)]
 
@@ -167,11 +167,11 @@ class Organisation(Part):
         return {name: team.name for team in self.teams.values() for name in team.handed()}
 
     def owner(self, name: str) -> str | None:
-        """The team to which an artifact belongs, or None if any team may write it."""
+        """The team that owns an artifact; None if any team may write it."""
         return next((team.name for team in self.teams.values() if team.owns(name)), None)
 
     def before(self, team: str) -> list[str]:
-        """The teams whose phases come before that of `team`."""
+        """The teams with earlier phases than `team`."""
         order = list(dict.fromkeys(phase.team for phase in self.flow))
         return order[: order.index(team)]
 
@@ -181,7 +181,7 @@ class Organisation(Part):
 
     @property
     def declares_seats(self) -> bool:
-        """Whether its seats are known: those of a graph need not be."""
+        """Whether the seats are declared; a graph may name its seats in its code only."""
         return not self.graph or [*self.seats] != [*OWN_TEAM["seats"]]
 
     @property
@@ -216,7 +216,7 @@ class Organisation(Part):
         return {seat: next(share for name, share in given if self.means(name, seat)) for seat in self.seats}
 
     def states(self, seat: Seat) -> bool:
-        """Whether a seat states findings while it works: the lead of a team whose members don't report themselves."""
+        """Whether a seat states findings while it works: the lead of a team without report steps."""
         team = self.teams[self.seats[seat.id][0]]
         reports = any("report" in phase.names for phase in self.flow if phase.team == team.name)
         return seat == team.lead and not reports
@@ -232,7 +232,7 @@ class Organisation(Part):
         return self.model_copy(update={"teams": {name: team.of_size(size) for name, team in self.teams.items()}})
 
     def prompt(self, name: str) -> Template:
-        """The prompt called `name`: the organisation's own, else that of the pipeline."""
+        """The prompt `name` of the organisation, else of the pipeline."""
         return Template(self.prompts[name]) if name in self.prompts else template(name)
 
     def shown_in(self, prompt: str) -> tuple[str, ...]:
@@ -240,7 +240,7 @@ class Organisation(Part):
         return _identifiers(self.prompt(prompt).template)
 
     def render(self, prompt: str, **values: object) -> str:
-        """Fill in a prompt; values that it doesn't show are left out."""
+        """A filled-in prompt; unused values are ignored."""
         return self.prompt(prompt).substitute({name: str(value) for name, value in values.items()})
 
 
@@ -260,7 +260,7 @@ def _phase(phase: Any, steps: Any) -> Any:
 
 
 def _of_graph(data: dict[str, Any]) -> dict[str, Any]:
-    """The data of an organisation as code, with one team that holds the seats which it declares."""
+    """The data of an organisation as code, with one team for its declared seats."""
     if "flow" not in data and (wiring := [key for key in ("channels", "steps", "size") if key in data]):
         raise ValueError(f"{wiring[0]}: an organisation as code says this in its code; leave it out")
     if "seats" not in data:
@@ -287,24 +287,24 @@ def _with_names(team: Any, name: str) -> Any:
 
 
 def _numbered(stem: str, seat: Any) -> dict[str, Any]:
-    """A seat as data with its name in it; with a count, so many of them, numbered from 1."""
+    """A seat as data with its name; with a count, several seats numbered from 1."""
     if not isinstance(seat, Mapping):
         return {stem: seat}
     count = seat.get("count")
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_SEATS:
-        return {stem: {**seat, "id": stem}}  # a wrong count stays, for the seat to complain of
+        return {stem: {**seat, "id": stem}}  # the seat's validator reports an invalid count
     inner = {key: value for key, value in seat.items() if key != "count"}
     return {name: {**inner, "id": name} for name in (f"{stem}_{number}" for number in range(1, count + 1))}
 
 
 Fault = tuple[tuple[str | int, ...], object, str]
-"""The place of a fault, the value there, and what to do about it."""
+"""The place of a fault, the invalid value, and the remedy."""
 
 
 def faults(organisation: Organisation) -> Iterator[Fault]:
-    """The faults of an organisation whose parts are valid one by one."""
+    """Faults in the combination of an organisation's parts."""
     if organisation.graph and ":" not in organisation.graph:
-        why = f"'{organisation.graph}' names no function; write module:function or file.py:function"
+        why = f"'{organisation.graph}' is not module:function or file.py:function"
         yield ("graph",), organisation.graph, why
     if not organisation.flow:
         yield ("flow",), [], "it is empty; name at least one team"
@@ -324,17 +324,17 @@ def _of_flow(organisation: Organisation) -> Iterator[Fault]:
             hint = f"{did_you_mean(phase.team, teams)} Teams: {', '.join(teams)}"
             yield ("flow", place), phase.team, f"there is no team '{phase.team}'.{hint}"
         if len(set(phase.names)) < len(phase.names):
-            yield ("flow", place), phase.names, "a step stands here twice; make it a phase of its own"
+            yield ("flow", place), phase.names, "a step is repeated; move it into another phase"
 
 
 def _of_approval(organisation: Organisation) -> Iterator[Fault]:
     points = organisation.approve
     if points and organisation.graph:
-        yield ("approve",), points, "an organisation as code asks in its code; leave it out"
+        yield ("approve",), points, "an organisation as code asks for approval in its code; leave it out"
     elif "plan" in points and not any("plan" in phase.names for phase in organisation.flow):
         yield ("approve",), "plan", "no phase of the flow has the step plan; leave it out"
     if len(set(points)) < len(points):
-        yield ("approve",), points, "one of its entries stands here twice; name it once"
+        yield ("approve",), points, "an entry is repeated; name it once"
 
 
 def _of_teams(organisation: Organisation) -> Iterator[Fault]:
@@ -345,11 +345,8 @@ def _of_teams(organisation: Organisation) -> Iterator[Fault]:
         if name not in working:
             yield ("teams", name), name, "this team never works; name it in the flow, or leave it out"
         if team.artifact in team.also:
-            yield (
-                ("teams", name, "also"),
-                team.artifact,
-                f"{team.artifact} is the team's artifact already; leave it out",
-            )
+            why = f"{team.artifact} is the team's artifact already; leave it out"
+            yield ("teams", name, "also"), team.artifact, why
         for artifact in (*team.also, team.artifact):
             if owners.setdefault(artifact, name) != name:
                 yield ("teams", name), artifact, f"the artifact {artifact} belongs to the team {owners[artifact]}"

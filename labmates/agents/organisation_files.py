@@ -35,12 +35,12 @@ _READ: dict[str, tuple[Organisation, Source]] = {}
 
 
 def find_organisation(name: str) -> Organisation:
-    """The organisation called `name`, that in the YAML file `name`, or that of a graph, ``module:function``.
+    """The organisation `name`: a registered name, a YAML file, or the ``module:function`` of a graph.
 
     Raises
     ------
     UsageError
-        If there is none, or something is wrong in it.
+        If it is unknown or invalid.
     """
     if name in ORGANISATIONS:
         with ORGANISATIONS.guarded(name, "can't be used"):
@@ -54,21 +54,21 @@ def find_organisation(name: str) -> Organisation:
     raise unknown_name("organisation", name, ORGANISATIONS.names())
 
 
-def _found(value: object) -> object:
+def _resolved(value: object) -> object:
     return find_organisation(str(value)) if isinstance(value, str | Path) else value
 
 
 def _recorded(value: Organisation, dump: SerializerFunctionWrapHandler) -> Any:
-    # The record has the content of a user's file; the version of labmates determines that of our own.
+    # Records hold the content of users' files; built-in organisations are fixed by the version of labmates.
     return value.name if ORGANISATIONS.is_own(value.name) and value == ORGANISATIONS.get(value.name) else dump(value)
 
 
-OrganisationRef = Annotated[Organisation, BeforeValidator(_found), WrapSerializer(_recorded)]
+OrganisationRef = Annotated[Organisation, BeforeValidator(_resolved), WrapSerializer(_recorded)]
 """An organisation as a parameter: given by name, as a file, or as its content."""
 
 
 def source_of(name: str) -> dict[str, str]:
-    """The texts of an organisation's file and prompts, by path from the folder of the file.
+    """The texts of an organisation's file and prompts, by path relative to the file's folder.
 
     Raises
     ------
@@ -91,12 +91,12 @@ def source_of(name: str) -> dict[str, str]:
 
 
 def copy_organisation(like: str, name: str, folder: Path) -> Path:
-    """Write a copy of an organisation under another name into a new folder and return its file.
+    """Copy an organisation under another name into a new folder; returns its file.
 
     Raises
     ------
     UsageError
-        If there is no such organisation, or the folder is there and not empty.
+        If the organisation is unknown, or the folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"the folder '{folder}' is not empty; choose another with --folder")
@@ -110,12 +110,12 @@ def copy_organisation(like: str, name: str, folder: Path) -> Path:
 
 
 def read_organisation(path: Traversable) -> Organisation:
-    """Read an organisation from a YAML file; its folder of prompts is beside it.
+    """The organisation in a YAML file, with its folder of prompts beside it.
 
     Raises
     ------
     UsageError
-        If the file or a prompt can't be read, or something is wrong in it; each fault with its line and the remedy.
+        If the file or a prompt is unreadable or invalid; names each fault with its line and the remedy.
     """
     source = read_source(_text(path), path.name, "organisation", "name: peers")
     data = _with_roles(path, source)
@@ -127,16 +127,16 @@ def read_organisation(path: Traversable) -> Organisation:
         if isinstance(graph := data.get("graph"), str) and isinstance(path, Path):
             beside = str(path.parent / graph)
             data["graph"] = beside if Path(beside.rpartition(":")[0]).is_file() else graph
-        made = Organisation.model_validate(data)
+        organisation = Organisation.model_validate(data)
     except ValidationError as error:
         is_code = "graph" in data
-        raise source.error((_place(fault["loc"], is_code), _told(fault)) for fault in error.errors()) from error
+        raise source.error((_place(fault["loc"], is_code), _fault_text(fault)) for fault in error.errors()) from error
     if not isinstance(path, Path):
-        return made
-    servers = {name: server.beside(path.parent) for name, server in made.mcp.items()}
-    made = made.model_copy(update={"mcp": servers, "teams": _beside(made.teams, path.parent)})
-    _READ[made.name] = made, source
-    return made
+        return organisation
+    servers = {name: server.beside(path.parent) for name, server in organisation.mcp.items()}
+    organisation = organisation.model_copy(update={"mcp": servers, "teams": _beside(organisation.teams, path.parent)})
+    _READ[organisation.name] = organisation, source
+    return organisation
 
 
 def seat_fault(organisation: Organisation, seat: str, key: str, text: str) -> UsageError:
@@ -159,7 +159,7 @@ def seat_fault(organisation: Organisation, seat: str, key: str, text: str) -> Us
 
 
 def _beside(teams: Mapping[str, Team], folder: Path) -> dict[str, Team]:
-    """The teams, with the files that their seats name as paths."""
+    """The teams, with absolute paths for the files named by their seats."""
     return {
         name: team.model_copy(update={"seats": {id_: seat.beside(folder) for id_, seat in team.seats.items()}})
         for name, team in teams.items()
@@ -189,7 +189,7 @@ def _neighbour(path: Traversable, name: str) -> Traversable:
 
 
 def _role_files(data: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
-    """The files that seats name in place of the text of their part, by the seat's place in the organisation's file."""
+    """Files named by seats in place of the text of their part, by the seat's place in the organisation's file."""
     groups: dict[tuple[str, ...], Any] = {("seats",): data.get("seats")}
     if isinstance(teams := data.get("teams"), Mapping):
         groups |= {
@@ -204,7 +204,7 @@ def _role_files(data: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
 
 
 def _with_roles(path: Traversable, source: Source) -> dict[str, Any]:
-    """The content of an organisation's file, with each role's file name replaced by the text of that file."""
+    """The content of an organisation's file, with role file names replaced by their texts."""
     data = deepcopy(source.data)
     for place, role in _role_files(data).items():
         _check_inside(role, (*place, "part"), source)
@@ -223,7 +223,7 @@ def _text(path: Traversable) -> str:
         raise UsageError(f"can't read '{path}': {getattr(error, 'strerror', None) or error}") from error
 
 
-def _told(fault: Mapping[str, Any]) -> str:
+def _fault_text(fault: Mapping[str, Any]) -> str:
     if fault["type"] != "extra_forbidden":
         return plain_fault(fault)
     *place, key = fault["loc"]
@@ -232,7 +232,7 @@ def _told(fault: Mapping[str, Any]) -> str:
 
 
 def _place(path: Sequence[str | int], is_code: bool) -> Sequence[str | int]:
-    """The place of a fault in the file: pydantic marks keys, and an organisation as code has seats and no teams."""
+    """The place of a fault in the file, without pydantic's key marks and the implicit team of code."""
     path = path[2:] if is_code and path[:2] == ("teams", "lab") else path
     return path[:-1] if path and path[-1] == "[key]" else path
 

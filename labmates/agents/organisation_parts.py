@@ -14,20 +14,20 @@ from labmates.agents.tools import STATE, TOOLS
 from labmates.errors import did_you_mean
 
 REPORT = "final_paper"
-"""The artifact that the judges read."""
+"""The artifact for the judges."""
 
 StepName = Literal["plan", "bid", "work", "talk", "write", "report"]
 WRITES: Final = ("write", "report")
-"""Steps that make the team's artifact."""
+"""Steps that write the team's artifact."""
 MOST_SEATS: Final = 16
-"""Seats of one team."""
+"""Most seats of one team."""
 MOST_TOKENS: Final = 100_000_000
-"""Tokens of an artifact: more than any model reads or writes at once."""
+"""Most tokens of an artifact: above the context of every model."""
 Verb = Literal["read", "tell", "ask"]
 Approval = Literal["plan", "request", "write"]
 
 GRAPH = re.compile(r"[^:]+(\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-"""How a function of one's own is named."""
+"""References to users' functions."""
 
 
 def _checked_name(name: str) -> str:
@@ -43,7 +43,7 @@ Name = Annotated[str, AfterValidator(_checked_name)]
 
 
 class Part(BaseModel):
-    """A part of an organisation: unknown keys are faults."""
+    """A part of an organisation; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
@@ -51,7 +51,7 @@ class Part(BaseModel):
 class Step(Part):
     """One step of a phase: ``work``, or with a detail ``{work: others}``, ``{talk: 2}``."""
 
-    do: StepName = Field(description="What is done.")
+    do: StepName = Field(description="Kind of step.")
     who: Literal["all", "others"] = Field("all", description="Who works: all members of the team, or all but the lead.")
     rounds: int | None = Field(None, ge=1, le=20, description="Rounds of talk; by default deliberation_rounds.")
 
@@ -73,7 +73,7 @@ class Step(Part):
 
 
 class FlowPhase(Part):
-    """A phase of the flow: which team passes through which steps."""
+    """A phase of the flow: a team and its steps."""
 
     team: str
     steps: tuple[Step, ...] = Field(min_length=1)
@@ -91,7 +91,7 @@ class FlowPhase(Part):
         return [step.do for step in self.steps]
 
     def step(self, name: StepName) -> Step:
-        """The step of this name; one without details if the phase has none."""
+        """The step of this name; a default step if the phase lacks it."""
         return next((step for step in self.steps if step.do == name), Step(do=name))
 
 
@@ -112,23 +112,23 @@ class Seat(Part):
     python: str = Field(
         "",
         description="Your own agent: a function that takes the seat, module:function or file.py:function.",
-        exclude_if=lambda place: not place,  # the keys of organisations without such seats stay as they are
+        exclude_if=lambda place: not place,  # keeps the keys of organisations without such seats
     )
     command: tuple[str, ...] = Field(
         (),
-        description="A program as the agent: [PROGRAM, ARGUMENTS], run in bubblewrap, or in Docker where that is "
-        "missing; {order} stands for its order, which else comes on standard input.",
+        description="A program as the agent: [PROGRAM, ARGUMENTS], run in bubblewrap, or in Docker if that is "
+        "missing; {order} is replaced by its order, which otherwise comes on standard input.",
         exclude_if=lambda command: not command,
     )
     image: str = Field(
         "",
-        description="The Docker image in which its program runs; by default bubblewrap runs it, or where that is "
-        "missing, the image of the sandbox.",
+        description="Docker image for its program; by default bubblewrap runs it, or if that is missing, the image of "
+        "the sandbox.",
         exclude_if=lambda image: not image,
     )
     environment: dict[str, str] = Field(
         {},
-        description="Further environment variables of its program; they are recorded, so put no keys there.",
+        description="Further environment variables of its program; recorded, so don't put keys here.",
         exclude_if=lambda environment: not environment,
     )
     a2a: str = Field(
@@ -181,20 +181,20 @@ class Seat(Part):
 
     @property
     def is_outside(self) -> bool:
-        """Whether its agent comes from outside, with its own loop."""
+        """Whether its agent is external, with its own loop."""
         return bool(self.python or self.command or self.a2a)
 
     def beside(self, folder: Path) -> Seat:
-        """The same seat, with files of `folder` that it names as paths of these."""
+        """The same seat with absolute paths for its files in `folder`."""
         place, colon, name = self.python.rpartition(":")
         python = f"{folder / place}{colon}{name}" if place.endswith(".py") else self.python
         return self.model_copy(update={"python": python, "command": paths_beside(folder, self.command)})
 
 
 class Channels(Part):
-    """Rules for who may read, tell and ask whom: ``all``, ``none``, or lists by name.
+    """Permissions to read, tell and ask: ``all``, ``none``, or lists by name.
 
-    A name is a seat, a team, the stem of counted seats, or ``all``. Whoever has no list in a verb reaches nobody.
+    A name is a seat, a team, the stem of counted seats, or ``all``. A seat without a list for a verb reaches no seat.
     """
 
     read: dict[str, tuple[str, ...]] = Field(
@@ -235,14 +235,14 @@ class Channels(Part):
 
 
 class Tokens(Part):
-    """Tokens of the step in which an artifact is written once."""
+    """Tokens of a step that writes an artifact once."""
 
     input: int = Field(12_000, ge=0, le=MOST_TOKENS, description="Tokens read.")
     output: int = Field(3_000, ge=0, le=MOST_TOKENS, description="Tokens written.")
 
 
 class Team(Part):
-    """A team: its seats, the first of which leads, its tools and its artifact."""
+    """A team: its seats (the first leads), tools and artifact."""
 
     name: str = Field("", exclude=True)
     seats: dict[Name, Seat] = Field(
@@ -263,7 +263,7 @@ class Team(Part):
     memory: Literal["step", "phase", "conversation"] = Field(
         "step",
         description="An agent's memory beside its orders: nothing (step), its work when it writes (phase), or "
-        "all that it was told and did (conversation).",
+        "all earlier messages and actions (conversation).",
     )
     turns: int = Field(
         1, ge=1, le=100, description="Maximum number of replies in a step of work, in multiples of max_turns."
@@ -293,7 +293,7 @@ class Team(Part):
         return "run_code" not in self.without
 
     def tools(self, *, states: bool = False) -> list[str]:
-        """Names of the tools of a member at work, with that which states findings if it does."""
+        """Names of the tools of a working member, including that for findings if `states`."""
         held = [name for name in TOOLS if name not in self.without and (states or name != STATE)]
         return [*held, *self.own_tools]
 
@@ -302,7 +302,7 @@ class Team(Part):
         return name == self.artifact or name in self.also
 
     def handed(self) -> dict[str, tuple[str, ...]]:
-        """The artifacts of a fixed form that the team hands over, with their sections."""
+        """The team's artifacts with fixed sections, by name."""
         artifacts = {**self.also, self.artifact: self.sections}
         return {name: sections for name, sections in artifacts.items() if sections}
 

@@ -1,4 +1,4 @@
-"""Parts of texts: sections of Markdown, one of them replaced, a text that is continued, excerpts of long texts."""
+"""Parts of texts: Markdown sections, continuation of cut texts, excerpts of long texts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def excerpt(text: str, most: int, keep: Excerpt = "ends") -> str:
 def excerpts(texts: Sequence[str], most: int) -> str:
     """Different texts one below the other, with at most `most` of their characters in all.
 
-    Short texts stay whole. What they leave of `most` is shared equally by the long ones, each of which keeps as much of
-    its beginning as of its end; so no text, however long, crowds out another.
+    Short texts stay whole. The rest of `most` is shared equally by the long ones, which keep equal parts of their
+    beginning and end. So no long text crowds out another.
     """
     texts = list(dict.fromkeys(texts))
     left, share = most, most
@@ -45,7 +45,7 @@ def excerpts(texts: Sequence[str], most: int) -> str:
 
 
 def page(text: str, offset: int, most: int) -> str:
-    """At most `most` characters of a text from `offset` on; if more follow, a line gives the next offset."""
+    """At most `most` characters of a text from `offset`, with a line that gives the next offset if more follow."""
     end = offset + most
     shown = text[offset:end]
     if end < len(text):
@@ -61,16 +61,9 @@ _LEAST_REPEATED, _MOST_REPEATED = 20, 400
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with the text under it, deeper sections included.
+    """A heading of level 1 to 6 with the text under it, including deeper sections.
 
-    Attributes
-    ----------
-    title
-        The heading without its signs.
-    level
-        1 to 6.
-    begin, end
-        Where it stands in the text, the heading included, in characters.
+    `begin` and `end` are positions in the text, in characters; `begin` is that of the heading.
     """
 
     title: str
@@ -101,7 +94,7 @@ def sections_of(text: str) -> list[Section]:
 
 
 def named_sections(text: str, heading: str) -> list[Section]:
-    """Sections with this heading, whatever its level, case and emphasis."""
+    """Sections with this heading; level, case and emphasis are ignored."""
     return [section for section in sections_of(text) if _plain(section.title) == _plain(heading)]
 
 
@@ -126,8 +119,8 @@ def continued(text: str, piece: str, *, cut: bool) -> str:
     Parameters
     ----------
     cut
-        `text` breaks off: `piece` goes on at that very place, and what it repeats of the end stands once. Otherwise
-        `piece` begins a new paragraph.
+        Whether `text` is incomplete, so that `piece` continues it; a repeated overlap is removed. Otherwise `piece`
+        begins a new paragraph.
     """
     if not cut:
         return f"{text.rstrip()}\n\n{piece.strip()}"

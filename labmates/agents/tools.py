@@ -1,8 +1,8 @@
-"""An agent's tools: the arguments of each, as the model sees them, and the check of a call.
+"""An agent's tools: the models' view of their arguments, and the check of calls.
 
 Other packages add tools (entry points ``labmates.tools``): LangChain tools, or plain functions. Their calls are paid
-and recorded like those of the lab's tools. Such a tool runs in the process of the run, not in the sandbox, and is
-neither given the data set nor the truth.
+and recorded like those of the lab's tools. They run in the process of the run, not in the sandbox, and get neither the
+data set nor the truth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labmates.registry import Registry
 
 
 class ToolError(Exception):
-    """A tool was called with something invalid; the text goes back to the agent."""
+    """An invalid tool call; the agent gets the text."""
 
 
 class _Arguments(BaseModel):
@@ -121,36 +121,35 @@ READ = "read_artifact"
 """The tool that shows an artifact, a page at a time."""
 
 TO_WRITE = ("write_artifact", "append_artifact", "replace_section")
-"""Tools that make a new version of an artifact."""
+"""Tools that write a new version of an artifact."""
 
 TOOLS = tuple(ARGUMENTS)
-"""All tools, in the order in which models see them."""
+"""All tools, in the models' order."""
 
 STATE = "state_findings"
 """The tool of leads; its arguments are the fields of the project's findings."""
 
 TO_CLOSE = (READ, *TO_WRITE, STATE)
-"""Tools of the step in which a lead writes the team's artifact."""
+"""Tools for writing the team's artifact."""
 
 
 def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[str, Any]]:
-    """Descriptions of tools; the one that states findings has the fields of `form`.
+    """Descriptions of tools; the tool for findings has the fields of `form`.
 
-    A run sends the same list with every call. Providers cache tools before messages: another list at some step, or for
-    some agent, would lose all that follows. So a prompt says what an agent may call at a step, and a call of another
-    tool is answered with an error.
+    A run sends the same list with every call: providers cache tools before messages, so a different list would
+    invalidate the cached prompt. The prompt names the tools allowed in a step; calls of other tools get an error.
     """
     return [findings_schema(form) if name == STATE and form is not None else tool_schema(name) for name in names]
 
 
 def findings_schema(form: FindingsForm) -> dict[str, Any]:
-    """Description of the tool that states findings; the project's prompt explains its fields."""
+    """Description of the tool for findings; the project's prompt explains its fields."""
     function = {"name": STATE, "description": StateFindings.__doc__, "parameters": _bare(form.parameters)}
     return {"type": "function", "function": function}
 
 
 def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Schema without descriptions and limits on lengths, which are checked in any case."""
+    """A schema without descriptions and length limits, which are checked anyway."""
 
     def bare(value: Any) -> Any:
         return _bare(value) if isinstance(value, Mapping) else value
@@ -161,7 +160,7 @@ def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(fields := reduced.get("properties"), Mapping):
         reduced["properties"] = {name: bare(field) for name, field in fields.items()}
     parts: dict[str, Any] = {
-        key: [bare(one) for one in reduced[key]] for key in ("anyOf", "oneOf", "allOf", "prefixItems") if key in reduced
+        key: list(map(bare, reduced[key])) for key in ("anyOf", "oneOf", "allOf", "prefixItems") if key in reduced
     }
     inner: dict[str, Any] = {key: bare(reduced[key]) for key in ("items", "additionalProperties") if key in reduced}
     return {**reduced, **parts, **inner}
@@ -169,10 +168,7 @@ def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def tool_schema(name: str) -> dict[str, Any]:
-    """The tool's description in the form of OpenAI's function calling, which all of LangChain takes.
-
-    It is made once and shared: don't change it.
-    """
+    """The tool's description in OpenAI's format, which LangChain accepts everywhere; shared, so don't modify it."""
     model = ARGUMENTS[name]
     schema = model.model_json_schema()
     properties = {
@@ -192,7 +188,7 @@ def check_arguments(name: str, arguments: Mapping[str, Any], held: list[str]) ->
     Raises
     ------
     ToolError
-        If the agent holds no such tool, or the arguments don't fit; the text says what is allowed.
+        If the agent lacks the tool, or the arguments are invalid; the text lists what is allowed.
     """
     if name not in held:
         raise ToolError(f"you have no tool '{name}' in this step. Your tools: {', '.join(held)}.")
@@ -209,17 +205,17 @@ OWN_TOOLS: Registry[BaseTool | Callable[..., Any]] = Registry("tool", "labmates.
 """Tools of other packages by name."""
 
 MOST_CHARS = 12_000
-"""How much of a result an agent is shown."""
+"""Longer results are cut."""
 
 
 @cache
 def own_tool(name: str) -> BaseTool:
-    """The tool of another package that has this name.
+    """The tool `name` of another package.
 
     Raises
     ------
     UsageError
-        If there is none, or it is neither a LangChain tool nor a function with a docstring.
+        If it is unknown, or is neither a LangChain tool nor a function with a docstring.
     """
     with OWN_TOOLS.guarded(name, "is not a tool"):
         entry = OWN_TOOLS.get(name)
@@ -231,13 +227,13 @@ def own_tool(name: str) -> BaseTool:
 
 
 def own_schema(name: str) -> dict[str, Any]:
-    """The description of a tool of another package, in the form of OpenAI's function calling."""
+    """The description of a tool of another package, in OpenAI's format."""
     schema = convert_to_openai_tool(own_tool(name))
     return {**schema, "function": {**schema["function"], "name": name}}
 
 
 async def use_own_tool(name: str, arguments: Mapping[str, Any]) -> str:
-    """Call a tool of another package and return its result as text.
+    """The result of a tool of another package, as text.
 
     Raises
     ------

@@ -1,15 +1,14 @@
-"""An agent's transcript: its stored form, and the rule that shortens it when it exceeds a model's context.
+"""An agent's transcript: its stored form, and the rule for shortening it to a model's context.
 
-One step of the rule is taken each time that the model refuses a transcript for its length. Where the model's context is
-known, `compact` takes as many steps as are needed before the call is made:
+The rule takes one step each time the model refuses a transcript for its length. If the model's context is known,
+`compact` takes all necessary steps before the call:
 
-1. Tool results before the last two replies are cut to their first 200 characters.
-2. If they are already, the older half of the replies goes, each with its tool results; the first messages (who the
-   agent is, what its task is) and the newest reply stay.
-3. If only these are left, the longest of the messages is cut to its first and last quarter.
+1. Cut tool results before the last two replies to their first 200 characters.
+2. Once they are cut, drop the older half of the replies with their tool results; keep the first messages (the agent's
+   role and task) and the newest reply.
+3. Once only these remain, cut the longest message to its first and last quarter.
 
-A transcript in which no message is longer than 2,000 characters any more can't be shortened: the agent's step ends with
-what it has.
+A transcript without a message above 2,000 characters can't be shortened: the agent's step ends.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def message_to_data(message: BaseMessage) -> dict[str, Any]:
 
 
 def said_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Data of a message without the mark for how it is sent, which earlier versions did not record."""
+    """Data of a message without `continued`, which earlier versions did not record."""
     return {name: value for name, value in data.items() if name != "continued"}
 
 
@@ -64,20 +63,20 @@ def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
 
 
 def kept_data(message: BaseMessage) -> dict[str, Any]:
-    """The stored form of a message that an agent will continue from, with the unsent facts of its order."""
+    """The stored form of a message for continuing a conversation, with the unsent facts of its order."""
     order = order_of(message)
     facts = {} if order is None else {"order": {"kind": order.kind, "facts": order.facts, "text": order.text}}
     return {**message_to_data(message), **facts}
 
 
 def kept_message(data: Mapping[str, Any]) -> BaseMessage:
-    """The message stored as `data`, to continue from."""
+    """The message stored by `kept_data`."""
     message = message_from_data(data)
     if "order" not in data:
         return message
     order = Order(**data["order"])
-    made = order.system() if data["role"] == "system" else order.human()
-    return made.model_copy(update={"content": message.content, "additional_kwargs": message.additional_kwargs})
+    prompt = order.system() if data["role"] == "system" else order.human()
+    return prompt.model_copy(update={"content": message.content, "additional_kwargs": message.additional_kwargs})
 
 
 def text_of(message: BaseMessage) -> str:
@@ -101,17 +100,17 @@ def with_limit(messages: Sequence[BaseMessage], limit: int) -> list[BaseMessage]
 
 
 def shorten(messages: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-    """The next shorter version of a transcript by the rule above, or None if there is none."""
+    """The next shorter version of a transcript by the rule above; None if there is none."""
     return _cut_results(messages) or _drop_replies(messages) or _cut_longest(messages)
 
 
 def compact(
     messages: Sequence[BaseMessage], size: Callable[[Sequence[BaseMessage]], int], room: int
 ) -> list[BaseMessage]:
-    """A transcript whose `size` is at most `room`, shortened by the rule above if it is larger.
+    """A transcript of at most `room`, shortened by the rule above if its `size` is larger.
 
-    What is shortened is brought to three quarters of the room, so that the next replies find room without another cut.
-    A transcript that can't be shortened that far is returned in its shortest version.
+    Long transcripts are shortened to three quarters of the room, so that the next replies fit without another cut, or
+    to their shortest version.
     """
     shortest = list(messages)
     if size(shortest) <= room:

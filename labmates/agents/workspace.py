@@ -1,7 +1,7 @@
-"""An agent's desk: its view of the lab's shared work during its step, and its own additions.
+"""An agent's workspace: its view of the lab's shared work during a step, and its additions.
 
-Members who work in parallel don't see each other's writing until the step ends; then it is taken over in the order of
-the members. So a run repeats exactly, whatever the concurrency.
+Members who work in parallel see each other's writing only after the step, when it is merged in the order of the
+members. So a run repeats exactly at any concurrency.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ RequestKind = Literal["additional", "redo"]
 
 @dataclass(frozen=True)
 class Written:
-    """A version of an artifact that the agent wrote.
+    """A version of an artifact, written by the agent.
 
     Attributes
     ----------
     added
-        What this version has more than the one before, if it was made by adding to that; else None.
+        The text appended to the previous version; None for other changes.
     partial
-        It breaks off where the length limit cut the reply.
+        Whether the length limit cut it off.
     """
 
     name: str
@@ -78,24 +78,20 @@ class WorkRequest:
 
 @dataclass
 class Workspace:
-    """One agent's view in one step of work, and the results it leaves behind.
+    """One agent's view in one step of work, and its results.
 
     Attributes
     ----------
-    organisation, team
-        Who works in the lab, and the agent's team in it.
     artifacts
-        Newest content of every artifact when the step started, by name.
+        Newest content of every artifact at the start of the step, by name.
     requests_left
-        How many requests the team may still make to each other team.
+        Remaining requests to each other team.
     readers
-        Teams that have a phase still to start, so that they will read a message.
+        Teams with a phase still to start, which will read a message.
     cut
         The artifacts whose newest version is partial.
     form
-        How the agent states findings; None if it does not.
-    seat
-        The agent's seat.
+        Form of the agent's findings; None if it states none.
     """
 
     organisation: Organisation
@@ -113,17 +109,12 @@ class Workspace:
     summary: str | None = None
 
     def copy(self) -> Workspace:
-        """A desk of the same content, on which a call can be tried."""
-        return replace(
-            self,
-            written=[*self.written],
-            sent=[*self.sent],
-            requests=[*self.requests],
-            stated=[*self.stated],
-        )
+        """A copy for trying a call."""
+        lists: dict[str, Any] = {name: [*getattr(self, name)] for name in ("written", "sent", "requests", "stated")}
+        return replace(self, **lists)
 
     def read(self, name: str, offset: int = 0) -> str:
-        """A page of the newest version of an artifact, from the character `offset` on."""
+        """A page of the newest version of an artifact, from the character `offset`."""
         content = self._newest().get(name)
         if content is None:
             known = ", ".join(sorted(self._newest())) or "none yet"
@@ -141,11 +132,11 @@ class Workspace:
         return "\n".join(lines) or "none yet"
 
     def is_partial(self, name: str) -> bool:
-        """Whether the newest version of an artifact breaks off."""
+        """Whether the newest version of an artifact is cut off."""
         return next((item.partial for item in reversed(self.written) if item.name == name), name in self.cut)
 
     def write(self, name: str, content: str, description: str = "", *, partial: bool = False) -> str:
-        """Keep a new version of an artifact; one that breaks off does not take the place of a longer one."""
+        """Write a new version of an artifact; a partial one does not replace a longer one."""
         if not content.strip():
             raise ToolError("the content is empty.")
         if partial and len(content) <= len(self._newest().get(name, "")):
@@ -153,7 +144,7 @@ class Workspace:
         return self._keep(Written(name, content, description, partial=partial))
 
     def append(self, name: str, content: str, *, partial: bool = False) -> str:
-        """Add a text to the end of an artifact; a partial one goes on where it breaks off."""
+        """Append a text to an artifact; a partial one continues at its end."""
         before = self._existing(name)
         if not content.strip():
             raise ToolError("the content is empty.")
@@ -173,7 +164,7 @@ class Workspace:
         return self._keep(Written(name, with_section(before, matches[0], content), "", partial=partial))
 
     def keep_cut(self, call: ToolCall) -> str | None:
-        """Keep what arrived of a cut call that writes; return the name of the artifact that breaks off, or None."""
+        """Write the received part of a cut call; returns the name of the partial artifact, or None."""
         name, content = call.arguments.get("name"), call.arguments.get("content")
         if not (isinstance(name, str) and isinstance(content, str)):
             return None
@@ -253,7 +244,7 @@ class Workspace:
         if self.form is None:
             raise ToolError("your team's lead states the findings.")
         self.stated.append(self.form.check(findings))
-        return self.stated[-1].told
+        return self.stated[-1].answer
 
     def complete(self, summary: str) -> str:
         """End the agent's task."""
@@ -265,12 +256,12 @@ class Workspace:
 
 
 def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
-    """Carry out a tool call that needs nothing but the desk (every one but ``run_code``).
+    """Carry out any tool call but ``run_code``.
 
     Raises
     ------
     ToolError
-        If what was asked for can't be.
+        If the call is invalid.
     """
     match arguments:
         case ReadArtifact():
@@ -294,7 +285,7 @@ def use_workspace(workspace: Workspace, arguments: BaseModel) -> str:
         case MarkComplete():
             return workspace.complete(arguments.summary)
         case _:
-            raise TypeError(f"{type(arguments).__name__} is no tool of the desk")
+            raise TypeError(f"{type(arguments).__name__} is not a tool of the workspace")
 
 
 def _names(teams: Iterable[str]) -> str:

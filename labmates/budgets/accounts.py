@@ -1,6 +1,6 @@
-"""Accounts at a pool: how long a reply each can pay, and the money of its calls from the hold to the charge.
+"""Accounts at a pool: the longest affordable reply, and the holds and charges of calls.
 
-Every paid call is made through an account: those of `labmates.SharedBudget`, of the gateway's seats and of the lab.
+All paid calls use an account: those of `labmates.SharedBudget`, of the gateway's seats and of the lab.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class BusyError(Exception):
 
 
 class Account:
-    """What one member can take of a pool.
+    """One member's access to a pool.
 
     Parameters
     ----------
     share
-        The part of the pool that pays; all of it by default.
+        The part of the pool that pays; the whole pool by default.
     name
-        Who is charged.
+        The member that is charged.
     """
 
     def __init__(self, ledger: Ledger, share: Share | None = None, name: str = "") -> None:
@@ -51,7 +51,7 @@ class Account:
 
     @property
     def available(self) -> int:
-        """The money that it can still pay, in micro-dollars."""
+        """The remaining funds, in micro-dollars."""
         return self.ledger.left(self.share)
 
     def affordable(
@@ -65,32 +65,32 @@ class Account:
         least: int = LEAST_OUTPUT_TOKENS,
         waiter: Waiter | None = None,
     ) -> int:
-        """The limit on a reply that the account pays, in tokens: `wanted`, or the highest below it.
+        """The highest affordable limit on a reply, in tokens; at most `wanted`.
 
         Parameters
         ----------
         prompt
             Tokens of the prompt.
         stated
-            Its tokens where it states the limit `wanted`, as a lowered limit is stated; by default `prompt`.
+            Tokens of the prompt with a line that states the limit, used when the limit is lowered; `prompt` by default.
         choices
-            How many replies the call brings.
+            Number of replies to the call.
         least
-            A reply with a lower limit, and below `wanted`, is not paid.
+            Shorter replies are refused, unless `wanted` itself is lower.
         waiter
-            Called when a call has ended that holds money for a longer reply.
+            Called when the next call ends and may free money for a longer reply.
 
         Raises
         ------
         InsufficientFundsError
-            If the account pays no such reply.
+            If even the shortest allowed reply is too expensive.
         BusyError
-            If a `waiter` is given and will be called.
+            If `waiter` is registered and will be called.
         """
-        funds, dearest = self.available, price.dearest
-        limit = dearest.most_output(prompt, funds) // choices
+        funds, worst = self.available, price.worst_case
+        limit = worst.most_output(prompt, funds) // choices
         if limit < wanted and stated is not None:
-            limit = dearest.most_output(stated(), funds) // choices
+            limit = worst.most_output(stated(), funds) // choices
         if limit < wanted and waiter is not None and self.share.is_busy:
             self.ledger.wait(waiter)
             raise BusyError
@@ -99,24 +99,24 @@ class Account:
         return min(limit, wanted)
 
     def reserve(self, amount: int, call: str) -> Hold:
-        """Hold `amount` micro-dollars for a call; see `Hold`."""
+        """Hold `amount` micro-dollars for a call."""
         return Hold(self, call, amount)
 
 
 class Hold:
-    """Money that is held for a call; a context manager that gives it back where the call fails.
+    """Money held for a call; a context manager that gives it back if the call fails.
 
     Parameters
     ----------
     call
-        What is called, for the journal.
+        Name of the call in the journal.
     amount
-        The most that the call can cost, in micro-dollars.
+        Maximum cost of the call, in micro-dollars.
 
     Raises
     ------
     InsufficientFundsError
-        If the account can't pay that.
+        If the account can't pay the amount.
     """
 
     def __init__(self, account: Account, call: str, amount: int) -> None:
@@ -137,7 +137,7 @@ class Hold:
             self.failed(error)
 
     def failed(self, error: BaseException) -> None:
-        """Settle a call that raised an error: give the money back."""
+        """Give the money of a failed call back."""
         self.release(type(error).__name__)
 
     def release(self, note: str = "") -> None:
@@ -146,7 +146,7 @@ class Hold:
             self._account.ledger.release(self._ended(), note)
 
     def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
-        """Replace the hold by what the call cost, in micro-dollars."""
+        """Replace the hold by the call's cost, in micro-dollars."""
         with self._account.ledger.lock:
             return self._account.ledger.settle(self._ended(), cost, usage, note)
 
@@ -157,31 +157,31 @@ class Hold:
 
 
 class ReplyHold(Hold):
-    """Money that is held for a model's reply: the most that its prompt and its limit, in tokens, can cost.
+    """Money held for a model's reply: the maximum cost of its prompt and its output limit.
 
     Attributes
     ----------
     limit
         The limit on the reply, in tokens.
     price
-        Price of the model; once charged, the price that was.
+        Price of the model; after the charge, the price that was charged.
     usage
-        What was charged.
+        Charged tokens.
     """
 
     def __init__(self, account: Account, call: str, price: Price, prompt: int, limit: int) -> None:
-        super().__init__(account, call, price.dearest.cost(prompt, limit))
+        super().__init__(account, call, price.worst_case.cost(prompt, limit))
         self.limit, self.price, self.usage = limit, price, NO_USAGE
         self._share.begin(1)
 
     def settle(self, usage: Usage, note: str = "") -> JournalLine:
-        """Charge what the reply used."""
+        """Charge the reply's usage."""
         self.usage = usage
         return self.charge(usage.cost(self.price), usage, note)
 
     def lost(self, prompt: int, reason: str) -> JournalLine:
-        """Charge the estimated prompt and the whole limit: nobody knows what the provider bills."""
-        self.price = self.price.dearest
+        """Charge the estimated prompt and the whole limit: the provider's bill is unknown."""
+        self.price = self.price.worst_case
         return self.settle(Usage(prompt, self.limit, estimated=True), f"may be billed ({reason})")
 
     def _ended(self) -> Reservation:
@@ -190,7 +190,7 @@ class ReplyHold(Hold):
 
 
 async def when_free(reserve: Callable[[Waiter], T]) -> T:
-    """The money that `reserve` gets; it is called anew whenever it raised `BusyError` and its waiter was called."""
+    """The result of `reserve`, retried after each `BusyError` once its waiter is called."""
     loop = asyncio.get_running_loop()
     while True:
         freed = asyncio.Event()

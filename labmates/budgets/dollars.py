@@ -14,4 +14,4 @@ Dollars = Annotated[
     PlainSerializer(format_dollars, return_type=str),
     WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d{1,6})?$", "examples": ["0.50"]}),
 ]
-"""An amount that is given and written in dollars and kept in micro-dollars."""
+"""An amount in micro-dollars, read and written in dollars."""

@@ -1,8 +1,8 @@
-"""The ledger of one pool of credits: reserve before a call, settle after it at what it really used.
+"""The ledger of a pool of credits: reserve before a call, settle at its actual usage.
 
-Its journal is append-only, and the amounts of the journal add up to the available balance at every moment. Because a
-call that can't be reserved does not start, and a call that used more than it reserved is charged no more than the
-pool still has, the pool is never overdrawn, whatever runs at the same time. Threads may share it.
+The journal is append-only, and its amounts always add up to the available balance. Concurrent calls never overdraw the
+pool: a call without a reservation does not start, and a call that exceeds its reservation is charged at most the
+pool's remaining funds. Thread-safe.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from labmates.budgets.usage import Usage
 from labmates.errors import LabmatesError
 
 UNLIMITED = 10**15
-"""More micro-dollars than any run can spend: the pool of a run that has neither a budget nor a bound."""
+"""More micro-dollars than any run can spend: the pool of a run without a budget or a bound."""
 LEAST_OUTPUT_TOKENS: Final = 256
-"""A model call for which the pool can't pay at least this much output does not start."""
+"""A model call starts only if the pool can pay at least this much output."""
 NO_USAGE: Final = Usage(0, 0)
 
 
 class InsufficientFundsError(LabmatesError):
-    """The pool can't pay what was to be reserved."""
+    """The pool can't pay a reservation."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,23 @@ class JournalLine:
     Attributes
     ----------
     kind
-        ``deposit`` at the start; ``hold`` before a call; then ``charge``, or ``release`` where the call failed;
-        ``refused`` where the pool could not pay it. In a journal of limited length, the deposit is the sum of all lines
-        that it lists no more.
+        ``deposit`` at the start; ``hold`` before a call; then ``charge``, or ``release`` if the call failed;
+        ``refused`` if the pool could not pay it. In a journal of limited length, the deposit is the sum of all omitted
+        lines.
     member
         Name of the agent, or of the team that pays together.
     call
         ``model PROVIDER:NAME`` or ``tool NAME``; in the lab, the step.
     amount
-        What the line adds to the funds available, in micro-dollars.
+        Change of the available funds, in micro-dollars.
     input_tokens, cached_tokens, cache_write_tokens
-        The prompt, and what of it was read from, and written to, the provider's prompt cache.
+        Tokens of the prompt; those read from, and written to, the provider's prompt cache.
     output_tokens, reasoning_tokens
-        The reply, and what of it was reasoning.
+        Tokens of the reply; those of its reasoning.
     uncovered
-        What of the cost the pool could not pay, because the call used more than it could be expected to.
+        Unpaid part of the cost of a call that exceeded its reservation, in micro-dollars.
     note
-        Why a call was released or charged by an estimate; empty otherwise.
+        Reason for a release or an estimated charge; empty otherwise.
     """
 
     kind: Literal["deposit", "hold", "release", "charge", "refused"]
@@ -68,7 +68,7 @@ class JournalLine:
 
 @dataclass(frozen=True)
 class Reservation:
-    """Money that is held for one call, in micro-dollars, and the share that pays it."""
+    """Money held for one call, in micro-dollars, and the share that pays it."""
 
     number: int
     call: str
@@ -90,7 +90,7 @@ class Ledger:
     Attributes
     ----------
     lock
-        Held by whoever reads several figures that belong together.
+        To hold while reading several figures that must be consistent.
     """
 
     def __init__(self, total: int, *, longest: int | None = None) -> None:
@@ -108,13 +108,13 @@ class Ledger:
 
     @property
     def journal(self) -> tuple[JournalLine, ...]:
-        """All lines so far, oldest first."""
+        """All lines, oldest first."""
         with self.lock:
             return tuple(self._journal)
 
     @property
     def available(self) -> int:
-        """The amount that can still be reserved: the pool less all charges and holds."""
+        """The pool less all charges and holds, in micro-dollars."""
         return self._available
 
     @property
@@ -124,11 +124,11 @@ class Ledger:
 
     @property
     def remaining(self) -> int:
-        """The pool less all charges; holds are not yet spent."""
+        """The pool less all charges; holds are not subtracted."""
         return self.total - self.spent
 
     def left(self, share: Share) -> int:
-        """The funds that a call within a share can still use, in micro-dollars."""
+        """The available funds of a share, in micro-dollars."""
         return max(0, min(self._available, share.left))
 
     def reserve(self, amount: int, *, call: str, member: str, share: Share | None = None) -> Reservation:
@@ -137,7 +137,7 @@ class Ledger:
         Raises
         ------
         InsufficientFundsError
-            If less than that is available in the pool, or left in the share that pays.
+            If the pool or the share has less.
         ValueError
             If `amount` is negative.
         """
@@ -157,26 +157,21 @@ class Ledger:
             return reservation
 
     def release(self, reservation: Reservation, note: str = "") -> None:
-        """Give a hold back without a charge.
+        """Release a hold without a charge.
 
         Raises
         ------
         ValueError
-            If it was settled or released before.
+            If the hold was settled or released before.
         """
         with self.lock:
             self._release(reservation, note)
             self._wake()
 
     def settle(self, reservation: Reservation, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
-        """Replace a hold by the charge of what the call really cost.
+        """Replace a hold by a charge for the call's actual cost; the charge's amount is negative.
 
-        A cost beyond the hold is taken from what is available; what even that can't pay is noted as `uncovered`.
-
-        Returns
-        -------
-        JournalLine
-            The charge, its amount negative.
+        A cost beyond the hold is taken from the available funds; any rest is recorded as `uncovered`.
         """
         if cost < 0:
             raise ValueError("a cost can't be negative")
@@ -187,17 +182,17 @@ class Ledger:
             return line
 
     def restore(self, cost: int, *, call: str, member: str, share: Share | None = None) -> None:
-        """Enter a charge that an earlier process settled, when a run resumes."""
+        """Enter a charge of an earlier process, when a run resumes."""
         with self.lock:
             self._charge(cost, call, member, share)
 
     def refuse(self, member: str, call: str) -> None:
-        """Note a call that could not be paid."""
+        """Record a call that the pool could not pay."""
         with self.lock:
             self._write(JournalLine("refused", member, call))
 
     def wait(self, waiter: Callable[[], None]) -> None:
-        """Call `waiter` once, when the next call has ended."""
+        """Call `waiter` once, when the next call ends."""
         with self.lock:
             self._waiters.append(waiter)
 

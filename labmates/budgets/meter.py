@@ -1,4 +1,4 @@
-"""The money of one model call, attempt by attempt: reserve, then settle, give back, or charge as uncertain."""
+"""The payment of a model call's attempts: reserve, then settle, release, or charge as uncertain."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.prices import FREE, Price
 
 Lost = Callable[[JournalLine, str, int | None], None]
-"""Called with the charge of an attempt that may be billed though it brought no reply, the reason, and, for a pool of
-credits with a bound in dollars, what that paid for it, in micro-dollars."""
+"""Called for an attempt without a reply that may be billed: with its charge, the reason, and the provider's bill in
+micro-dollars (None unless dollars back the credits)."""
 
 
 @dataclass(frozen=True)
 class Money:
-    """The dollars that a call draws on beside a pool of credits.
-
-    Attributes
-    ----------
-    bound
-        What the run may spend.
-    price
-        What the provider charges.
-    """
+    """The dollars behind a pool of credits: the run's bound, and the provider's price."""
 
     bound: Ledger
     price: Price
@@ -35,33 +27,25 @@ class CallMeter:
 
     Parameters
     ----------
-    account
-        Pays.
-    price
-        Price of the model.
     call
         Name of the call in the ledger.
     input_tokens, output_tokens
-        What an attempt takes: the prompt as estimated, and the limit on the reply.
+        Usage of an attempt: the estimated prompt, and the limit on the reply.
     reserved
-        How many input tokens are reserved, where that is more than the estimate.
+        Input tokens to reserve; `input_tokens` by default.
     lost
-        Told each attempt that is charged without a reply.
+        Called for each attempt that is charged without a reply.
     money
-        The dollars behind a pool of credits; None where no provider's price is known, or the pool holds dollars.
+        The dollars behind a pool of credits; None if no provider's price is known, or the pool holds dollars.
 
     Attributes
     ----------
-    price
-        Price of the model.
     cost
-        What the call has cost so far, in micro-dollars.
+        Charges so far, in micro-dollars.
     uncertain
-        What of it is for attempts that brought no reply.
+        The part of `cost` for attempts without a reply.
     excess
-        What of the provider's bill the bound of the run could not pay.
-    money
-        As given.
+        The part of the provider's bill beyond the run's bound, in micro-dollars.
     paid
         The charge of the attempt that brought the reply; None before.
     """
@@ -90,33 +74,33 @@ class CallMeter:
         self._held: tuple[ReplyHold, ReplyHold | None] | None = None
 
     def begin(self) -> None:
-        """Reserve what the next attempt can cost.
+        """Reserve the maximum cost of the next attempt.
 
         Raises
         ------
         InsufficientFundsError
             If the account, or the bound of the run, can't pay it.
         """
-        held = ReplyHold(self._account, self._call, self.price, self._reserved, self._limit)
+        credits = ReplyHold(self._account, self._call, self.price, self._reserved, self._limit)
         try:
-            self._held = held, self._reserve_money()
+            self._held = credits, self._reserve_money()
         except InsufficientFundsError:
-            held.release()
+            credits.release()
             raise
 
-    def spare(self) -> None:
-        """Give back what is reserved: the attempt can't be billed."""
+    def release(self) -> None:
+        """Give the reservation back: the attempt can't be billed."""
         if self._held is not None:
-            (held, money), self._held = self._held, None
-            held.release()
+            (credits, money), self._held = self._held, None
+            credits.release()
             if money is not None:
                 money.release()
 
     def lost(self, reason: str) -> None:
-        """Charge the estimated prompt and the whole output limit: nobody knows what the attempt is billed with."""
+        """Charge the estimated prompt and the whole output limit: the provider's bill is unknown."""
         if self._held is not None:
-            (held, money), self._held = self._held, None
-            entry, bill = held.lost(self._inputs, reason), None
+            (credits, money), self._held = self._held, None
+            entry, bill = credits.lost(self._inputs, reason), None
             self.cost -= entry.amount
             self.uncertain -= entry.amount
             if money is not None:
@@ -132,13 +116,13 @@ class CallMeter:
         Parameters
         ----------
         cost
-            What the account pays.
+            The account's payment.
         bill
-            What the provider charges; None where nobody knows.
+            The provider's charge; None if unknown.
         """
         assert self._held is not None
-        (held, money), self._held = self._held, None
-        entry = self.paid = held.charge(cost)
+        (credits, money), self._held = self._held, None
+        entry = self.paid = credits.charge(cost)
         self.cost -= entry.amount
         if money is not None:
             self.excess += money.charge(-entry.amount if bill is None else bill).uncovered
@@ -152,6 +136,6 @@ class CallMeter:
         return ReplyHold(Account(self.money.bound), self._call, self.money.price, self._inputs, self._limit)
 
 
-def free_meter() -> CallMeter:
-    """A meter for a call that nobody pays."""
-    return CallMeter(Account(Ledger(0)), FREE, "", 0, 0)
+def free_meter(lost: Lost | None = None) -> CallMeter:
+    """A meter for a call without charge."""
+    return CallMeter(Account(Ledger(0)), FREE, "", 0, 0, lost=lost)

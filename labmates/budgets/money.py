@@ -15,7 +15,7 @@ def parse_dollars(value: object) -> int:
     Raises
     ------
     ValueError
-        If it is not a finite, non-negative number, is above a billion, or is finer than a micro-dollar.
+        If `value` is not a number from 0 to a billion, or is finer than a micro-dollar.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise ValueError("must be a dollar amount (try 0.50)")

@@ -1,4 +1,4 @@
-"""Calls of models and tools that a pool pays, as LangChain's agents make them."""
+"""Model and tool calls of LangChain agents, paid by a pool."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from langgraph.types import Command
 
 from labmates.budgets.accounts import Account, Hold, ReplyHold
 from labmates.budgets.prices import Price
-from labmates.budgets.tokens import estimate_messages, most_tokens
+from labmates.budgets.tokens import estimate_messages, token_bound
 from labmates.budgets.usage import LIMIT_FIELDS, limited, read_usage
 
 
 class ToolCall(Hold):
-    """A call of a tool, which has a fixed price."""
+    """A tool call with a fixed price."""
 
     def settled(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
         """Charge the call, unless it failed, and return its result."""
@@ -29,7 +29,7 @@ class ToolCall(Hold):
 
 
 class ModelCall(ReplyHold):
-    """A call of a model, with a limit on its reply in tokens."""
+    """A model call with a limit on its reply, in tokens."""
 
     def __init__(
         self,
@@ -40,18 +40,18 @@ class ModelCall(ReplyHold):
         price: Price,
         limit: int,
     ) -> None:
-        super().__init__(account, call, price, most_input(request, tools), limit)
+        super().__init__(account, call, price, input_bound(request, tools), limit)
         self.request = _limited(request, limit)
         self._tools = tools
 
     def settled(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
-        """Charge the call with what its reply used, and return the response."""
+        """Charge the reply's usage, and return the response."""
         reply = next((message for message in response.result if isinstance(message, AIMessage)), AIMessage(""))
         self._settle_reply(reply)
         return response
 
     def generated(self, result: ChatResult) -> ChatResult:
-        """Charge the call with what its reply used, and return the result."""
+        """Charge the reply's usage, and return the result."""
         self._settle_reply(cast(AIMessage, result.generations[0].message))
         return result
 
@@ -62,13 +62,13 @@ class ModelCall(ReplyHold):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings to send them with."""
+        """The settings of the call."""
         return self.request.model_settings
 
     def failed(self, error: BaseException) -> None:
-        """Charge what a provider may bill; give the hold back for all other errors."""
+        """Charge an error that a provider may bill; release the hold for all other errors."""
         if isinstance(reply := getattr(error, "ai_message", None), AIMessage):
-            self._settle_reply(reply)  # The reply came, and was not of the format that was asked for.
+            self._settle_reply(reply)  # The reply arrived, in another format than requested.
         elif not isinstance(error, Exception) or "Timeout" in type(error).__name__:
             self.lost(self._inputs(), type(error).__name__)
         else:
@@ -94,13 +94,13 @@ def prompt_of(request: ModelRequest[Any]) -> list[BaseMessage]:
     return [*filter(None, [request.system_message]), *request.messages]
 
 
-def most_input(request: ModelRequest[Any], tools: Sequence[dict[str, Any]]) -> int:
-    """The most input tokens that a request can have."""
-    return most_tokens(prompt_of(request), tools)
+def input_bound(request: ModelRequest[Any], tools: Sequence[dict[str, Any]]) -> int:
+    """An upper bound of a request's input tokens."""
+    return token_bound(prompt_of(request), tools)
 
 
 def with_line(request: ModelRequest[Any], line: str) -> ModelRequest[Any]:
-    """The request with a line at the end of its prompt, where it breaks no cached prefix; no state changes."""
+    """The request with a line at the end of its prompt, which keeps cached prefixes valid; the state is unchanged."""
     *messages, last = request.messages or [HumanMessage("")]
     if not isinstance(last, HumanMessage | ToolMessage):
         return request.override(messages=[*messages, last, HumanMessage(line)])
@@ -112,14 +112,14 @@ def with_line(request: ModelRequest[Any], line: str) -> ModelRequest[Any]:
     return request.override(messages=[*messages, ended])
 
 
-def own_limit(request: ModelRequest[Any]) -> int | None:
-    """The lowest limit on a reply that the request or its model has; None without any."""
-    given = [request.model_settings.get(name) for name in LIMIT_FIELDS]
-    own = [getattr(request.model, name, None) for name in LIMIT_FIELDS]
-    return min((limit for limit in (*given, *own) if isinstance(limit, int) and limit > 0), default=None)
+def reply_limit(request: ModelRequest[Any]) -> int | None:
+    """The lowest limit on a reply set by the request or its model; None if neither sets one."""
+    settings = [request.model_settings.get(name) for name in LIMIT_FIELDS]
+    fields = [getattr(request.model, name, None) for name in LIMIT_FIELDS]
+    return min((limit for limit in (*settings, *fields) if isinstance(limit, int) and limit > 0), default=None)
 
 
 def _limited(request: ModelRequest[Any], limit: int) -> ModelRequest[Any]:
-    """The request with a limit on its reply, where its model can have one."""
+    """The request with a limit on its reply, if its model supports one."""
     settings = {name: limit if name in LIMIT_FIELDS else value for name, value in request.model_settings.items()}
     return request.override(model=limited(request.model, limit), model_settings=settings)

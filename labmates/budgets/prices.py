@@ -20,11 +20,11 @@ from labmates.budgets.money import MICRO
 from labmates.errors import UsageError
 
 BATCH_SHARE: Final = 0.5
-"""Share of its prices that a provider charges for calls through its batch API, where nothing else is said."""
+"""Default price of a call through a provider's batch API, as a share of its usual price."""
 
 
 class Price(BaseModel):
-    """Prices of one model. The defaults are those of the cooperative-profiles paper, section 4.1."""
+    """Prices of one model. Defaults: cooperative-profiles paper, section 4.1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
@@ -43,7 +43,7 @@ class Price(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Conditions keep the keys that they had when a price was input and output alone.
+        # Keeps the keys of conditions stable: a price once had input and output only.
         return {name: value for name, value in dump(self).items() if value is not None}
 
     def cost(
@@ -54,9 +54,9 @@ class Price(BaseModel):
         Parameters
         ----------
         cached, cache_write
-            How many of the input tokens were read from, and written to, the provider's prompt cache.
+            The part of the input tokens read from, and written to, the provider's prompt cache.
         reasoning
-            How many of the output tokens were reasoning.
+            The part of the output tokens spent on reasoning.
         """
         total = (input_tokens - cached - cache_write) * self.input + (output_tokens - reasoning) * self.output
         total += cached * (self.input if self.cached is None else self.cached)
@@ -65,13 +65,13 @@ class Price(BaseModel):
         return -(-total // MICRO)
 
     @property
-    def dearest(self) -> Price:
-        """The price at which no call costs more than by this one, whatever is cached or reasoned: for reservations."""
+    def worst_case(self) -> Price:
+        """An upper bound of this price for any share of cached and reasoning tokens, for reservations."""
         is_plain = self.cached is None and self.cache_write is None and self.reasoning is None
-        return self if is_plain else _dearest(self)
+        return self if is_plain else _worst_case(self)
 
     def most_output(self, input_tokens: int, funds: int) -> int:
-        """The output tokens that `funds` micro-dollars still pay after the input; below 0 if not even that."""
+        """The output tokens that `funds` micro-dollars pay after the input; -1 if they can't pay the input."""
         left = funds * MICRO - input_tokens * self.input
         if left < 0:
             return -1
@@ -82,23 +82,23 @@ FREE: Final = Price.model_validate({"input": "0", "output": "0"})
 
 
 class Charge(Price):
-    """A provider's prices for one model, by single calls and through its batch API."""
+    """A provider's prices for one model, for single calls and through its batch API."""
 
     batch: float | None = Field(
         None, gt=0, le=1, description="Share of these prices that a call through a batch API costs; 0.5 by default."
     )
 
     def price(self, *, batch: bool) -> Price:
-        """The prices of single calls, or of calls through a batch API, rounded up to micro-dollars."""
+        """The prices of single calls or of batch calls, rounded up to micro-dollars."""
         share = Fraction(str(self.batch or BATCH_SHARE)) if batch else 1
         amounts = ((name, getattr(self, name)) for name in Price.model_fields)
         return Price().model_copy(update={n: None if amount is None else ceil(amount * share) for n, amount in amounts})
 
 
 @lru_cache(maxsize=256)
-def _dearest(price: Price) -> Price:
-    inputs = [each for each in (price.input, price.cached, price.cache_write) if each is not None]
-    outputs = [each for each in (price.output, price.reasoning) if each is not None]
+def _worst_case(price: Price) -> Price:
+    inputs = [amount for amount in (price.input, price.cached, price.cache_write) if amount is not None]
+    outputs = [amount for amount in (price.output, price.reasoning) if amount is not None]
     return price.model_copy(update={"input": max(inputs), "output": max(outputs)})
 
 
@@ -123,25 +123,25 @@ class PriceList(BaseModel):
         return values if self.credits == "bill" else {k: v for k, v in values.items() if k != "credits"}
 
     def of(self, model: str) -> Price:
-        """The price of `model`: its own, else that of the model whatever its settings, else the default."""
+        """The price of `model`, else of the model without its settings, else the default."""
         return self.models.get(model) or self.models.get(model.partition("?")[0]) or self.default
 
 
 @cache
 def usual_prices() -> PriceList:
-    """The price list of conditions that give none; one frozen object, so that a million conditions share it."""
+    """The default price list: one frozen object, shared by all conditions."""
     return PriceList()
 
 
 def read_prices(source: str) -> PriceList:
-    """Read a price list from a JSON file, or from ``input=0.5,output=3,tool_call=0`` (dollars per million tokens).
+    """Read a price list: a JSON file, ``input=0.5,output=3,tool_call=0`` (dollars per million tokens), or ``bill``.
 
-    ``bill`` is the list of what the providers charge.
+    ``bill`` means the providers' prices.
 
     Raises
     ------
     UsageError
-        If the file can't be read, or holds something that is no price list.
+        If the file is unreadable, or is not a price list.
     """
     if source == "bill":
         return PriceList(credits="bill")
@@ -157,7 +157,7 @@ def read_prices(source: str) -> PriceList:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise _wrong(source, f"{where}: {first['msg']}" if where else "it is no JSON object") from error
+        raise _wrong(source, f"{where}: {first['msg']}" if where else "it is not a JSON object") from error
 
 
 def _from_line(line: str) -> dict[str, object]:
@@ -181,13 +181,13 @@ def _wrong(source: str, what: str) -> UsageError:
 
 
 TABLE_DATE: Final = "2026-11-23"
-"""When the shipped prices and context windows were taken over, from the data of genai-prices 0.2.3 (MIT license)."""
+"""Date of the shipped prices and context windows, taken from genai-prices 0.2.3 (MIT license)."""
 _DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A model of the shipped table: its price, and its context window in tokens where it is known."""
+    """A model of the shipped table: its price, and its context window in tokens if known."""
 
     price: Charge
     context_tokens: int | None
@@ -205,6 +205,6 @@ def price_table() -> dict[str, Listed]:
 
 
 def listed_model(provider: str, model: str) -> Listed | None:
-    """The row of a model, or of its undated name; None if there is neither."""
+    """The row of a model, else of its undated name; None if neither is listed."""
     name = f"{provider}:{model}"
     return price_table().get(name) or price_table().get(_DATED.sub("", name))

@@ -1,8 +1,8 @@
-"""A purse: one step's way to the pool, with a bound of its own where several members spend at the same time.
+"""A purse: the account of one step, bounded where several members spend at the same time.
 
-Members who work in parallel each get an equal share of what the pool holds when their step starts. So which of two
-calls gets the last credits never depends on which came first, and a run repeats exactly whatever the concurrency.
-What a member leaves goes back to the pool when the step ends.
+Members who work in parallel get equal shares of the pool's funds at the start of their step. So the order of their
+calls never decides which call gets the last credits, and a run repeats exactly at any concurrency. Unspent shares
+return to the pool when the step ends.
 """
 
 from __future__ import annotations
@@ -21,21 +21,18 @@ class Purse(Account):
 
     Parameters
     ----------
-    ledger
-        The run's pool.
     team
         The team that is charged.
     before
-        What each team had spent when the step started, in micro-dollars.
+        Spending of each team at the start of the step, in micro-dollars.
     sharers
         Number of agents that spend at the same time, this one included.
     aside
-        What of the pool is set aside for later steps, in micro-dollars: this step can't spend it.
+        The part of the pool reserved for later steps, in micro-dollars.
     likely
-        What this step is likely to cost, where that was set aside for it. While the purse can pay it, agents are not
-        told that the pool runs low.
+        Expected cost of this step, if it was reserved. Agents get no low-budget notice while the purse can pay it.
     shares
-        What each agent may still spend, in micro-dollars; by default, agents have no shares.
+        Remaining limit of each agent, in micro-dollars; none by default.
     """
 
     def __init__(
@@ -62,32 +59,32 @@ class Purse(Account):
 
     @property
     def spent_by(self) -> dict[str, int]:
-        """Those of agents with shares, by agent."""
+        """Charges of this step by agent, for agents with shares."""
         return {agent: share.charged[self.name] for agent, share in self._shares.items() if share.charged}
 
     @property
     def left(self) -> int:
-        """The remaining money of this step in the pool as it was when the step started, in micro-dollars."""
+        """The step's remaining money, by the state of the pool at its start, in micro-dollars."""
         return self.share.left
 
     @property
     def is_bound_by_share(self) -> bool:
-        """Whether the step has more money left than the share of the agent that spends now."""
+        """Whether the current agent's share has less money left than the step."""
         return self.share.rest < self._step.rest
 
     def of(self, agent: str) -> Purse:
-        """The purse in the hands of an agent, whose share bounds it from now on."""
+        """The purse itself, bounded by the share of an agent from now on."""
         self.share = self._shares.get(agent, self._step)
         return self
 
     def note(self, amount: int) -> None:
-        """Count a charge that the ledger already knows, of a step that is replayed when a run resumes."""
+        """Count a replayed charge, which the ledger already holds."""
         self.share.charge(self.name, amount)
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
-        """The budget text for the agent; empty if it may read nothing.
+        """The budget text for the agent: the pool at the start of the step, and the agent's spending since.
 
-        It is what the pool looked like when the step started, with the agent's own spending since.
+        Empty if the budget is hidden.
         """
         total, spent = self.ledger.total, self._step.spent
         notice = not 0 < self._likely <= self.left

@@ -1,7 +1,7 @@
 """`SharedBudget`: LangChain agent middleware that puts any number of agents under one pool of money.
 
-Before a model or tool call it reserves the most that the call can cost, and settles at what was really used. It needs
-no store and nothing else of the package: the pool lives in the middleware object, as long as that does.
+It reserves the maximum cost of a model or tool call before the call, and settles at the actual usage. It needs no
+store: the pool lives in the middleware object.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from pydantic import ValidationError
 from labmates.budgets.accounts import Account, BusyError, when_free
 from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.money import parse_dollars
-from labmates.budgets.paid_calls import ModelCall, ToolCall, most_input, own_limit, with_line
+from labmates.budgets.paid_calls import ModelCall, ToolCall, input_bound, reply_limit, with_line
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility, budget_status
 from labmates.errors import UsageError, explain
 
-NOBODY: Final = "agent"
+UNNAMED: Final = "agent"
 """The name of an agent without a name."""
 _OUTPUT_LIMIT: Final = "Length limit: at most {limit} tokens in this reply, reasoning included."
 
@@ -47,25 +47,25 @@ _OUTPUT_LIMIT: Final = "Length limit: at most {limit} tokens in this reply, reas
 class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     """One pool of money for all agents that have this object in their ``middleware``.
 
-    Put it last: retries and fallbacks of other middleware are then reserved and settled one by one. An agent is known
-    by its ``name``. Where a model calls several tools at once, each call, with all agents in it, gets an equal share of
-    what is left, so that a run repeats whatever the order in which they finish. It may be used from several threads.
+    Put it last: retries and fallbacks of other middleware are then reserved and settled one by one. Agents are
+    identified by their ``name``. If a model calls several tools at once, each call, with all agents in it, gets an
+    equal share of the remaining funds, so that runs repeat in any order of completion. Thread-safe.
 
     Parameters
     ----------
     total
         Size of the pool, in dollars.
     prices
-        Price list: a `PriceList`, its fields as a mapping (``{"default": {"input": "0.50", "output": "3"}}``), or what
-        ``--prices`` takes (``"input=0.5,output=3,tool_call=0.01"``). ``"bill"`` is what the providers charge, by the
-        shipped table. By default $0.50 and $3 per million tokens.
+        Price list: a `PriceList`, its fields as a mapping (``{"default": {"input": "0.50", "output": "3"}}``), or text
+        as for ``--prices`` (``"input=0.5,output=3,tool_call=0.01"``). ``"bill"`` means the providers' prices, by the
+        shipped table. Default: $0.50 and $3 per million tokens.
     visibility
-        What agents are told at the end of each prompt: ``full`` the pool and each member's spending, ``team`` their own
-        spending, ``hidden`` nothing. With the first two they are also told when the pool runs low (30 %, 15 %).
+        Budget text at the end of each prompt: ``full`` shows the pool and each member's spending, ``team`` the agent's
+        spending, ``hidden`` nothing. ``full`` and ``team`` add a notice when the pool runs low (30 %, 15 %).
     max_output_tokens
-        Limit on each reply of a model that has no lower one; lowered further where the pool can't pay it.
+        Limit on each reply, unless the model has a lower one; lowered further if the pool can't pay it.
     exit_behavior
-        Where the pool can't pay a reply: ``end`` ends the agent with a message that says so, ``error`` raises
+        If the pool can't pay a reply, ``end`` ends the agent with a message that gives the reason, and ``error`` raises
         `InsufficientFundsError`.
 
     Raises
@@ -130,17 +130,17 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     @property
     def journal(self) -> tuple[JournalLine, ...]:
-        """All lines so far, oldest first; ``pandas.DataFrame(budget.journal)`` makes a table of them."""
+        """All lines, oldest first; ``pandas.DataFrame(budget.journal)`` makes a table of them."""
         _, *lines = self._ledger.journal
         return tuple(lines)
 
     def shares(self, number: int) -> list[AbstractContextManager[None]]:
-        """Equal shares of what is left, each a context for the calls of an agent that works at the same time as others.
+        """Equal shares of the remaining funds, each a context for the calls of one of several parallel agents.
 
         Parameters
         ----------
         number
-            How many; at least 1.
+            Number of shares; at least 1.
 
         Examples
         --------
@@ -156,9 +156,9 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             return [self._within(self._share.part(limit, before)) for _ in range(number)]
 
     def metered(self, model: str | BaseChatModel) -> BaseChatModel:
-        """A chat model whose calls the pool pays, wherever they are made: in tools, or in other middleware.
+        """A chat model paid by the pool, for calls anywhere: in tools, or in other middleware.
 
-        Given to an agent that has the budget in its ``middleware``, it is paid once. It does not stream.
+        An agent that has the budget in its ``middleware`` pays its calls only once. It does not stream.
 
         Parameters
         ----------
@@ -228,14 +228,14 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
     @contextmanager
     def _tool_share(self, request: ToolCallRequest) -> Iterator[None]:
-        """The context of a tool call: where a model made several at once, with an equal share for each of them."""
-        message = next((one for one in reversed(_messages(request.state)) if isinstance(one, AIMessage)), None)
+        """The context of a tool call: an equal share for each, if a message has several."""
+        message = next((m for m in reversed(_messages(request.state)) if isinstance(m, AIMessage)), None)
         if message is None or message.id is None or len(message.tool_calls) < 2:
             yield
             return
         with self._ledger.lock:
             number, parent = len(message.tool_calls), self._share
-            # The first to start sets the share of all: later spending must not count.
+            # The first call to start sets all shares: later spending must not count.
             split = self._splits.setdefault(
                 message.id, _Split(self._ledger.left(parent) // number, parent.spent, number)
             )
@@ -247,9 +247,9 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             yield
 
     def begin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
-        """The reserved call of a model; None if the pool can't pay it.
+        """Reserve a model call; None if the pool can't pay it.
 
-        Where calls in flight hold the money for a whole reply, it waits for them to end.
+        Waits while calls in flight hold the money for a whole reply.
         """
         while True:
             freed = Event()
@@ -259,18 +259,18 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
                 freed.wait()
 
     async def abegin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
-        """The reserved call of a model, as `begin` gives it."""
+        """Reserve a model call; see `begin`."""
         return await when_free(partial(self._model_call, request, member))
 
     def _model_call(
         self, request: ModelRequest[Any], member: str, waiter: Callable[[], None] | None
     ) -> ModelCall | None:
-        """The reserved call, with its budget status and its limit; None if the pool can't pay it.
+        """Reserve a model call with its budget status and limit; None if the pool can't pay it.
 
         Raises
         ------
         BusyError
-            If calls in flight hold the money for a whole reply; `waiter` is called when one of them has ended.
+            If calls in flight hold the money for a whole reply; `waiter` is called when one of them ends.
         """
         if isinstance(request.model, MeteredModel) and request.model.budget is self:
             request = request.override(model=request.model.inner)
@@ -278,14 +278,14 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         account, tools = Account(self._ledger, self._share, member), self._schemas_of(request)
         with self._ledger.lock:
             request = self._with_status(request, account)
-            wanted = min(self.max_output_tokens, own_limit(request) or self.max_output_tokens)
+            wanted = min(self.max_output_tokens, reply_limit(request) or self.max_output_tokens)
             stated = with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
             try:
                 limit = account.affordable(
                     price,
                     wanted,
-                    most_input(request, tools),
-                    stated=partial(most_input, stated, tools),
+                    input_bound(request, tools),
+                    stated=partial(input_bound, stated, tools),
                     waiter=waiter,
                 )
             except InsufficientFundsError:
@@ -315,18 +315,18 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         full = f"{provider}:{name}"
         if self._prices.credits == "list":
             return full, self._prices.models.get(name) or self._prices.of(full)
-        own = self._prices.models.get(full) or self._prices.models.get(name)
-        if own is None and (row := listed_model(provider, name)) is not None:
-            own = row.price.price(batch=False)
-        if own is None:
+        price = self._prices.models.get(full) or self._prices.models.get(name)
+        if price is None and (row := listed_model(provider, name)) is not None:
+            price = row.price.price(batch=False)
+        if price is None:
             raise UsageError(f"prices: the shipped table has no price of {full}; add it to prices['models']")
-        return full, own
+        return full, price
 
     def _schemas_of(self, request: ModelRequest[Any]) -> list[dict[str, Any]]:
-        """The schemas that go with a request: its tools, and the format of the reply."""
+        """The schemas of a request: its tools, and the format of its reply."""
         schemas = [self._schema(tool) for tool in request.tools]
-        form: Any = request.response_format
-        specs = getattr(form, "schema_specs", None) or [getattr(form, "schema_spec", None)]
+        reply_format: Any = request.response_format
+        specs = getattr(reply_format, "schema_specs", None) or [getattr(reply_format, "schema_spec", None)]
         return schemas + [spec.json_schema for spec in specs if spec is not None]
 
     def _schema(self, tool: BaseTool | dict[str, Any]) -> dict[str, Any]:
@@ -337,7 +337,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._schemas[id(tool)][1]
 
     def refusal(self) -> AIMessage:
-        """The reply that ends an agent whose pool is empty; raises `InsufficientFundsError` if that was chosen."""
+        """The last reply for an empty pool; raises `InsufficientFundsError` if ``exit_behavior="error"``."""
         if self.exit_behavior == "error":
             raise InsufficientFundsError(f"the shared budget can't pay another reply. {self}")
         reason = "" if self.visibility == "hidden" else ": the shared budget can't pay another reply"
@@ -352,12 +352,12 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 _SHARES: ContextVar[Mapping[SharedBudget, Share]] = ContextVar("shares", default=MappingProxyType({}))
-"""The share of each budget that pays for the calls of the present context."""
+"""The share of each budget that pays for calls in the current context."""
 
 
 @dataclass
 class _Split:
-    """The share of each of the tool calls of one message, and how many have not begun."""
+    """The share of each tool call of a message, and the number of calls yet to begin."""
 
     limit: int
     before: Mapping[str, int]
@@ -378,7 +378,7 @@ class MeteredModel(BaseChatModel):
         return self.inner._get_ls_params(stop, **kwargs)
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        """The model with tools, as its provider has them."""
+        """The model with tools, in its provider's form."""
         return self.bind(**getattr(self.inner.bind_tools(tools, **kwargs), "kwargs", {}))
 
     def _generate(
@@ -405,8 +405,8 @@ class MeteredModel(BaseChatModel):
         if call is None:
             return _result(self.budget.refusal())
         with call:
-            made = await call.request.model._agenerate(call.prompt, stop, run_manager, **call.settings)
-            return call.generated(made)
+            result = await call.request.model._agenerate(call.prompt, stop, run_manager, **call.settings)
+            return call.generated(result)
 
     def _request(
         self,
@@ -414,7 +414,7 @@ class MeteredModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
         kwargs: dict[str, Any],
     ) -> tuple[ModelRequest[Any], str]:
-        """The request, and the name of the agent that makes it."""
+        """The request, and its agent's name."""
         request: ModelRequest[Any] = ModelRequest(
             model=self.inner,
             messages=cast(list[AnyMessage], messages),
@@ -422,7 +422,7 @@ class MeteredModel(BaseChatModel):
             model_settings=kwargs,
         )
         member = run_manager.metadata.get("lc_agent_name") if run_manager else None
-        return request, str(member or NOBODY)
+        return request, str(member or UNNAMED)
 
 
 def _result(message: AIMessage) -> ChatResult:
@@ -430,7 +430,7 @@ def _result(message: AIMessage) -> ChatResult:
 
 
 def _in_event_loop() -> bool:
-    """Whether waiting here would stop an event loop, and with it the calls that are waited for."""
+    """Whether waiting here would block an event loop, and with it the calls to wait for."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -439,12 +439,12 @@ def _in_event_loop() -> bool:
 
 
 def _member() -> str:
-    """The name of the agent that makes the present call."""
+    """The name of the calling agent."""
     try:
         metadata = get_config().get("metadata", {})
     except RuntimeError:  # outside of a graph
-        return NOBODY
-    return str(metadata.get("lc_agent_name") or NOBODY)
+        return UNNAMED
+    return str(metadata.get("lc_agent_name") or UNNAMED)
 
 
 def _messages(state: Any) -> Sequence[BaseMessage]:

@@ -1,4 +1,4 @@
-"""Shares of a pool: what members who work at the same time can't take from one another."""
+"""Shares of a pool, which protect parallel members from each other's spending."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from dataclasses import dataclass, field
 class Share:
     """A part of a pool.
 
-    Which of two members gets the last credits never depends on which came first: each has a share of its own, as large
-    as the other. A share sets nothing aside; what its members leave is left to the share that it is a part of.
+    Equal shares make parallel spending deterministic: the order of calls never decides which member gets the last
+    credits. A share reserves nothing; its unspent money stays with its parent.
 
     Attributes
     ----------
     limit
-        What its members can take, in micro-dollars.
+        Spending limit of its members, in micro-dollars.
     before
-        What each member had spent when the share was made, in micro-dollars.
+        Spending of each member when the share was created, in micro-dollars.
     parent
-        The share that it is a part of; None for the whole pool.
+        The enclosing share; None for the whole pool.
     taken
-        Holds and charges of its members, and of those of its parts, in micro-dollars.
+        Holds and charges in this share and its parts, in micro-dollars.
     in_flight
-        Their model calls that have not ended.
+        Number of open model calls in this share and its parts.
     charged
-        Charges by member since it was made, in micro-dollars.
+        Charges by member since the share was created, in micro-dollars.
     """
 
     limit: int
@@ -39,31 +39,31 @@ class Share:
 
     @property
     def rest(self) -> int:
-        """What it has left by itself, in micro-dollars; negative where a call used more than was reserved for it."""
+        """The limit less all holds and charges, in micro-dollars; negative if a call exceeded its reservation."""
         return self.limit - self.taken
 
     @property
     def left(self) -> int:
-        """What it and all that it is a part of have left, in micro-dollars."""
+        """The least rest of this share and its parents, in micro-dollars."""
         return min(share.rest for share in self._upwards())
 
     @property
     def spent(self) -> dict[str, int]:
-        """Spending by member, in micro-dollars, without that of other shares since this one was made."""
+        """Spending by member, in micro-dollars, excluding other shares' since this one was created."""
         return dict(Counter(self.before) + self.charged)
 
     def take(self, amount: int) -> None:
-        """Count an amount as taken; a negative one is given back."""
+        """Add an amount to `taken`; a negative amount is given back."""
         for share in self._upwards():
             share.taken += amount
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls in flight hold money of the share with the least left, some of which may come back."""
+        """Whether calls in flight hold money of the tightest share, some of which may come back."""
         return min(self._upwards(), key=lambda share: share.rest).in_flight > 0
 
     def begin(self, calls: int) -> None:
-        """Count model calls as begun; a negative number as ended."""
+        """Count model calls as begun, or as ended if negative."""
         for share in self._upwards():
             share.in_flight += calls
 

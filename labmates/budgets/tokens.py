@@ -1,11 +1,11 @@
-"""Token counts estimated without any model's tokenizer (those have to be downloaded).
+"""Token counts estimated without a model's tokenizer, which would have to be downloaded.
 
-The text is cut where byte-pair tokenizers cut it (words, numbers, punctuation, white space), and each piece
-is counted by its length. The rates were fitted to two tokenizers that mark the range in use: Mistral's Tekken
-(131,000 entries, as frugal on English and code as those of OpenAI and Llama 3) and Mistral 7B's (32,000
-entries, like Llama 2's). Measured against them: English prose 1.00–1.12 and 0.90–1.04 of the true number,
-Python code 1.07–1.14 and 0.90–0.96, JSON 1.2, tables of numbers 0.81–0.91. Other scripts lie between what the
-two need, which differs by a factor of up to three.
+The text is split where byte-pair tokenizers split it (words, numbers, punctuation, white space), and each piece is
+counted by its length. The rates are fitted to two tokenizers at the ends of the range in use: Mistral's Tekken (131,000
+entries, as efficient on English and code as those of OpenAI and Llama 3) and Mistral 7B's (32,000 entries, like
+Llama 2's). Estimates divided by their true counts: English prose 1.00–1.12 and 0.90–1.04, Python code 1.07–1.14 and
+0.90–0.96, JSON 1.2, tables of numbers 0.81–0.91. Estimates for other scripts lie between the two counts, which differ
+by a factor of up to three.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 MESSAGE_TOKENS = 4
-"""What a chat template adds around each message: role and delimiters."""
+"""Tokens of a chat template per message: role and delimiters."""
 
 PROMPT_TOKENS = 3
-"""What it adds once, to start the reply."""
+"""Tokens of a chat template that start the reply."""
 
-_LONGEST_KEPT = 50_000
+_LONGEST_CACHED = 50_000
 _LONGEST_WORD = 32
 _MOST_WORDS = 50_000
 TEMPLATE_TOKENS = 2_048
-"""What a provider may add to a prompt by itself: a system prompt of its own, instructions on tools."""
+"""Most tokens that a provider adds to a prompt: a system prompt, instructions on tools."""
 
 PIECE = re.compile(
     r"[A-Za-z0-9]{32,}"  # hashes, base64
@@ -43,35 +43,27 @@ PIECE = re.compile(
     r"|[^\s]"
 )
 
-# Tokens per character: few where tokenizers know whole words of a script, many where they fall back on bytes.
+# Tokens per character: few if tokenizers know whole words of a script, many if they fall back on bytes.
 LATIN_RATE = 0.5  # Latin letters with marks: each one tends to break a word.
 ALPHABET_RATE = 0.4  # Greek, Cyrillic, Armenian, Hebrew, Arabic.
-SYLLABLE_RATE = 0.75  # Indic scripts, Thai, Georgian, Ethiopic and what else lies below the CJK blocks.
+SYLLABLE_RATE = 0.75  # Indic scripts, Thai, Georgian, Ethiopic and others below the CJK blocks.
 IDEOGRAPH_RATE = 0.95  # Chinese, Japanese, Korean.
-OTHER_RATE = 3.0  # Emoji and rare signs, which take several byte tokens.
-RANDOM_RATE = 0.7  # Letters and digits in no order.
-DIGIT_RATE = 0.75  # Some have a token for each digit (Qwen, Gemma, Mistral), others one for three (OpenAI, Llama 3).
+OTHER_RATE = 3.0  # Emoji and rare symbols: several byte tokens.
+RANDOM_RATE = 0.7  # Random letters and digits.
+DIGIT_RATE = 0.75  # Some have a token per digit (Qwen, Gemma, Mistral), others per three digits (OpenAI, Llama 3).
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a `text`, in linear time; 0 for the empty one, else at least 1.
+    """The estimated tokens of a text, in linear time: 0 if it is empty, else at least 1.
 
     >>> estimate_tokens("The lead writes a plan of five points.")
     9
     """
-    return _estimate(text) if len(text) < _LONGEST_KEPT else _estimate.__wrapped__(text)
+    return _estimate(text) if len(text) < _LONGEST_CACHED else _estimate.__wrapped__(text)
 
 
 def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
-    """Estimate the tokens of a prompt: messages, tool calls, the tools' schemas, and the chat template.
-
-    Parameters
-    ----------
-    messages
-        LangChain messages.
-    tools
-        Tools as OpenAI's JSON has them (name, description, parameters).
-    """
+    """The estimated tokens of a prompt: messages, tool calls, the tools' OpenAI schemas, and the chat template."""
     total = PROMPT_TOKENS
     for message in messages:
         total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content))
@@ -80,8 +72,8 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
     return total + _tool_sizes(_Tools(tools)).estimate
 
 
-def most_tokens(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
-    """More tokens than any tokenizer and chat template can make of a prompt: one for each byte, and some."""
+def token_bound(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, Any]] = ()) -> int:
+    """An upper bound of a prompt's tokens with any tokenizer and chat template: one per byte, and some."""
     total = TEMPLATE_TOKENS
     for message in messages:
         content = message.content if isinstance(message.content, str) else _compact(message.content)
@@ -101,7 +93,7 @@ def beginning(text: str, tokens: int) -> str:
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content, which may be text or a list of blocks."""
+    """The text of a message's content (text, or a list of blocks)."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -110,7 +102,7 @@ def text_of(content: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# A conversation is estimated at every turn, and only its last messages are new.
+# Conversations are estimated at every turn, and only their last messages are new.
 @lru_cache(maxsize=4096)
 def _estimate(text: str) -> int:
     if not text:
@@ -134,12 +126,12 @@ def _of_piece(piece: str) -> float:
         whole = 4 if piece.isupper() else 7
         return 1.05 + max(0, length - whole) / 4
     if length == 1:
-        return 0.85  # One sign before a word often belongs to the word's token.
+        return 0.85  # A symbol before a word often belongs to the word's token.
     return 1 + length / 8 if piece.count(first) == length else 0.9 + length / 4
 
 
 class _Weights(dict[str, float]):
-    """The tokens of short pieces, kept: the words of a run's texts are the same ones again and again."""
+    """A cache of the tokens of short pieces: the texts of a run repeat their words."""
 
     def __missing__(self, piece: str) -> float:
         weight = _of_piece(piece)
@@ -165,7 +157,7 @@ def _rate(char: str) -> float:
 
 
 class _Tools:
-    """Schemas of tools, equal to others only if they are those very objects: the calls of a run share their tools."""
+    """Tool schemas compared by identity, as cache keys: the calls of a run share their tools."""
 
     def __init__(self, schemas: Iterable[Mapping[str, Any]]) -> None:
         self.schemas = tuple(schemas)
@@ -179,7 +171,7 @@ class _Tools:
 
 
 class _Sizes(NamedTuple):
-    """The tokens of tools: as estimated, and at the most."""
+    """The tokens of tools: an estimate, and an upper bound."""
 
     estimate: int
     most: int
@@ -195,7 +187,7 @@ def _tool_sizes(tools: _Tools) -> _Sizes:
 
 
 def _tool_calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
-    """The tool calls of a message; asking pydantic for a field that most messages lack takes much longer."""
+    """The tool calls of a message; pydantic's lookup of a missing field would be much slower."""
     return vars(message).get("tool_calls") or ()
 
 

@@ -1,4 +1,4 @@
-"""Tokens of one call: as the server reported them where that can be believed, else estimated."""
+"""Tokens of a call: the server's report if plausible, else an estimate."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 LIMIT_FIELDS: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens", "num_predict")
-"""What classes of chat models call the limit on a reply."""
+"""Names of the reply limit in chat model classes."""
 MOST_TOKENS = 100_000_000
-"""No context is longer: a larger figure is a server's mistake."""
+"""Longer than any context: a larger figure is a server's mistake."""
 _WRITTEN = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""Where LangChain has the tokens that were written to a cache."""
+"""LangChain's fields for tokens written to a cache."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call; `estimated` if one of the figures had to be.
+    """Tokens of a call; `estimated` if any figure is an estimate.
 
     `reasoning_tokens` are part of `output_tokens`. `cached_tokens` (read from the provider's prompt cache) and
     `cache_write_tokens` (written to it) are parts of `input_tokens`.
@@ -47,7 +47,7 @@ class Usage:
 
 
 def limited(chat: BaseChatModel, limit: int) -> BaseChatModel:
-    """The chat model with a limit on its replies, in tokens; as it is where its class has none."""
+    """The chat model with a limit on its replies, in tokens; unchanged if its class has none."""
     fields: dict[str, Any] = {name: limit for name in LIMIT_FIELDS if name in type(chat).model_fields}
     return chat.model_copy(update=fields) if fields else chat
 
@@ -67,24 +67,22 @@ def read_usage(
     reasoning: int,
     most: tuple[int, int] = (MOST_TOKENS, MOST_TOKENS),
 ) -> tuple[Usage, tuple[str, ...]]:
-    """The tokens of a call, and in words what of the report is not believed.
+    """The tokens of a call, and notes on implausible figures in the report.
 
     Parameters
     ----------
     reported
         LangChain's ``usage_metadata`` of the reply, or None.
     prompt, output
-        Estimates, asked for only where a figure is missing. No prompt takes 0 tokens and no text comes from 0
-        tokens, so 0 counts as missing there.
+        Estimates, computed only if a figure is missing. Neither can be 0, so 0 counts as missing.
     reasoning
-        Estimate of the reasoning text in the reply, used where the server sends such text but no count of it.
+        Estimated tokens of the reasoning text, used if the server reports no count.
     most
-        Most input and output tokens that there can have been. In the place of a higher figure stands this bound.
+        Upper bounds of the input and output tokens; they replace higher figures.
 
     Notes
     -----
-    Some servers leave reasoning out of the output tokens; this is seen from a total that is the sum of all
-    three, and corrected.
+    Some servers exclude reasoning from the output tokens: their total is the sum of all three. This is corrected.
     """
     counts: Mapping[str, Any] = reported or {}
     details = counts.get("output_token_details")
@@ -92,7 +90,7 @@ def read_usage(
     parts = counts.get("input_token_details")
     parts = parts if isinstance(parts, Mapping) else {}
     cached = read_count(parts.get("cache_read")) or 0
-    # LangChain gives either the whole or its parts, and then 0 as the whole.
+    # LangChain gives either the total or its parts, and then a total of 0.
     written = sum(read_count(parts.get(name)) or 0 for name in _WRITTEN)
     input_tokens, output_tokens = read_count(counts.get("input_tokens")), read_count(counts.get("output_tokens"))
     if (

@@ -1,7 +1,7 @@
 """The part of the budget that agents see, and the warnings when it runs low.
 
-The paper (cooperative profiles, section 4.1) names three settings. Our reading of `hidden` is that nothing at all is
-said about the budget: no numbers, no rules, and no notice when it runs low.
+The paper (cooperative profiles, section 4.1) names three settings. We read `hidden` as no mention of the budget at all:
+no numbers, no rules, and no notice when it runs low.
 """
 
 from __future__ import annotations
@@ -30,23 +30,21 @@ def budget_status(
     aside: int = 0,
     notice: bool = True,
 ) -> str:
-    """The lines about the budget that an agent of `team` may read, notice included; empty under ``hidden``.
+    """The budget text for an agent of `team`, with a notice if the pool runs low; empty under ``hidden``.
 
     Parameters
     ----------
     visibility
-        ``full`` shows the pool and each team's spending, ``team`` the own team's spending alone, ``hidden`` nothing.
-    total
-        Size of the pool, in micro-dollars.
-    spent
-        Spending by team, in micro-dollars.
+        ``full`` shows the pool and each team's spending, ``team`` only the agent's team's, ``hidden`` nothing.
+    total, spent
+        Size of the pool, and spending by team, in micro-dollars.
     who
-        How the agent's team is addressed; ``you have`` where an agent is alone.
+        Form of address of the agent's team; ``you have`` for a single agent.
     aside
-        What is set aside for artifacts that are still to be written, in micro-dollars; told under ``full``. Notices
-        go by the rest of the pool.
+        Reserved for artifacts yet to be written, in micro-dollars; shown under ``full``. Notices depend on the rest of
+        the pool.
     notice
-        Give a notice where the pool runs low.
+        Whether to add notices.
     """
     if visibility == "hidden":
         return ""
@@ -66,7 +64,7 @@ def budget_status(
 
 
 def low_notice(total: int, remaining: int) -> str:
-    """The notice for a pool with `remaining` of `total` micro-dollars left: at 30 %, at 15 %, or none."""
+    """The notice for a pool with `remaining` of `total` micro-dollars: at 30 %, at 15 %, or empty."""
     if remaining * 100 <= FINALISE_AT_PERCENT * total:
         return FINALISE
     if remaining * 100 <= CONCISE_AT_PERCENT * total:

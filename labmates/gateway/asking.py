@@ -1,13 +1,10 @@
-"""Models behind another protocol than that of a request: LangChain asks them."""
+"""Requests for models with another protocol, answered through LangChain."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
-from labmates.budgets.accounts import Account
-from labmates.budgets.ledger import Ledger
-from labmates.budgets.meter import CallMeter
-from labmates.budgets.prices import FREE
+from labmates.budgets.meter import free_meter
 from labmates.gateway.calls import Call
 from labmates.models.errors import ContextOverflowError, ModelCallError
 from labmates.models.protocols.answering import answer
@@ -16,11 +13,11 @@ from labmates.models.reply import Reply
 
 
 class FailedCallError(RefusedRequestError):
-    """A call that was made, and recorded, and brought no reply."""
+    """A recorded call without a reply."""
 
 
 async def ask(call: Call) -> Response:
-    """Ask the model, and write its reply in the protocol of the request."""
+    """Answer a request in its protocol."""
     prompt = call.protocol.prompt(call.body)
 
     async def asking() -> Reply:
@@ -37,10 +34,7 @@ async def ask(call: Call) -> Response:
 
 
 async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
-    """The reply of a model that the gateway's pool pays.
-
-    It is asked once, since a program tries again by itself.
-    """
+    """A model's reply, paid by the gateway's pool; never retried, since programs retry themselves."""
     payment = await call.hold()
     lost: list[str] = []
     try:
@@ -54,7 +48,7 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
             insist=False,
             response_format=prompt.response_format,
             tool_choice=prompt.tool_choice,
-            meter=_watching(lost),
+            meter=free_meter(lambda _entry, reason, _bill: lost.append(reason)),
         )
     except BaseException as error:
         if lost:
@@ -64,8 +58,3 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
         raise
     payment.settle(reply.usage, call.protocol.reply(reply, call.upstream.name), "; ".join(reply.notes))
     return reply
-
-
-def _watching(lost: list[str]) -> CallMeter:
-    """A meter that takes no money, and adds to `lost` why an attempt may be billed though it brought no reply."""
-    return CallMeter(Account(Ledger(0)), FREE, "", 0, 0, lost=lambda _entry, reason, _bill: lost.append(reason))

@@ -1,4 +1,4 @@
-"""One exchange of a program with a model: its request, its money and its record."""
+"""An exchange of a program with a model: its request, payment and record."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from labmates.models.protocols.base import (
 )
 
 MOST_BYTES = 32_000_000
-"""Longest request."""
+"""Limit of a request."""
 LEFT = 499
-"""Status of an exchange whose program left before its end."""
+"""Status of an exchange whose program disconnected before its end."""
 
 
 class Charged(TypedDict, total=False):
@@ -46,17 +46,7 @@ class Charged(TypedDict, total=False):
 
 
 class Call:
-    """One exchange, from the request to its charge.
-
-    Attributes
-    ----------
-    body
-        The request.
-    upstream
-        The model that it asks.
-    tokens
-        The most that the prompt can have.
-    """
+    """An exchange, from the request `body` to its charge; `tokens` is an upper bound of the prompt's tokens."""
 
     upstream: Upstream
 
@@ -73,7 +63,7 @@ class Call:
         Raises
         ------
         RefusedRequestError
-            If it has none, or the request is malformed.
+            If the cost has no bound, or the request is malformed.
         """
         raw = await read_body(request.stream(), MOST_BYTES)
         self.body = body = parsed_request(raw)
@@ -88,7 +78,7 @@ class Call:
         self.tokens = len(raw) + TEMPLATE_TOKENS + IMAGE_TOKENS * referred_images(body)
 
     async def hold(self) -> Payment:
-        """Hold the most that the call can cost; see `Seats.hold`."""
+        """Hold the maximum cost of the call; see `Seats.hold`."""
         upstream, seats = self.upstream, self.gateway.seats
         wanted = self.protocol.wanted(self.body) or self.gateway.max_output_tokens
         choices = self.protocol.choices(self.body)
@@ -96,11 +86,11 @@ class Call:
         return Payment(self, hold, choices)
 
     def error(self, status: int, message: str) -> Response:
-        """An error in the form of the protocol."""
+        """An error in the format of the protocol."""
         return JSONResponse(self.protocol.error(status, message), status)
 
     def refused(self, status: int, message: str) -> Response:
-        """Answer a request that was not passed on."""
+        """Record a rejected request, and answer it."""
         self.note(status, self.protocol.error(status, message), message)
         return self.error(status, message)
 
@@ -109,7 +99,7 @@ class Call:
         return estimate_tokens(json.dumps(self.body, ensure_ascii=False))
 
     def note(self, status: int, reply: object, note: str, **charged: Unpack[Charged]) -> None:
-        """Record how the exchange ended."""
+        """Record the end of the exchange."""
         self.gateway.record.add(
             Exchange(
                 at=self._began,
@@ -127,7 +117,7 @@ class Call:
 
 
 class Payment:
-    """The money of a call that is made; each ends with exactly one of `free`, `lost` and `settle`.
+    """The payment of a call; each ends with exactly one of `free`, `lost` and `settle`.
 
     Attributes
     ----------
@@ -151,7 +141,7 @@ class Payment:
         self._note(status, reply, self._hold.lost(self._call.prompt_tokens(), reason), is_lost=True)
 
     def settle(self, usage: Usage, reply: object, note: str = "") -> None:
-        """Charge what the reply used."""
+        """Charge the reply's usage."""
         self._note(200, reply, self._hold.settle(usage, note), is_lost=False)
 
     def _note(self, status: int, reply: object, line: JournalLine, *, is_lost: bool) -> None:

@@ -1,4 +1,4 @@
-"""Exchanges of programs with models, and what keeps them."""
+"""Exchanges of programs with models, and a record of them."""
 
 from __future__ import annotations
 
@@ -16,30 +16,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and its result.
+    """A request and its result.
 
     Attributes
     ----------
     at, seconds
-        Unix time of the request, and its length.
-    seat, protocol, model
-        Who asked what.
+        Unix time of the request, and its duration.
     status
-        HTTP status of the answer; 499 where the program left before its end.
-    request
-        What the program sent.
+        HTTP status of the answer; 499 if the program disconnected before its end.
     reply
-        What it got: JSON, or the text of a stream.
+        JSON, or the text of a stream.
     note
-        Why there was no charge, or why it is an estimate; empty otherwise.
+        Reason for a missing or estimated charge; empty otherwise.
     cost, uncovered
-        What the seat was charged, and what of the cost the pool could not pay, in micro-dollars.
+        The seat's charge, and the unpaid part of the cost, in micro-dollars.
     usage, price
-        What was charged; None if nothing was.
+        Charged usage (None without a charge), and its price.
     limit
         The limit on each reply, in tokens.
     is_lost
-        It may be billed, though it brought no whole reply.
+        Whether the call may be billed without a complete reply.
     """
 
     at: float
@@ -60,14 +56,12 @@ class Exchange:
 
 
 class Record:
-    """Keeps exchanges in memory.
+    """A record of ended exchanges in memory.
 
     Attributes
     ----------
-    exchanges
-        The exchanges that have ended.
     fault
-        Why no more can be kept, so that no call may start; empty otherwise.
+        Error that prevents recording, so that no call may start; empty otherwise.
     """
 
     def __init__(self) -> None:
@@ -75,10 +69,10 @@ class Record:
         self.fault = ""
 
     def add(self, exchange: Exchange) -> None:
-        """Keep an exchange."""
+        """Record an exchange."""
         self.exchanges.append(exchange)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """The time for which a gateway is served."""
+        """Context in which a gateway is served."""
         yield

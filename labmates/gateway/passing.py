@@ -1,4 +1,4 @@
-"""Requests passed on to a provider that speaks their protocol, and replies passed back as they come."""
+"""Requests passed to a provider with their protocol, and replies passed back as they arrive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def pass_on(call: Call, request: Request) -> Response:
     """Hold the money, pass the request on, and settle."""
     payment = await call.hold()
     if await request.is_disconnected():
-        payment.free(LEFT, "the program left before the call began")
+        payment.free(LEFT, "the program disconnected before the call began")
         return Response(status_code=LEFT)
     upstream = call.upstream
     try:
@@ -45,7 +45,7 @@ async def pass_on(call: Call, request: Request) -> Response:
         return call.error(504, f"the provider of '{upstream.name}' did not answer: {type(error).__name__}")
     if reply.status_code == 404 and call.protocol is RESPONSES and upstream.access.base_url:
         await _closed(reply)
-        payment.free(404, "the server has no responses; it is asked by chat completions instead")
+        payment.free(404, "the server has no responses API; it is asked by chat completions instead")
         call.gateway.without_responses.add(upstream.name)
         return await ask(call)
     if reply.status_code == 200 and "text/event-stream" in reply.headers.get("content-type", ""):
@@ -54,14 +54,14 @@ async def pass_on(call: Call, request: Request) -> Response:
 
 
 async def _whole(call: Call, payment: Payment, reply: httpx2.Response) -> Response:
-    """Settle an answer that comes in one piece, and pass it on."""
+    """Settle a complete answer, and pass it on."""
     try:
         content = await reply.aread()
     except BaseException as error:
         payment.lost(504, type(error).__name__)
         if not isinstance(error, httpx2.TransportError):
             raise
-        return call.error(504, "the provider's answer broke off")
+        return call.error(504, "the provider's answer was interrupted")
     finally:
         await _closed(reply)
     if reply.status_code != 200:
@@ -77,7 +77,7 @@ async def _whole(call: Call, payment: Payment, reply: httpx2.Response) -> Respon
 
 
 async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> AsyncIterator[bytes]:
-    """Pass the events of a stream on as they come, and settle at its end."""
+    """Pass the events of a stream on as they arrive, and settle at its end."""
     hides = call.protocol.hides_usage(call.body)
     events, usage, done = list[bytes](), dict[str, Any](), False
     try:
@@ -98,7 +98,7 @@ async def _stream(call: Call, payment: Payment, reply: httpx2.Response) -> Async
         payment.lost(504, type(error).__name__, _text(events))
     except BaseException:
         if not done:
-            payment.lost(LEFT, "the program left", _text(events))
+            payment.lost(LEFT, "the program disconnected", _text(events))
         raise
     else:
         if usage:
@@ -119,13 +119,13 @@ def _settle(call: Call, payment: Payment, reported: Json | None, reply: object, 
 
 
 async def _closed(reply: httpx2.Response) -> None:
-    """Close the connection to the provider, also while the call is being cancelled."""
+    """Close the connection to the provider, even if the call is cancelled."""
     with anyio.CancelScope(shield=True):
         await reply.aclose()
 
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
-    """The events of a stream as they come, each with the empty line that ends it."""
+    """The events of a stream as they arrive, each with its final empty line."""
     rest = b""
     async for piece in pieces:
         rest += piece
@@ -145,7 +145,7 @@ def _end_of_event(text: bytes) -> int | None:
 
 
 def _usage_part(event: bytes) -> Json | None:
-    """The data of an event that may hold usage; the others are not parsed, since there are many."""
+    """The data of an event with usage; the many other events are not parsed."""
     if b'"usage"' not in event:
         return None
     lines = [line[5:] for line in event.splitlines() if line.startswith(b"data:")]

@@ -1,4 +1,4 @@
-"""A gateway's exchanges as a run of a store: each is a call of a model and its charge, by the name of the seat."""
+"""A gateway's exchanges as a run of a store: model calls and charges by seat."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GatewayCondition(Condition):
 
     budget: int = Field(description="The pool, in micro-dollars.")
     seats: dict[str, int | None] = Field(description="Limit of each seat, in micro-dollars.")
-    upstreams: list[str] = Field(description="The models that seats may ask.")
+    upstreams: list[str] = Field(description="Models available to the seats.")
     prices: str = Field("bill", description="Price of calls.")
     max_output_tokens: int = Field(description="Reply limit of requests without one.")
 
@@ -53,17 +53,17 @@ class GatewayCondition(Condition):
         return self.budget
 
     def models(self) -> list[str]:
-        """The upstreams."""
+        """The models available to the seats."""
         return self.upstreams
 
 
 class RunOfGateway(Record):
-    """The run of a store in which a gateway records its exchanges.
+    """A record of exchanges as a run of a store.
 
     Parameters
     ----------
     resume
-        The run that goes on; a new one by default.
+        The run to resume; a new one by default.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class RunOfGateway(Record):
         if resume is not None:
             kind = store.run(resume).kind
             if kind != GatewayCondition.kind:
-                raise UsageError(f"--resume: the run '{resume}' is of the kind '{kind}', not a gateway's")
+                raise UsageError(f"--resume: run {resume} has the kind '{kind}', not '{GatewayCondition.kind}'")
             return self._claims.take(resume)
         condition = self._condition
         values = condition.model_dump(mode="json")
@@ -99,7 +99,7 @@ class RunOfGateway(Record):
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Write exchanges while the gateway is served, and the end of the run after it."""
+        """Write exchanges while the gateway is served, then end the run."""
         began, writer = time.monotonic(), Writer(self._database)
         (events, bodies), self._past = self._past, ([], [])
         self._recorder = Recorder(writer, self.run, events=events, bodies=bodies)
@@ -170,14 +170,14 @@ class RunOfGateway(Record):
         )
 
     async def _write(self) -> None:
-        """Write what is new, exchanges that end meanwhile together."""
+        """Write new exchanges, in batches."""
         while True:
             await self._new.wait()
             self._new.clear()
             try:
                 await self._recorder.flush()
                 self._recorder.forget()
-            except Exception as error:  # whatever it is, no further exchange would be recorded
+            except Exception as error:  # after any error, further exchanges would be lost
                 self._stop(str(error))
 
     async def _renew(self) -> None:
@@ -190,15 +190,15 @@ class RunOfGateway(Record):
                 _log.warning("the lease could not be renewed: %s", error)
             else:
                 if lost:
-                    self._stop("another process has taken the run over")
+                    self._stop("another process took over the run")
 
     def _stop(self, reason: str) -> None:
-        self.fault = self.fault or f"exchanges can't be recorded any more: {reason}"
+        self.fault = self.fault or f"exchanges can no longer be recorded: {reason}"
         _log.error("%s", self.fault)
 
 
 def _messages(exchange: Exchange) -> list[Json]:
-    """The transcript of a request as runs keep it; as it is where it can't be read."""
+    """The transcript of a request in the form of records; one raw message if it can't be parsed."""
     try:
         return [_kept(message) for message in exchange.protocol.messages(exchange.request)]
     except (ValueError, TypeError, KeyError, AttributeError, RefusedRequestError):
@@ -222,7 +222,7 @@ def _parts(stream: str) -> list[Json]:
 
 
 def _kept(message: Json) -> Json:
-    """A message of chat completions as runs keep it."""
+    """A message of chat completions in the form of records."""
     role = {"developer": "system", "function": "tool"}.get(message["role"], message["role"])
     kept: Json = {"role": role, "content": text_of(message.get("content"))}
     if calls := message.get("tool_calls"):
@@ -236,7 +236,7 @@ def _kept(message: Json) -> Json:
 
 
 def _arguments(text: str) -> Json:
-    """The arguments of a call; those that are no JSON object stand as they are under an empty name."""
+    """The arguments of a call; invalid ones are kept as text under an empty name."""
     try:
         arguments = json.loads(text or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The gateway's seats: programs at one pool, with a key each."""
+"""The gateway's seats: programs that share a pool, each with a key."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ _JOURNAL_LINES = 10_000
 
 
 class Seat(Account):
-    """A program's account at the pool.
-
-    Attributes
-    ----------
-    key
-        What the program sends in place of a provider's key.
-    """
+    """A program's account at the pool, with a key to send in place of a provider's."""
 
     def __init__(self, ledger: Ledger, share: Share, name: str) -> None:
         super().__init__(ledger, share, name)
@@ -36,16 +30,16 @@ class Seat(Account):
 
 
 class Seats:
-    """All seats of a gateway and the pool that they share.
+    """All seats of a gateway, and their shared pool.
 
     Parameters
     ----------
     total
         Size of the pool, in micro-dollars.
     seats
-        Name of each seat, and the most that it may spend in micro-dollars (None: the whole pool).
+        Spending limit of each seat in micro-dollars (None: the whole pool).
     patience
-        Seconds that a call waits for others to end where these hold the money that it needs.
+        Seconds that a call waits for money held by other calls.
     """
 
     def __init__(self, total: int, seats: Mapping[str, int | None], *, patience: float = 60.0) -> None:
@@ -60,27 +54,27 @@ class Seats:
         return budget_status("full", self.ledger.total, self._whole.spent, "", notice=False)
 
     def of_key(self, key: str) -> Seat | None:
-        """The seat that has a key; None if there is no such key."""
+        """The seat with a key; None if the key is unknown."""
         return self._by_key.get(key)
 
     def restore(self, name: str, cost: int) -> None:
-        """Enter what a seat spent before the gateway was restarted, in micro-dollars."""
+        """Enter a seat's earlier spending, when a gateway resumes, in micro-dollars."""
         share = self.by_name[name].share if name in self.by_name else self._whole
         self.ledger.restore(cost, call="restored", member=name, share=share)
 
     async def hold(
         self, seat: Seat, call: str, price: Price, input_tokens: int, output_tokens: int, choices: int = 1
     ) -> ReplyHold:
-        """Hold the most that a call can cost.
+        """Hold the maximum cost of a call.
 
-        Where calls in flight hold the money for a whole reply, the call waits for them. Once there are none, or the
-        pool's patience is over, the reply is shortened, to `LEAST_OUTPUT_TOKENS` at least.
+        The call waits while calls in flight hold the money for a whole reply. Once there are none, or after `patience`
+        seconds, the reply is shortened, to `LEAST_OUTPUT_TOKENS` at least.
 
         Raises
         ------
         RefusedRequestError
-            With status 402 if the pool or the seat can't pay the call, and no call in flight could change that; with
-            429 if calls in flight still hold the money.
+            With status 402 if the pool or the seat can't pay the call; with 429 if calls in flight still hold the
+            money.
         """
 
         def reserve(waiter: Waiter | None = None) -> ReplyHold:

@@ -1,4 +1,4 @@
-"""The gateway's server: it passes requests on to providers, and settles each at its true usage."""
+"""The gateway's HTTP server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_app(gateway: Gateway) -> Router:
 
 
 def make_server(gateway: Gateway) -> uvicorn.Server:
-    """The server of the gateway."""
+    """A uvicorn server for the gateway."""
     config = uvicorn.Config(
         make_app(gateway),
         log_level="warning",
@@ -71,7 +71,7 @@ def _handler(gateway: Gateway, protocol: Protocol) -> Callable[[Request], Awaita
     async def handle(request: Request) -> Response:
         seat = gateway.seats.of_key(shown_key(request.headers))
         if seat is None:
-            message = "the key is not that of a seat of this gateway"
+            message = "the key belongs to no seat of this gateway"
             return JSONResponse(protocol.error(401, message), 401)
         if gateway.record.fault:
             return JSONResponse(protocol.error(503, gateway.record.fault), 503)

@@ -1,4 +1,4 @@
-"""The state of a running gateway, which its routes share."""
+"""The state of a running gateway, shared by its routes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,8 @@ class Gateway:
 
     Parameters
     ----------
-    seats
-        Pay.
-    upstreams
-        The models.
-    record
-        Keeps the exchanges that have ended.
     timeout
-        Seconds without a byte from a provider after which a call is given up.
+        Seconds without a byte from a provider until a call fails.
     max_output_tokens
         Reply limit of requests without one.
     """
@@ -46,7 +40,7 @@ class Gateway:
         self.models = {name: upstream for upstream in upstreams for name in upstream.names}
         self.max_output_tokens = max_output_tokens
         self.record = record
-        self.without_responses: set[str] = set()  # upstreams whose server has chat completions alone
+        self.without_responses: set[str] = set()  # upstreams whose servers offer only chat completions
         self.redact = Redactor([upstream.key for upstream in upstreams])
         entries = {upstream.full_name: upstream.access for upstream in upstreams}
         self.hub = ModelHub(ModelOptions(entries=entries, call_timeout=timeout, max_retries=0))

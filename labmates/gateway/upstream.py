@@ -1,4 +1,4 @@
-"""The models behind the gateway: where each is asked, with which key, and what it costs."""
+"""The models behind the gateway: address, key and price."""
 
 from __future__ import annotations
 
@@ -16,27 +16,23 @@ from labmates.models.options import ModelOptions
 from labmates.models.protocols.base import Protocol
 
 ADDRESSES = {"anthropic": "https://api.anthropic.com"}
-"""Where providers are asked whose address LangChain knows, and whose protocol the gateway speaks."""
+"""Addresses of providers whose protocol the gateway speaks, and which LangChain knows by itself."""
 
 
 @dataclass(frozen=True)
 class Upstream:
-    """A model that programs may ask.
+    """A model available to programs.
 
     Attributes
     ----------
     name
-        As the user named it: its full name or that of an entry of ``models.yaml``.
+        The user's name: a full name, or that of an entry of ``models.yaml``.
     provider, model
-        The provider, and the model's name there.
+        The provider, and its name of the model.
     address
         Base URL, without the protocol's path, which begins with ``/v1``.
-    key
-        The provider's key.
-    price
-        What a call is charged.
     access
-        How LangChain reaches it for a program that speaks another protocol.
+        LangChain's access for programs with another protocol.
     """
 
     name: str
@@ -54,11 +50,11 @@ class Upstream:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the model for programs."""
+        """The model's names for programs."""
         return tuple(dict.fromkeys((self.name, self.full_name, self.model)))
 
     def speaks(self, protocol: Protocol) -> bool:
-        """Whether requests of a protocol are passed on as they are."""
+        """Whether requests of a protocol are passed on unchanged."""
         return self.provider == protocol.provider
 
     def headers(self) -> dict[str, str]:
@@ -71,26 +67,25 @@ class Upstream:
 
 
 def read_upstreams(texts: Sequence[str], prices: PriceList | None, environment: Mapping[str, str]) -> list[Upstream]:
-    """Read the models as users name them.
+    """The models with the names or references `texts`.
 
     Parameters
     ----------
     prices
-        What calls are charged; None charges what the providers charge.
+        Prices of calls; the providers' prices if None.
 
     Raises
     ------
     UsageError
         If a model can't be used through the gateway, its price is unknown, or two share a name.
     """
-    found = [_read(text, prices, environment) for text in texts]
-    asked = [upstream for upstream in found if upstream.provider not in ("openai", "anthropic")]
-    options = ModelOptions(entries={upstream.full_name: upstream.access for upstream in asked})
-    asyncio.run(check_models([upstream.full_name for upstream in asked], options))
-    names = [name for upstream in found for name in upstream.names]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"--upstream: two models are called '{twice[0]}'")
-    return found
+    upstreams = [_read(text, prices, environment) for text in texts]
+    translated = {u.full_name: u.access for u in upstreams if u.provider not in ("openai", "anthropic")}
+    asyncio.run(check_models(list(translated), ModelOptions(entries=translated)))
+    names = [name for upstream in upstreams for name in upstream.names]
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"--upstream: two models are called '{duplicates[0]}'")
+    return upstreams
 
 
 def _read(text: str, prices: PriceList | None, environment: Mapping[str, str]) -> Upstream:

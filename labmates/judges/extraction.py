@@ -1,7 +1,6 @@
-"""A report's findings: stated with the tool, written in a findings block, or read from the prose by a model.
+"""A report's findings: stated with the tool, written in a findings block, or extracted from the prose by a model.
 
-What a model reads is compared with the truth by code, as a block of the team's own would be. The model is not told
-the truth.
+The model does not know the truth. Its extract is compared with the truth by code, like a block of the team.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ and every part of an entry that may be left out, of which the report says nothin
 
 
 DIGEST = digest(SYSTEM, QUESTION.template, REPAIR, RULES)
-"""Changes with every word that a model is told, and with what it is shown of a report."""
+"""Changes with every word of the prompts, and with the rules for showing a report."""
 
 
 class Extractor(ModelJudge):
-    """Reads findings out of prose."""
+    """A model that extracts findings from prose."""
 
     system, most_output_tokens = SYSTEM, 4_096
 
     @property
     def version(self) -> str:
-        """The model's name, and a digest of all that it is told."""
+        """The model's name, and a digest of its prompts."""
         return f"{self.model}@{DIGEST}"
 
     async def read(self, report: str, task: Task[Any, Any]) -> ReadFindings[BaseModel]:
@@ -62,9 +61,9 @@ class Extractor(ModelJudge):
         Raises
         ------
         UnusableAnswerError
-            If the model gave no usable answer.
+            If the model's answers are unusable.
         ModelCallError
-            If the model can't be asked, or the report is too long for it.
+            If the model fails, or the report is too long for it.
         """
         material = fenced(report)
         asked = QUESTION.substitute(schema=findings_schema_text(task), mark=material.mark, report=material.text)
@@ -78,9 +77,9 @@ class Extractor(ModelJudge):
 
 def _usable(text: str, model: type[BaseModel], last: bool) -> ReadFindings[BaseModel]:
     read = read_findings(text, model)
-    if [found.value for found in find_objects(text)] == [{}]:  # The report leaves everything open.
+    if [item.value for item in find_objects(text)] == [{}]:  # The report states no findings.
         read = ReadFindings(model())
-    # Invalid parts may be repaired; in the end the valid ones count, but invalid parts alone are no answer.
+    # Invalid parts may be repaired. In the last turn the valid parts count; invalid parts alone are unusable.
     if read.findings is None or (read.problems and not (last and read.findings.model_dump(exclude_none=True))):
         raise UnusableAnswerError("; ".join(read.problems))
     return read
@@ -91,24 +90,14 @@ Source = Literal["tool", "report", "extracted", "none"]
 
 @dataclass(frozen=True)
 class Statement:
-    """The findings of a report and where they come from.
-
-    Attributes
-    ----------
-    read
-        What could be read.
-    source
-        The tool, the text of the report, a model that read its prose, or nothing at all.
-    repaired
-        What was mended before, when they were stated with the tool.
-    """
+    """The findings of a report, their source, and repairs of findings stated with the tool."""
 
     read: ReadFindings[BaseModel]
     source: Source
     repaired: tuple[Mapping[str, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The way in which the findings were read, as JSON data."""
+        """Source, repairs and problems, as JSON data."""
         return {
             "source": self.source,
             "readable": self.source != "none",
@@ -118,7 +107,7 @@ class Statement:
 
 
 def read_statement(report: Report) -> Statement:
-    """The findings of a report. Those stated with the tool count; a different text is reported."""
+    """The findings of a report: those stated with the tool, if any; a differing text is a problem."""
     model: type[BaseModel] = report.task.findings
     written = read_findings(report.text or "", model)
     if report.stated is None:
@@ -127,7 +116,7 @@ def read_statement(report: Report) -> Statement:
     if stated.findings is None:
         return Statement(stated, "none")
     differing = [
-        f"field '{name}': the report states it otherwise; what was stated with the tool counts"
+        f"field '{name}': the report differs; the value stated with the tool counts"
         for name in model.model_fields
         if (value := getattr(written.findings, name, None)) is not None and value != getattr(stated.findings, name)
     ]

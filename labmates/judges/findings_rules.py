@@ -1,4 +1,4 @@
-"""The single statements that findings consist of, and whether a row of a text holds one of them."""
+"""The items of findings, and rules that recognise them in the rows of a text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -15,29 +16,29 @@ from labmates.tasks.base import Task, accuracy
 from labmates.tasks.scoring import plain_name
 
 STEM: Final = 5
-"""Number of leading letters by which words are compared."""
+"""Words are compared by this many leading letters."""
 LEAST_CREDIT: Final = 0.5
-"""A row holds a true finding if it would earn this share of the credit that the truth earns."""
+"""A row holds a true finding if it earns this share of the truth's credit."""
 TINY: Final = 1e-9
 FAR: Final = 0.5
-"""A number further off than this share is not even tried."""
+"""Numbers with a larger relative error are not tried."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One statement: a single value, or one entry of a list.
+    """A single value of the findings, or one entry of a list.
 
     Attributes
     ----------
     finding
         Name of the field.
     value
-        The value or entry as the findings model holds it.
+        The value or entry in the findings model.
     names, plain, numbers
-        What is looked for in texts: names (as they are, and in plain form) and numbers. Words of a fixed choice (kinds,
-        signs) are left out: prose says them in many ways.
+        Search terms: names (original, and in plain form) and numbers. Words of a fixed choice (kinds, signs) are
+        excluded, since prose has many words for them.
     stems
-        What a row must speak of if names and numbers alone are too little to tell.
+        Stems of words required in a row where names and numbers alone are ambiguous.
     in_list
         Whether it is an entry of a list.
     """
@@ -55,7 +56,7 @@ class Item:
 
 
 def items_of(findings: BaseModel) -> list[Item]:
-    """The statements of findings that have a name or a number."""
+    """The items of findings that have a name or a number."""
     model = type(findings)
     items = []
     for field, is_choice in _choices(model).items():
@@ -63,33 +64,33 @@ def items_of(findings: BaseModel) -> list[Item]:
         if value is None:
             continue
         in_list = isinstance(value, list)
-        for one in value if in_list else [value]:
-            names, numbers = _leaves(one, is_choice=is_choice)
+        for entry in value if in_list else [value]:
+            names, numbers = _leaves(entry, is_choice=is_choice)
             if names or numbers:
                 vague = len(numbers) < 2 and not (names and numbers)
                 stems = _stems(field, model) if vague else ()
-                items.append(Item(field, one, names, tuple(map(plain_name, names)), numbers, stems, in_list))
+                items.append(Item(field, entry, names, tuple(map(plain_name, names)), numbers, stems, in_list))
     return items
 
 
 def record_keys(model: type[BaseModel]) -> frozenset[str]:
-    """The field names of the models nested in a findings model, without its own fields."""
-    inner = [one for field in model.model_fields.values() for one in _models(field.annotation)]
-    return frozenset(name for one in inner for name in one.model_fields) - model.model_fields.keys()
+    """The field names of models nested in a findings model, without its top-level fields."""
+    nested = [inner for field in model.model_fields.values() for inner in _models(field.annotation)]
+    return frozenset(name for inner in nested for name in inner.model_fields) - model.model_fields.keys()
 
 
 def is_source(row: Row, item: Item) -> bool:
-    """Whether a stated item may come from this row: all its names and numbers occur there, in their context."""
+    """Whether a row may be the source of an item: it has all names, numbers and context words."""
     if not (all(map(row.names, item.plain)) and row.speaks_of(item.stems)):
         return False
     return all(any(agree(_number(number), source) for source in row.numbers) for number in item.numbers)
 
 
 class Finder:
-    """Test of rows for true findings, by the task's own tolerances.
+    """A search for true findings in rows, by the task's tolerances.
 
-    A row is read as the finding with the row's own numbers (the nearest ones, or those of its keys), and that is scored
-    by the task against the truth. An entry that earns more beside the true one than its copy does is another entry.
+    A row is read as the finding with the row's numbers (the nearest ones, or those of its keys), and the task scores
+    that against the truth. An entry that earns more beside the true entry than a copy of it is a different entry.
     """
 
     def __init__(self, task: Task[Any, Any], truth: BaseModel) -> None:
@@ -105,10 +106,10 @@ class Finder:
         candidate = _as_stated(row, item)
         if candidate is None:
             return False
-        own, twice = self._earned(item, item.value), (item.value, item.value)
+        full, twice = self._earned(item, item.value), (item.value, item.value)
         return (
-            own > 0
-            and self._earned(item, candidate) >= LEAST_CREDIT * own
+            full > 0
+            and self._earned(item, candidate) >= LEAST_CREDIT * full
             and (not item.in_list or self._earned(item, item.value, candidate) <= self._earned(item, *twice) + TINY)
         )
 
@@ -122,13 +123,13 @@ class Finder:
 
 
 def _as_stated(row: Row, item: Item) -> Any:
-    """The item with the row's own values, or None if the row's are no such values."""
+    """The item's value with the numbers of the row; None if they don't fit."""
     value = item.value
     if isinstance(value, BaseModel):
-        own = {name: row.fields[name] for name in type(value).model_fields if name in row.fields}
-        if own:
+        fields = {name: row.fields[name] for name in type(value).model_fields if name in row.fields}
+        if fields:
             try:
-                return type(value).model_validate(own)
+                return type(value).model_validate(fields)
             except ValidationError:
                 return None
         update = {}
@@ -159,7 +160,7 @@ def _number(value: float) -> Number:
 
 
 def _leaves(value: Any, *, is_choice: bool = False) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The names and numbers in a value, without what is a choice among fixed words."""
+    """The names and numbers in a value, without choices among fixed words."""
     if is_choice or isinstance(value, bool) or value is None:
         return (), ()
     if isinstance(value, str):
@@ -170,7 +171,8 @@ def _leaves(value: Any, *, is_choice: bool = False) -> tuple[tuple[str, ...], tu
         parts = [_leaves(getattr(value, name), is_choice=fixed) for name, fixed in _choices(type(value)).items()]
     else:
         parts = [_leaves(inner) for inner in (value if isinstance(value, list | tuple) else ())]
-    return tuple(name for names, _ in parts for name in names), tuple(one for _, numbers in parts for one in numbers)
+    names, numbers = zip(*parts, strict=True) if parts else ((), ())
+    return tuple(chain.from_iterable(names)), tuple(chain.from_iterable(numbers))
 
 
 @lru_cache(maxsize=1024)
@@ -186,7 +188,7 @@ def _is_choice(annotation: Any) -> bool:
 
 
 def _stems(field: str, model: type[BaseModel]) -> tuple[str, ...]:
-    """The subject of a text about a field: the words of its name, preferably those that no other shares."""
+    """Stems of the words in a field's name, preferably those unique to the field."""
     words = [word for word in field.split("_") if len(word) > 2]
     shared = {word for other in model.model_fields if other != field for word in other.split("_")}
     return tuple(word[:STEM] for word in ([word for word in words if word not in shared] or words))

@@ -1,17 +1,16 @@
-"""Findings in the teams' hands: the paper's share in earlier work, and the places where truth was lost.
+"""The handoff of findings between teams: the share of the paper's claims in earlier work, and where truth was lost.
 
-Source: the science lab of the cooperative-profiles paper hands all work on through artifacts (section 4.1); this audit
-is our own. It compares texts by rules and asks nobody:
+Source: teams in the science lab of the cooperative-profiles paper hand their work on through artifacts (section 4.1);
+this audit is our own. It compares texts by rules, without a model:
 
-- A *claim* is a number in the paper's prose that is written with two digits or more, or a statement of its findings.
-  It is *traced* if an artifact of an earlier team, or the output of code, holds it: a number to the digits it is
-  written with, a finding with all its names and numbers in one row (`judges.rows`). Short numbers are met by chance,
-  so the traced share is an upper bound.
-- A *true finding* is a statement of the task's oracle. A team *has* it where a row of its code's output, of its
-  artifacts or of the findings that it stated would earn at least half of its credit (`judges.stated`). It *first*
-  appears at the first team that has it. If the paper lacks it, it was *lost* at the team after the last one that handed
-  it on, or at the last one whose code or earlier version shows it, if that came later. Prose is read literally, so a
-  synonym hides a finding.
+- A *claim* is a number in the paper's prose with at least two digits, or an item of its findings. It is *traced* if an
+  artifact of an earlier team, or the output of code, holds it: a number to its written digits, a finding with all its
+  names and numbers in one row (`judges.rows`). Short numbers also match by chance, so the traced share is an upper
+  bound.
+- A *true finding* is an item of the task's oracle. A team *has* it if a row of its code's output, artifacts or stated
+  findings would earn at least half of its credit (`judges.findings_rules`). It *first* appears at the first team that
+  has it. If the paper lacks it, it was *lost* at the team after the last team that handed it on, or at the last team
+  whose code or earlier version shows it, if later. Prose is read literally, so a synonym hides a finding.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, row
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200
-"""Number of untraced claims and of true findings that the details name; the counts are of all."""
+"""Most untraced claims and true findings listed in the details; counts include all."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """The way of one true finding through the teams.
+    """The path of one true finding through the teams.
 
     Attributes
     ----------
     finding, item
-        The field, and the statement in words.
+        The field, and the item in words.
     first
-        The team at which it first appeared; None if it never did.
+        The first team that had it; None if none did.
     lost
-        The team at which it was lost; None if the paper has it or nobody ever had.
+        The team that lost it; None if the paper has it or no team had it.
     """
 
     finding: str
@@ -59,17 +58,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of following the findings.
-
-    Attributes
-    ----------
-    claims, traced
-        How many claims the paper makes, and how many of them are traced.
-    untraced
-        The others, in words.
-    passages
-        One for each true finding.
-    """
+    """The result of an audit: the numbers of claims and of traced claims, and the paths of the true findings."""
 
     claims: int
     traced: int
@@ -77,7 +66,7 @@ class Audit:
     passages: tuple[Passage, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The audit as JSON data, long lists cut."""
+        """The audit as JSON data, with long lists cut."""
         return {
             "claims": self.claims,
             "traced": self.traced,
@@ -92,7 +81,7 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
     Parameters
     ----------
     findings
-        What the report states, as far as that could be read.
+        The report's readable findings.
     """
     records = record_keys(report.task.findings)
     earlier = [
@@ -100,29 +89,29 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
         for trace in report.trail
         if trace.team in report.stages[:-1]
     ]
-    rows = [row for _, found in earlier for row in found]
+    rows = [row for _, trace_rows in earlier for row in trace_rows]
     numbers, items = _numbers(report.text or ""), items_of(findings) if findings is not None else []
     sources = sorted((number for row in rows for number in row.numbers), key=attrgetter("value"))
     untraced = [text for text, forms in numbers.items() if not any(agrees_with_any(form, sources) for form in forms)]
     untraced += [f"{item.finding}: {item}" for item in items if not any(is_source(row, item) for row in rows)]
     claims = len(numbers) + len(items)
-    own = list(rows_of(report.text or "", records))
+    paper = list(rows_of(report.text or "", records))
     if report.stated is not None:
-        own += rows_of(json.dumps(report.stated), records)
-    return Audit(claims, claims - len(untraced), tuple(untraced), tuple(_passages(report, earlier, own)))
+        paper += rows_of(json.dumps(report.stated), records)
+    return Audit(claims, claims - len(untraced), tuple(untraced), tuple(_passages(report, earlier, paper)))
 
 
 def _numbers(text: str) -> dict[str, list[Number]]:
-    """The different numbers that the prose states as they are written, each with all that it may mean."""
+    """The distinct numbers in the prose by their text, each with all its readings."""
     return grouped(
         (number.text, number)
-        for said in statements(read_prose(text).text)
-        for number in read_numbers(said)
+        for statement in statements(read_prose(text).text)
+        for number in read_numbers(statement)
         if number.digits >= LEAST_DIGITS
     )
 
 
-def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: list[Row]) -> Iterator[Passage]:
+def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], paper: list[Row]) -> Iterator[Passage]:
     finder = Finder(report.task, report.truth)
     newest = {(trace.team, trace.kind, trace.name): trace for trace, _ in earlier if trace.kind != "output"}
     handed: dict[str, list[Row]] = {team: [] for team in report.stages}
@@ -130,37 +119,37 @@ def _passages(report: Report, earlier: Sequence[tuple[Trace, list[Row]]], own: l
     for trace, rows in earlier:
         is_handed = trace.kind != "output" and newest[trace.team, trace.kind, trace.name] is trace
         (handed if is_handed else shown)[trace.team] += rows
-    handed[report.stages[-1]] += own
+    handed[report.stages[-1]] += paper
     for item in items_of(report.task.oracle(report.truth)):
-        hands = [team for team in report.stages if any(finder.holds(row, item) for row in handed[team])]
-        seen = [team for team in report.stages if team in hands or any(finder.holds(row, item) for row in shown[team])]
-        yield Passage(item.finding, str(item), seen[0] if seen else None, _lost(report.stages, hands, seen))
+        handers = [team for team in report.stages if any(finder.holds(row, item) for row in handed[team])]
+        seen = [t for t in report.stages if t in handers or any(finder.holds(row, item) for row in shown[t])]
+        yield Passage(item.finding, str(item), seen[0] if seen else None, _lost(report.stages, handers, seen))
 
 
-def _lost(stages: tuple[str, ...], hands: list[str], seen: list[str]) -> str | None:
+def _lost(stages: tuple[str, ...], handers: list[str], seen: list[str]) -> str | None:
     if not seen or seen[-1] == stages[-1]:
         return None
     last = seen[-1]
-    return stages[stages.index(last) + 1] if last in hands else last
+    return stages[stages.index(last) + 1] if last in handers else last
 
 
 class HandoffJudge:
-    """The share of the paper's traced claims that occur in earlier work."""
+    """The share of the paper's claims that occur in earlier work."""
 
     name = "handoff"
     version = "2"
     metrics = ("traced",)
 
     async def score(self, report: Report) -> list[Score]:
-        """The share: None for a report that claims nothing, and where nothing is known of earlier work."""
+        """The traced share; None for a report without claims or without recorded earlier work."""
         if not report.trail:
-            return [self._score(None, "nothing is known of what the teams left behind")]
+            return [self._score(None, "no earlier work of the teams is recorded")]
         audited = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
         details = {"task": report.task_facts, **audited.as_json()}
         if not audited.claims:
             return [self._score(None, "the paper states no number and no finding", details)]
         lost = sum(passage.lost is not None for passage in audited.passages)
-        reason = f"{audited.traced} of {audited.claims} claims stand in earlier work; {lost} true findings were lost"
+        reason = f"{audited.traced} of {audited.claims} claims occur in earlier work; {lost} true findings were lost"
         return [self._score(audited.traced / audited.claims, reason, details)]
 
     def _score(self, value: float | None, reason: str, details: dict[str, Any] | None = None) -> Score:

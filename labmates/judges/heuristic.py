@@ -1,16 +1,16 @@
 """The judge without a model: completeness, quality and accuracy by rules on the words of a report.
 
-Source: cooperative-profiles paper, section 4.1.2 (the metrics and what each looks for); the rules themselves are our
-own design. Quality and accuracy by rules say whether a report talks about the right things, not whether it is right;
-the judge ``verified`` does that. Above all, accuracy by rules looks for words that any paper on the task has: the right
-report on other data passes more than half of the checks. Fenced blocks are not read. An order can't move a rule, so
-the text is scored as written; where passages of it were flagged as orders, the score without them stands beside.
+Source: cooperative-profiles paper, section 4.1.2 (the metrics and their criteria); the rules are our own design.
+Quality and accuracy by rules measure whether a report covers the right topics, not whether it is right: use the judge
+``verified`` for that. Accuracy by rules looks for words common to all papers on the task: a correct report on other
+data passes more than half of the checks. Fenced blocks are ignored. Prompt injections can't influence rules, so the
+full text counts; if passages are flagged, the details add the score without them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,17 +19,21 @@ from labmates.judges.prose import read_prose, statements, words
 from labmates.judges.sections import find_sections
 
 LEAST_WORDS: Final = 5
-"""Shorter statements show nothing: a bare list of keywords or numbers earns no quality."""
+"""Shorter statements don't count, so that bare lists of keywords or numbers earn no quality."""
 MOST_PER_STATEMENT: Final = 2
-"""Maximum number of different things of one kind that count in one statement."""
+"""Most new items of one kind that count in one statement."""
 
 
 @dataclass(frozen=True)
 class Aspect:
-    """One part of quality: what is looked for, and how many different ones give full credit."""
+    """One part of quality: patterns by item, and the number of distinct items for full credit."""
 
     patterns: Mapping[str, str]
     enough: int
+
+    def found_in(self, text: str) -> list[str]:
+        """The items in a text, in order of the patterns."""
+        return [item for item, pattern in self.patterns.items() if re.search(pattern, text, re.IGNORECASE)]
 
 
 NUMBERS_ENOUGH: Final = 10
@@ -85,40 +89,27 @@ TEAMS: Final = Aspect(
     },
     enough=3,
 )
+_ASPECTS: Final = {"standard methods": METHODS, "statistical tests": TESTS, "other teams' work": TEAMS}
 
 
-def count_distinct(sentences: Sequence[str], aspect: Aspect) -> list[str]:
-    """The different items of an aspect that the statements name, at most `MOST_PER_STATEMENT` new ones in each."""
-    compiled = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in aspect.patterns.items()}
-    names: dict[str, None] = {}
+def _distinct(sentences: Sequence[str], find: Callable[[str], Iterable[str]]) -> list[str]:
+    """The distinct items in the statements, at most `MOST_PER_STATEMENT` new ones in each."""
+    items: dict[str, None] = {}
     for statement in sentences:
-        new = [name for name, pattern in compiled.items() if name not in names and pattern.search(statement)]
-        names.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
-    return list(names)
-
-
-def count_numbers(sentences: Sequence[str]) -> list[str]:
-    """The different specific numbers (decimals, percentages, with an error), dampened likewise."""
-    numbers: dict[str, None] = {}
-    for statement in sentences:
-        new = [number for number in dict.fromkeys(_NUMBER.findall(statement)) if number not in numbers]
-        numbers.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
-    return list(numbers)
+        new = [item for item in dict.fromkeys(find(statement)) if item not in items]
+        items.update(dict.fromkeys(new[:MOST_PER_STATEMENT]))
+    return list(items)
 
 
 def quality_parts(prose: str) -> dict[str, dict[str, object]]:
-    """The four parts of quality, each with its credit in [0, 1] and what was found."""
-    sentences = [one for one in dict.fromkeys(statements(prose)) if len(words(one)) >= LEAST_WORDS]
-    parts: dict[str, dict[str, object]] = {}
-    counted = {
-        "specific numbers": (count_numbers(sentences), NUMBERS_ENOUGH),
-        "standard methods": (count_distinct(sentences, METHODS), METHODS.enough),
-        "statistical tests": (count_distinct(sentences, TESTS), TESTS.enough),
-        "other teams' work": (count_distinct(sentences, TEAMS), TEAMS.enough),
+    """The four parts of quality, each with its credit in [0, 1] and its items."""
+    sentences = [text for text in dict.fromkeys(statements(prose)) if len(words(text)) >= LEAST_WORDS]
+    counted = {"specific numbers": (_distinct(sentences, _NUMBER.findall), NUMBERS_ENOUGH)}
+    counted |= {name: (_distinct(sentences, aspect.found_in), aspect.enough) for name, aspect in _ASPECTS.items()}
+    return {
+        name: {"credit": min(1.0, len(items) / enough), "found": items[: 2 * enough]}
+        for name, (items, enough) in counted.items()
     }
-    for name, (things, enough) in counted.items():
-        parts[name] = {"credit": min(1.0, len(things) / enough), "found": things[: 2 * enough]}
-    return parts
 
 
 class HeuristicJudge:
@@ -147,8 +138,8 @@ class HeuristicJudge:
 
     def _completeness(self, prose: str) -> Score:
         sections = find_sections(prose)
-        thin = [one.name for one in sections.values() if not one.has_substance]
-        flags = {name: {"words": one.words, "substance": one.has_substance} for name, one in sections.items()}
+        thin = [section.name for section in sections.values() if not section.has_substance]
+        flags = {name: {"words": s.words, "substance": s.has_substance} for name, s in sections.items()}
         solid = len(sections) - len(thin)
         reason = f"{solid} of {len(sections)} sections have substance{_named('missing or thin', thin)}"
         value = solid / len(sections)
@@ -162,22 +153,22 @@ class HeuristicJudge:
         return self._score("quality", value, reason, parts=parts)
 
     def _accuracy(self, prose: str, report: Report) -> Score:
-        # Sentences of the project text say what was asked, not what was found.
-        asked = {" ".join(words(one)) for one in statements(report.task.brief)}
-        own = "\n".join(one for one in statements(prose) if " ".join(words(one)) not in asked)
-        results = {check.name: check.holds(own) for check in report.task.checks(report.truth)}
-        missed = [name for name, held in results.items() if not held]
+        # Sentences copied from the project text are questions, not findings.
+        brief = {" ".join(words(text)) for text in statements(report.task.brief)}
+        original = "\n".join(text for text in statements(prose) if " ".join(words(text)) not in brief)
+        results = {check.name: check.holds(original) for check in report.task.checks(report.truth)}
+        missed = [name for name, holds in results.items() if not holds]
         reason = f"{len(results) - len(missed)} of {len(results)} checks on words hold{_named('not', missed)}"
         value = 1 - len(missed) / len(results) if results else 0.0
         return self._score("accuracy", value, reason, checks=results, task=report.task_facts)
 
 
 def _beside(score: Score, without: Score, flagged: Sequence[str]) -> Score:
-    """A score with what it would be without the flagged passages."""
+    """A score, with the score without flagged passages in its details."""
     assert score.value is not None
     assert without.value is not None
     difference = score.value - without.value
-    text = f"; {without.value:.3f} without what was flagged as addressing the judge" if difference else ""
+    text = f"; {without.value:.3f} without passages flagged as addressing the judge" if difference else ""
     details = {"injections": list(flagged), "without_flagged": without.value, "difference": difference}
     return replace(score, reason=score.reason + text, details={**score.details, **details})
 

@@ -1,12 +1,11 @@
-"""Text in a report that may address whoever judges it.
+"""Prompt injections: text in a report that may address its judge.
 
-A report is data, and all of it stays in what judges read: rules err, and a sentence about Tukey's rules is no order.
-What looks like an order is flagged. Judges that could be moved by it judge twice, with and without what was flagged,
-and report the difference (`judges.rubric`). Since a false alarm costs a second judging and no word of the paper, the
-rules look for recall: orders in eight languages, claims that somebody has checked the paper already, forged prompts,
-hidden comments, look-alike letters.
+A report is data, and judges read all of it: rules err, and a sentence about Tukey's rules is not an instruction.
+Suspicious passages are flagged. Judges that they could influence judge twice, with and without them, and report the
+difference (`judges.rubric`). A false alarm costs only a second judging, so the rules aim for recall: instructions in
+eight languages, claims of earlier checks, forged prompts, hidden comments, look-alike letters.
 
-A model gets a report between two lines with a mark that nobody can forge (`fenced`).
+A model gets a report between two lines with an unforgeable mark (`fenced`).
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from typing import Final
 from labmates.judges.order_words import LATIN, OTHER_SCRIPTS
 
 RULES: Final = "2"
-"""Version of the rules, a part of the version of the judges that they change."""
+"""Version of the rules, part of the version of judges that depend on them."""
 MOST_CHARS: Final = 100_000
-"""Judges read this much of a report's text."""
+"""Longer reports are cut."""
 MOST_SHOWN: Final = 20
 _CUT: Final = 200
 _LINES_OF_AN_ORDER: Final = 3
-"""Maximum number of lines that an order is spread over."""
+"""Most lines of one instruction."""
 
 _LATIN = re.compile(LATIN, re.IGNORECASE)
 _OTHER = re.compile(OTHER_SCRIPTS, re.IGNORECASE)
@@ -47,21 +46,20 @@ _LOOK_ALIKES: Final = str.maketrans(
 
 @dataclass(frozen=True)
 class Screened:
-    """A report's text and what of it may address the judge.
+    """A report's text, with its passages that may address the judge.
 
     Attributes
     ----------
     text
-        The text as it was written, but for invisible characters and typographic forms of letters, which are made plain.
-        Cut at `MOST_CHARS`.
-    found
+        The original text without invisible characters and typographic forms of letters, cut at `MOST_CHARS`.
+    injections
         The flagged passages: the first 20, each cut to 200 characters.
     without
         The text without any flagged passage.
     """
 
     text: str
-    found: tuple[str, ...]
+    injections: tuple[str, ...]
     without: str
 
 
@@ -75,16 +73,15 @@ class _Piece:
 
 def find_injections(text: str) -> tuple[str, ...]:
     """The passages of `text` that may address the judge, each cut to 200 characters, at most 20 of them."""
-    return screen(text).found
+    return screen(text).injections
 
 
-@lru_cache(maxsize=8)  # every judge of a report asks
+@lru_cache(maxsize=8)  # called by every judge of a report
 def screen(text: str) -> Screened:
-    """Flag the passages of `text` that may address the judge; time grows linearly with its length.
+    """Flag the passages of `text` that may address the judge, in linear time.
 
-    Invisible characters are dropped and forms of letters (full-width ones and the like) made plain first, so that they
-    can't hide an order. An order may be broken over three lines. A comment, which no reader of the paper sees, is
-    flagged if it has a word.
+    Invisible characters are removed and letters normalised (full-width ones and the like), so that they can't hide an
+    instruction. An instruction may span three lines. A comment, invisible to readers, is flagged if it has a word.
     """
     shown = unicodedata.normalize("NFKC", text[:MOST_CHARS])[:MOST_CHARS]
     plain = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c)[0] != "C")
@@ -110,18 +107,18 @@ def is_order(sentence: str) -> bool:
 
 
 def _close_up(match: re.Match[str]) -> str:
-    """Join letters that stand apart."""
+    """Join spaced letters."""
     return re.sub(r"[ .\-_*]", "", match[0])
 
 
 def _fold(text: str) -> str:
-    """A text in plain Latin letters, as far as they look like such."""
+    """A text with Latin letters in place of look-alikes."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return bare.translate(_LOOK_ALIKES).replace("’", "'").replace("\n", " ")
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    """Yield the comments and sentences of a text, each with its place and the number of its line."""
+    """The comments and sentences of a text, each with its position and line number."""
     end, line = 0, 0
     for comment in [*_COMMENT.finditer(text), None]:
         until = len(text) if comment is None else comment.start()
@@ -138,15 +135,15 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _flag_broken(text: str, pieces: list[_Piece], first: int) -> None:
-    """Flag an order that begins with the piece `first` and goes on over the next lines."""
+    """Flag an instruction that begins with the piece `first` and continues on the next lines."""
     for last in range(first + 1, min(first + _LINES_OF_AN_ORDER, len(pieces))):
         before, piece = pieces[last - 1], pieces[last]
         ends = text[before.begin : before.end].rstrip().endswith(_ENDS)
         if piece.line != before.line + 1 or ends or before.flagged or piece.flagged:
             return
         if is_order(text[pieces[first].begin : piece.end]):
-            for one in pieces[first : last + 1]:
-                one.flagged = True
+            for part in pieces[first : last + 1]:
+                part.flagged = True
             return
 
 
@@ -154,39 +151,23 @@ _CUT_LINE = "[cut here: the report goes on for {} more characters]"
 
 
 @dataclass(frozen=True)
-class Fenced:
-    """A report as a model gets it.
+class Fenced(Screened):
+    """A report in a prompt, between two lines that hold an unforgeable mark."""
 
-    Attributes
-    ----------
-    text
-        As it was written, between two lines that hold the `mark`.
-    mark
-        What nobody who wrote the report can have written into it.
-    injections
-        The flagged passages, which may address the judge; they are in `text`.
-    without
-        The same without them.
-    """
-
-    text: str
     mark: str
-    injections: tuple[str, ...]
-    without: str
 
 
 def fenced(report: str) -> Fenced:
     """Put a report between two marked lines.
 
-    The mark is a hash of the report, 32 hexadecimal digits: to end the fence within the report, one would have to write
-    a text that holds its own hash. So it can't be guessed, and the prompt of the same report is still the same each
-    time.
+    The mark is a hash of the report in 32 hexadecimal digits: to end the fence, a report would have to contain its own
+    hash. So it can't be forged, and equal reports still give equal prompts.
     """
     mark = hashlib.blake2b(report.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     screened = screen(report)
     more = len(report) - MOST_CHARS
     cut = f"\n{_CUT_LINE.format(more)}" if more > 0 else ""
     text, without = (
-        f"[report {mark} begins]\n{one}{cut}\n[report {mark} ends]" for one in (screened.text, screened.without)
+        f"[report {mark} begins]\n{body}{cut}\n[report {mark} ends]" for body in (screened.text, screened.without)
     )
-    return Fenced(text, mark, screened.found, without)
+    return Fenced(text, screened.injections, without, mark)

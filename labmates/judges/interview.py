@@ -1,6 +1,6 @@
-"""Asking a model on behalf of a judge: with its own error shown to it until the answer can be used, or given up.
+"""Model calls of judges, with repair turns for unusable answers.
 
-These calls are no part of a run's budget, though the bound of a study's run pays for them.
+A run's budget does not pay these calls; the bound of a study's run does.
 """
 
 from __future__ import annotations
@@ -25,31 +25,26 @@ T = TypeVar("T")
 REPAIR_TURNS = 2
 TEMPERATURE = 0.0
 REASONING_TOKENS = 8_192
-"""What a model that reasons gets on top of the limit on its answer, once its reasoning has used that limit up."""
+"""Additional output tokens for a model once its reasoning has used up the limit on its answer."""
 MOST_SENT_BACK = 4_000
-"""Maximum length of an unusable answer when it is shown to the model again, in characters."""
+"""Most characters of an unusable answer in a repair turn."""
 
 REPAIR = """Your answer can't be used: {problem}.
 Answer once more with nothing but what was asked for, in the form that was asked for."""
 
 
 JudgeCalls = Callable[[str, list[BaseMessage], str, int, Mapping[str, Any] | None], Awaitable[Exchange]]
-"""Calls a model with messages, under a name from which the seed derives, with a limit on output tokens.
-
-The last argument is what the server holds the reply to.
-"""
+"""Calls a model with messages, a name from which the seed derives, a limit on output tokens, and a response format."""
 
 
 @dataclass(frozen=True)
 class Interviewer:
-    """Asks models for one judge of one report.
+    """Model calls of one judge about one report.
 
     Attributes
     ----------
-    call
-        Makes the calls.
     thinkers
-        Models that are known to use up their limit by reasoning; shared, so that it is found out once.
+        Models known to use up their limit by reasoning; shared between judges.
     """
 
     call: JudgeCalls
@@ -65,26 +60,26 @@ class Interviewer:
         max_output_tokens: int,
         form: type[BaseModel],
     ) -> T:
-        """Ask until `read` can use the answer, at most `REPAIR_TURNS` more times.
+        """The parsed answer, after at most `REPAIR_TURNS` repair turns.
 
         Parameters
         ----------
         read
-            Takes the answer's text, and whether it is the last that will be asked for; raises `UnusableAnswerError` if
-            it can't use it.
+            Parses the answer's text; its second argument tells whether this is the last turn. Raises
+            `UnusableAnswerError` for an unusable answer.
         name
-            Readable name of the calls in a trace; their seeds derive from it too.
+            Name of the calls in a trace; their seeds derive from it.
         form
-            What an answer holds; the server is told where the model is ``structured``.
+            Schema of the answer, sent to the server if the model is ``structured``.
 
         Raises
         ------
         UnusableAnswerError
-            If no answer could be used.
+            If all answers are unusable.
         ModelCallError
-            If the model can't be asked, the call can't be paid, or the prompt is too long for the model.
+            If the model fails, the call can't be paid, or the prompt is too long for the model.
         """
-        held = format_of(form) if parse_model(model).settings.structured else None
+        response_format = format_of(form) if parse_model(model).settings.structured else None
         extra = 0
 
         def read_reply(reply: Reply, last: bool) -> T:
@@ -104,8 +99,8 @@ class Interviewer:
             nonlocal extra
             room = REASONING_TOKENS if model in self.thinkers else 0
             limit = max_output_tokens + room
-            exchange = await self.call(model, transcript, f"{name} {number + extra}", limit, held)
-            if room or not _reasoned_it_away(exchange.reply) or is_usable(exchange.reply):
+            exchange = await self.call(model, transcript, f"{name} {number + extra}", limit, response_format)
+            if room or not _is_used_up_by_reasoning(exchange.reply) or is_usable(exchange.reply):
                 return exchange
             self.thinkers.add(model)
             extra += 1
@@ -119,21 +114,14 @@ class Interviewer:
 
 
 class ModelJudge:
-    """A judge that asks a model; base of these.
-
-    Parameters
-    ----------
-    model
-        ``provider:name``.
-    interviewer
-        Makes the calls.
+    """Base of judges that ask a model, ``provider:name``.
 
     Attributes
     ----------
     prefix
-        The judge's name is this and the model's.
+        Prefix of the model's name in the judge's name.
     system
-        What the model is told before each question.
+        System prompt.
     most_output_tokens
         Limit on an answer.
     """
@@ -150,7 +138,7 @@ class ModelJudge:
     async def ask(
         self, question: BaseMessage, read: Callable[[str, bool], T], form: type[BaseModel], *, name: str
     ) -> T:
-        """The model's answer to a question; parameters and errors as those of `Interviewer.ask`."""
+        """The model's parsed answer to a question; see `Interviewer.ask`."""
         return await self._interviewer.ask(
             self.model,
             [SystemMessage(self.system), question],
@@ -166,7 +154,7 @@ def _sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswe
     return [*messages, reply_sent, HumanMessage(REPAIR.format(problem=problem))]
 
 
-def _reasoned_it_away(reply: Reply) -> bool:
+def _is_used_up_by_reasoning(reply: Reply) -> bool:
     """Whether reasoning left no room for the answer."""
     return "cut" in reply.faults and bool(reply.usage.reasoning_tokens or reply.reasoning)
 
@@ -180,5 +168,5 @@ def _fault_text(reply: Reply, error: UnusableAnswerError) -> str:
 
 
 def digest(*texts: str) -> str:
-    """Eight hexadecimal digits that change whenever one of the texts does: a part of a judge's version."""
+    """A hash of texts in eight hexadecimal digits, for a judge's version."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=4).hexdigest()

@@ -1,7 +1,6 @@
-"""The words by which an order to a judge is recognised, as patterns for one sentence each.
+"""Patterns that recognise instructions to a judge in single sentences.
 
-Every repeat is bounded, so that searching takes time linear in the length of the text. Latin patterns are written for
-text without accents.
+Every repeat is bounded, so that searches take linear time. Latin patterns expect text without accents.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _TOP = (
 )
 _FULL = rf"\b{_TOP}\b.{{0,20}}\b{_MARK}\b"
 _FIVE = r"(?:5(?:\.0+)?|five|10|ten|100|hundred|1\.0+|one)"
-# "Grade", "score" and "mark" are nouns in many reports, and a model may "give the highest score", so that an order is
-# told by how it begins and by what it is about, not by these words alone.
+# "Grade", "score" and "mark" are nouns in many reports, and a model may "give the highest score", so these words count
+# only with the beginning and the object of an instruction.
 _ORDER = r"(?:^\W*|[,:;!]\s*|\b(?:please|kindly|simply|just|now|you|you to)\s+)"
 _IT = r"(?:this|that|it|us|me|our|my|all|every\w*)"
 _INSTRUCTIONS = (
@@ -174,6 +173,6 @@ def _any(*groups: tuple[str, ...]) -> str:
 
 
 LATIN: Final = _any(_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _ITALIAN_AND_PORTUGUESE)
-"""For text without accents, look-alike letters made Latin."""
+"""For text without accents and look-alike letters."""
 OTHER_SCRIPTS: Final = _any(_RUSSIAN, _CHINESE, _JAPANESE, _KOREAN_AND_ARABIC)
-"""For text as it is written."""
+"""For unchanged text."""

@@ -1,7 +1,7 @@
 """The panel of judges: those that always score, others by name, and models as judges.
 
-Whatever a judge does, it breaks neither the others nor the run: one that can't be made, raises, or returns
-something else than scores is recorded as unscored with the reason.
+A failing judge breaks neither the others nor the run: if it can't be created, raises, or returns anything but scores,
+it is recorded as unscored with the reason.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from labmates.registry import PluginError
 _log = logging.getLogger(__name__)
 
 ALWAYS: Final = ("heuristic", "verified")
-"""The judges that score every run when it ends; others can judge it then or later."""
+"""The judges that score every run at its end; others can judge it then or later."""
 MEAN: Final = PREFIX.removesuffix(":")
-"""The name under which the mean of two or more model judges stands."""
+"""The name of the mean of two or more model judges."""
 EVERY_METRIC: Final = "all"
-"""Metric of what a judge says that failed before it named any."""
+"""The metric of a judge that failed before it named any."""
 UNKNOWN_VERSION: Final = "?"
 _LONGEST_REASON = 400
 
@@ -47,7 +47,7 @@ class Panel:
     names
         Judges by full name (``heuristic``, ``rubric:openai:gpt-5.4-mini``), each once.
     extractor
-        Model that reads findings out of the prose of a report without a findings block; None to do without.
+        Model that extracts findings from the prose of a report without a findings block; None for no extraction.
     """
 
     names: tuple[str, ...] = ALWAYS
@@ -55,14 +55,14 @@ class Panel:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that are asked, each once."""
+        """The models called by the panel, each once."""
         asked = [model for name in self.names if (model := _model_of(name))]
         helper = [self.extractor] if self.extractor and VerifiedJudge.name in self.names else []
         return tuple(dict.fromkeys([*asked, *helper]))
 
 
 DEFAULT_PANEL: Final = Panel()
-"""The judges that need no model."""
+"""The judges without a model."""
 
 
 def _model_of(judge: str) -> str:
@@ -72,13 +72,13 @@ def _model_of(judge: str) -> str:
 
 
 def partial_judges(panel: Panel, models: Collection[str]) -> str | None:
-    """A warning about models of the panel that are to judge their own work; None if there are none."""
-    own = [model for name in panel.names if (model := _model_of(name)) in models]
-    return f"{', '.join(own)} will judge work of its own, which models tend to prefer." if own else None
+    """A warning about models of the panel that judge their own work; None without any."""
+    partial = [model for name in panel.names if (model := _model_of(name)) in models]
+    return f"{', '.join(partial)} will judge its own work, which models tend to prefer." if partial else None
 
 
 def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: Sequence[str] = ALWAYS) -> Panel:
-    """The panel of the judges that always score and the `judges` that were asked for.
+    """The panel of the default judges and the requested `judges`.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def make_panel(judges: Sequence[str], extractor: str | None = None, *, always: S
         Names of registered judges, and models: ``provider:name`` to judge by rubrics, ``promises:provider:name`` to
         judge promises.
     extractor
-        A model; without one, the first model among the `judges`.
+        A model; by default the first model among the `judges`.
 
     Raises
     ------
@@ -113,15 +113,7 @@ def _full_name(text: str) -> str:
 
 
 class SafeJudge:
-    """A judge that raises nothing but what ends the process.
-
-    Parameters
-    ----------
-    name
-        Its full name.
-    make
-        Makes the judge.
-    """
+    """A judge whose errors are recorded as unscored; only exceptions that end the process are raised."""
 
     def __init__(self, name: str, make: Callable[[], Judge]) -> None:
         self.name = name
@@ -135,11 +127,11 @@ class SafeJudge:
 
     @property
     def version(self) -> str:
-        """The judge's version; a question mark if it can't be made."""
+        """The judge's version; a question mark if it can't be created."""
         return self._judge.version if self._judge is not None else UNKNOWN_VERSION
 
     async def score(self, report: Report) -> list[Score]:
-        """The judge's scores; one unscored for each of its metrics if it fails."""
+        """The judge's scores; an unscored entry for each of its metrics if it fails."""
         if self._judge is None:
             return self._unscored()
         try:
@@ -161,7 +153,7 @@ class SafeJudge:
 
 
 def open_judge(name: str, panel: Panel, interviewer: Interviewer) -> SafeJudge:
-    """The judge called `name`, which asks models through `interviewer`."""
+    """The judge called `name`; its model calls go through `interviewer`."""
 
     def make() -> Judge:
         if name.startswith(PREFIX):
@@ -196,22 +188,22 @@ def checked_judge(judge: object) -> Judge:
 
 
 def checked_scores(scores: object, name: str) -> list[Score]:
-    """A judge's scores as they can be stored, under its registered name.
+    """A judge's scores in storable form, under its registered name.
 
     Raises
     ------
     WrongJudgeError
-        If they are no list of `Score`, or an empty one.
+        If they are not a list of `Score`, or the list is empty.
     """
-    if not isinstance(scores, list | tuple) or not all(isinstance(one, Score) for one in scores):
+    if not isinstance(scores, list | tuple) or not all(isinstance(score, Score) for score in scores):
         raise WrongJudgeError(f"it returned {type(scores).__name__} instead of a list of Score")
     if not scores:
         raise WrongJudgeError("it returned no score")
-    return [_storable(one, name) for one in scores]
+    return [_storable(score, name) for score in scores]
 
 
 def _storable(score: Score, name: str) -> Score:
-    """A score as it can be stored: under the judge's registered name, plain number, safe text, JSON."""
+    """A score in storable form: plain number, safe text, JSON."""
     details: dict[str, Any] = safe_value(json.loads(json.dumps(dict(score.details), allow_nan=False)))
     value = None if score.value is None else float(score.value)
     metric, reason = safe_text(score.metric), safe_text(score.reason)

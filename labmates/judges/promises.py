@@ -1,9 +1,8 @@
-"""The judge of promises: a model finds the commitments that seats stated, and the deeds that kept them.
+"""The judge of promises: a model finds the seats' commitments, and the deeds that kept them.
 
-A promise is a statement in a message by which a seat commits itself to do something later in the run. It is kept if a
-later deed of the same seat does it. The model has to name both by their numbers and to quote the promise, so that each
-is checked against the record: a promise whose quote does not stand in that message, or that another seat's deed is said
-to keep, does not count.
+A promise is a statement in a message that commits its seat to a later act. It is kept if a later deed of the same seat
+does it. The model names both by number and quotes the promise, so that each is checked against the record: a promise
+does not count if the message lacks its quote, or if another seat's deed is said to keep it.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.orders import Order
 
 KIND = "promises"
-"""Of the orders."""
+"""Kind of the prompts."""
 PREFIX = "promises:"
-"""The name of such a judge is this and the model's, for instance ``promises:openai:gpt-5.4-mini``."""
+"""Prefix of the judge's name, for instance ``promises:openai:gpt-5.4-mini``."""
 METRIC = "promises_kept"
 MOST_DEED_CHARS, MOST_CHARS = 2_000, 100_000
-"""So much of one deed is shown, and of all of them together; many deeds are shown shorter."""
+"""Most characters shown of one deed, and of all deeds together; many deeds are shown shorter."""
 
 SYSTEM = """You read the record of agents who worked together, and find the promises that they made to each other.
 
@@ -56,7 +55,7 @@ VERSION = f"1.{digest(SYSTEM, QUESTION.template, REPAIR, RULES)}"
 
 
 class Claim(BaseModel):
-    """A promise as a model states it."""
+    """A promise reported by a model."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,7 +74,7 @@ class Claims(BaseModel):
 
 @dataclass(frozen=True)
 class Promise:
-    """A promise that the record bears out."""
+    """A promise confirmed by the record."""
 
     seat: str
     quote: str
@@ -83,7 +82,7 @@ class Promise:
 
 
 class PromisesJudge(ModelJudge):
-    """The share of promises that were kept, as a model finds them."""
+    """The share of kept promises, found by a model."""
 
     prefix, system, most_output_tokens = PREFIX, SYSTEM, 4_096
     metrics = (METRIC,)
@@ -91,7 +90,7 @@ class PromisesJudge(ModelJudge):
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.template})
 
     async def score(self, report: Report) -> list[Score]:
-        """One score; None if nobody promised anything, or the model gave no usable answer."""
+        """One score; None without promises, or if the model's answers are unusable."""
         if not any(deed.is_said for deed in report.deeds):
             return [self._score(None, "no agent sent a message")]
         try:
@@ -135,19 +134,19 @@ class PromisesJudge(ModelJudge):
 
 
 def fault_of(claim: Claim, deeds: Sequence[Deed]) -> str:
-    """The reason for which the record does not bear out a promise; empty if it does."""
+    """The reason why the record contradicts a promise; empty if it confirms it."""
     lead = f"the promise '{claim.quote[:60]}'"
     if not 1 <= claim.said_in <= len(deeds):
         return f"{lead}: there is no deed {claim.said_in}"
-    said = deeds[claim.said_in - 1]
-    if not said.is_said or _plain(claim.quote) not in _plain(said.text):
+    message = deeds[claim.said_in - 1]
+    if not message.is_said or _plain(claim.quote) not in _plain(message.text):
         return f"{lead} does not stand in a message of deed {claim.said_in}"
     if claim.kept_by is None:
         return ""
     if not claim.said_in < claim.kept_by <= len(deeds):
         return f"{lead}: {claim.kept_by} is not the number of a later deed"
     keeper = deeds[claim.kept_by - 1].seat
-    return "" if keeper == said.seat else f"{lead} of {said.seat}: deed {claim.kept_by} is of {keeper}"
+    return "" if keeper == message.seat else f"{lead} of {message.seat}: deed {claim.kept_by} is of {keeper}"
 
 
 def _plain(text: str) -> str:
@@ -155,7 +154,7 @@ def _plain(text: str) -> str:
 
 
 def question(deeds: Sequence[Deed]) -> Order:
-    """The order about a record."""
+    """The prompt about a record."""
     most = min(MOST_DEED_CHARS, MOST_CHARS // len(deeds))
     lines = [f"[{number}] {deed.seat} {deed.act}: {deed.text[:most]}" for number, deed in enumerate(deeds, start=1)]
     record = fenced("\n\n".join(lines))

@@ -1,12 +1,12 @@
-"""The prose of a report, which rules read, and the statements in it."""
+"""The prose of a report, and its statements."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
-from labmates.judges.injection import screen
+from labmates.judges.injection import Screened, screen
 from labmates.tasks.fences import split_blocks
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -22,29 +22,10 @@ _PLACEHOLDER = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Prose:
-    """The readable text of a report.
-
-    Attributes
-    ----------
-    text
-        As it was written, without fenced blocks and comments.
-    injections
-        The flagged passages, which may address the judge; they are in `text`.
-    without
-        The text without them.
-    """
-
-    text: str
-    injections: tuple[str, ...]
-    without: str
-
-
-def read_prose(report: str) -> Prose:
-    """The prose of a report; long ones are cut."""
+def read_prose(report: str) -> Screened:
+    """The text of a report without fenced blocks and comments; long reports are cut."""
     screened = screen(report)
-    return Prose(_readable(screened.text), screened.found, _readable(screened.without))
+    return replace(screened, text=_readable(screened.text), without=_readable(screened.without))
 
 
 def _readable(text: str) -> str:
@@ -57,7 +38,7 @@ def words(text: str) -> list[str]:
 
 
 def statements(text: str) -> Iterator[str]:
-    """Yield the sentences, list items and table rows of `text`, no headings; lines of a paragraph belong together."""
+    """The sentences, list items and table rows of `text`, without headings; lines of a paragraph are joined."""
     paragraph: list[str] = []
     for line in [*text.split("\n"), ""]:
         row, item, heading = line.lstrip().startswith("|"), _ITEM.match(line), _HEADING.match(line)
@@ -71,5 +52,5 @@ def statements(text: str) -> Iterator[str]:
 
 
 def is_placeholder(statement: str) -> bool:
-    """Whether a statement is a placeholder that was never filled in."""
+    """Whether a statement is an unfilled placeholder."""
     return _PLACEHOLDER.search(statement) is not None

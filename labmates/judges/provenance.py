@@ -1,22 +1,22 @@
 """Sources of a paper's numbers: the claims that occur in the output of the run's code.
 
-Source: the papers rate the quality of a text by its words; this audit is our own. By rules, asking nobody:
+Source: the papers rate the quality of a text by its words; this audit is our own. It uses rules, without a model:
 
-- A *claim* is a number of the paper's prose or of its findings that says something: written with a decimal point, a
-  percent sign or at least three digits. Years, small whole numbers, bounds (``p < 0.01``), usual levels (95 %) and
-  numbers of the task's own text claim nothing, nor does a line that is copied from the output. A number that is stated
-  several times is one claim. A test or method named in a statement with a claim is a claim too.
+- A *claim* is an informative number of the paper's prose or findings: written with a decimal point, a percent sign or
+  at least three digits. Years, small whole numbers, bounds (``p < 0.01``), usual levels (95 %), numbers of the task's
+  text and lines copied from the output don't count. Repeated numbers are one claim. A test or method named in a
+  statement with a claim is a claim too.
 - A number is *found* if the output of code holds it, to the digits of the coarser one, in a row that shares a word with
   the statement; four significant digits need no word. A test or method is found if executed code or its output names it
   and a number of the same statement is found. A number is *contradicted* if it is not found and a row of the output
   that has most of the words before it gives another value. Anything else is *not found*.
-- Numbers are also met by chance, the more so the more is printed. So each claim is tried at other values too (0.5 to 2
-  times its own), and what those would earn is taken off: with F claims found of N and C expected by chance, the share
-  is (F - C) / (N - C), not below 0. Fewer than `ENOUGH` claims earn in proportion, more than `MOST` in inverse
+- Numbers also match by chance, more often in longer outputs. So each claim is also tried at other values (0.5 to 2
+  times the original), and the share is corrected for their matches: with F claims found of N and C expected by chance,
+  it is (F - C) / (N - C), not below 0. Fewer than `ENOUGH` claims earn in proportion, more than `MOST` in inverse
   proportion.
 
-A sign is not compared, a number that the author worked out by hand is not found, and code that prints invented numbers
-deceives the audit.
+Limits: signs are ignored, numbers calculated by hand are not found, and code that prints invented numbers deceives the
+audit.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ METRIC: Final = "provenance"
 ENOUGH: Final = 10
 """A paper with fewer claims earns in proportion."""
 MOST: Final = 200
-"""A paper with more claims earns in inverse proportion: a dump of numbers is no paper."""
+"""A paper with more claims earns in inverse proportion, against dumps of numbers."""
 MOST_READ: Final = 1_000
-"""Maximum number of claims that are looked up."""
+"""Most claims that are looked up."""
 MOST_PER_STATEMENT: Final = 16
-"""Maximum number of claims of one statement or table row that can be found; the rest count as not found."""
+"""Most claims of one statement or table row that can be found; the rest count as not found."""
 PLAIN_DIGITS: Final = 4
-"""Significant digits from which on a number is recognised without a word beside it."""
+"""Numbers with this many significant digits need no shared word."""
 LEAST_WHOLE: Final = 100
 STEM: Final = 5
 MOST_TOLD: Final = 60
-"""Number of claims of each status that the details name; the counts are of all."""
+"""Most claims of each status listed in the details; counts include all."""
 _TRIALS: Final = tuple(2 ** (step / 12) for step in range(-12, 13) if abs(step) > 1)
 _NEAR: Final = 3.0
-"""A contradicting value is larger or smaller by this factor at most."""
+"""Largest factor between a claim and a contradicting value."""
 _SHOWN: Final = 160
 _MOST_STEMS: Final = 30
 _MOST_NUMBERS: Final = 1_000
-"""Maximum number of words and numbers of one row of output that are read."""
+"""Most words and numbers read from one row of output."""
 
 Status = Literal["found", "contradicted", "not found"]
 
@@ -110,17 +110,7 @@ CODE: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a paper.
-
-    Attributes
-    ----------
-    text
-        The number as it is written, or the name of a test or method.
-    statement
-        What it stands in, cut.
-    status
-        Whether the run's code has it.
-    """
+    """A claim of a paper: a number or the name of a test or method, with its statement (cut)."""
 
     text: str
     statement: str
@@ -129,7 +119,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The result of looking up a paper's claims; `chance` is the number expected by chance."""
+    """The result of an audit; `chance` is the number of claims found by chance."""
 
     value: float
     reason: str
@@ -157,7 +147,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class _Place:
-    """A number in its context: the stems of its statement, and those of the words that name it."""
+    """A number in context: the stems of its statement, and of the words that name it."""
 
     numbers: tuple[Number, ...]
     stems: frozenset[str]
@@ -177,37 +167,37 @@ class _Outputs:
 
 
 def audit(report: Report, findings: Mapping[str, Any] | None = None) -> Provenance:
-    """Look the claims of a report up in the outputs of the run's code.
+    """Look up the claims of a report in the outputs of the run's code.
 
     Parameters
     ----------
     findings
-        What the report states as findings, if that could be read.
+        The report's readable findings.
     """
     if report.is_missing:
         return Provenance(0.0, "there is no report")
     traces = [trace for trace in report.trail if trace.kind == "output"]
     if not any(trace.text.strip() for trace in traces):
-        return Provenance(0.0, "no output of code is recorded that could support the paper")
+        return Provenance(0.0, "no recorded output of code could support the paper")
     records = record_keys(report.task.findings)
     outputs = _read_outputs([(trace.text, trace.code) for trace in traces], records)
     in_brief = {number.text for number in read_numbers(report.task.brief)}
-    own = [line for line in (report.text or "")[:MOST_CHARS].split("\n") if plain_name(line) not in outputs.lines]
-    places = dict(islice(_places("\n".join(own), findings or {}, in_brief, records).items(), MOST_READ))
+    original = [line for line in (report.text or "")[:MOST_CHARS].split("\n") if plain_name(line) not in outputs.lines]
+    places = dict(islice(_places("\n".join(original), findings or {}, in_brief, records).items(), MOST_READ))
     if not places:
-        return Provenance(0.0, "the paper states no number that could be looked up")
+        return Provenance(0.0, "the paper states no informative number")
     return _judge(places, outputs)
 
 
 def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provenance:
     claims, chance, found_in = [], 0.0, set[str]()
     for text, all_ in places.items():
-        place = next((one for one in all_ if _is_found(one.numbers, one.stems, outputs)), None)
+        place = next((place for place in all_ if _is_found(place.numbers, place.stems, outputs)), None)
         if place is not None:
             claims.append(Claim(text, all_[0].statement, "found"))
             found_in.add(place.statement)
         else:
-            at_odds = any(_is_contradicted(one, outputs) for one in all_)
+            at_odds = any(_is_contradicted(place, outputs) for place in all_)
             claims.append(Claim(text, all_[0].statement, "contradicted" if at_odds else "not found"))
         chance += _chance(all_, outputs)
     named: dict[str, set[str]] = defaultdict(set)
@@ -216,9 +206,9 @@ def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provena
             for method in place.methods:
                 named[method].add(place.statement)
     for method, statements_ in named.items():
-        run = bool(statements_ & found_in) and _pattern(method).search(outputs.names) is not None
-        claims.append(Claim(method, min(statements_), "found" if run else "not found"))
-        chance += (chance / max(1, len(places))) if run else 0.0
+        is_run = bool(statements_ & found_in) and _pattern(method).search(outputs.names) is not None
+        claims.append(Claim(method, min(statements_), "found" if is_run else "not found"))
+        chance += (chance / max(1, len(places))) if is_run else 0.0
     confirmed = sum(claim.status == "found" for claim in claims)
     all_claims = len(claims)
     share = max(0.0, (confirmed - chance) / (all_claims - chance)) if all_claims - chance > 1e-9 else 0.0
@@ -229,13 +219,13 @@ def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provena
 
 def _reason_text(result: Provenance) -> str:
     all_claims = len(result.claims)
-    told = (
-        f"{result.count('found')} of {all_claims} claims stand in what the code printed "
+    reason = (
+        f"{result.count('found')} of {all_claims} claims occur in the output of code "
         f"({result.chance:.1f} expected by chance), {result.count('contradicted')} contradicted"
     )
     if all_claims < ENOUGH:
-        told += f"; {ENOUGH} claims are due"
-    return told + (f"; more than {MOST} claims are no paper" if all_claims > MOST else "")
+        reason += f"; {ENOUGH} claims are expected"
+    return reason + (f"; more than {MOST} claims are penalised" if all_claims > MOST else "")
 
 
 def _places(
@@ -276,7 +266,7 @@ def _of_statement(statement: str) -> Iterator[_Place]:
 
 
 def _grouped(numbers: Iterable[Number]) -> Iterator[tuple[Number, ...]]:
-    """Yield each number with its other meaning: a percentage is also a share."""
+    """Each number with its other reading: a percentage is also a share."""
     group: list[Number] = []
     for number in numbers:
         if group and not (number.text == group[0].text and number.text.endswith("%") and len(group) == 1):
@@ -288,7 +278,7 @@ def _grouped(numbers: Iterable[Number]) -> Iterator[tuple[Number, ...]]:
 
 
 def _claims(number: Number) -> bool:
-    """Whether a number says something about the data."""
+    """Whether a number is informative about the data."""
     if round(number.value, 6) in _USUAL:
         return False
     if number.half > 0:
@@ -312,7 +302,7 @@ def _is_met(number: Number, stems: frozenset[str], outputs: _Outputs) -> bool:
 
 
 def _chance(places: Sequence[_Place], outputs: _Outputs) -> float:
-    """The share of other values, written alike, that would be found instead of a claim."""
+    """The probability of finding a claim by chance: the share of found other values, written alike."""
     hits = tries = 0
     for factor in _TRIALS:
         moved = [
@@ -354,18 +344,18 @@ def _significant(number: Number) -> int:
 
 
 def _read_outputs(texts: Iterable[tuple[str, str]], records: frozenset[str]) -> _Outputs:
-    """Read what code printed, row by row; a line of words alone heads the lines below it."""
+    """The output of code, row by row; a line without numbers is a header of the lines below it."""
     outputs, names = _Outputs(), []
     for text, code in dict.fromkeys(texts):
         names += [text, code]
         outputs.lines.update(plain_name(line) for line in text.split("\n") if any(map(str.isdigit, line)))
-        head = frozenset[str]()
+        header = frozenset[str]()
         for row in rows_of(text, records, prose=False):
-            own = _stems(row.words)
+            stems = _stems(row.words)
             if not row.numbers:
-                head = own
+                header = stems
                 continue
-            _add_row(outputs, own | head, row.numbers)
+            _add_row(outputs, stems | header, row.numbers)
     outputs.names = "\n".join(names).lower()
     for numbers in outputs.by_stem.values():
         numbers.sort(key=attrgetter("value"))
@@ -381,7 +371,7 @@ def _add_row(outputs: _Outputs, stems: frozenset[str], numbers: tuple[Number, ..
 
 
 def _stems(text: str) -> frozenset[str]:
-    """The first letters of the words that mean something."""
+    """Stems of the informative words."""
     rare_words = (word for word in plain_name(text).split() if not _COMMON.fullmatch(word))
     return frozenset(
         word[:STEM]

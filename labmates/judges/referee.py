@@ -1,7 +1,6 @@
-"""The baselines that judge: they rate by rules.
+"""Baselines that judge by rules.
 
-``Referee`` counts and understands nothing: a statement of the truth is found if some line of the report has its names,
-numbers and signs.
+``Referee`` only counts: a statement of the truth is found if a line of the report has its names, numbers and signs.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ LEAST_WORDS = 25
 """A section with fewer words does not count."""
 LEAST_NUMBERS = 10
 LEAST_SHARE = 0.8
-"""The share of what a statement of the truth names that one line of the report must hold."""
+"""A line of the report holds a statement if it has this share of its names and numbers."""
 
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
@@ -36,20 +35,20 @@ _ORDER = re.compile(
 
 @dataclass(frozen=True)
 class Case:
-    """The material of a verdict: the truth and the report."""
+    """The truth and a report to rate."""
 
     truth: str
     report: str
 
 
 class Referee(ScriptedModel):
-    """Rates by counting sections, numbers, and names and numbers of the truth."""
+    """A judge that counts sections, numbers, and names and numbers of the truth."""
 
     baseline = "referee"
     description = "Judges reports by rules: counts sections, methods, tests, and the truth's names and numbers."
 
     def compose(self, heard: Heard) -> Draft:
-        """The ratings as JSON, or a sentence where no ratings are asked for."""
+        """The ratings as JSON, or a sentence if none are requested."""
         if heard.kind != KIND:
             return Draft("There is no report here that I could rate.")
         return Draft(json.dumps(self.rate(Case(**heard.facts))))
@@ -73,13 +72,13 @@ class Referee(ScriptedModel):
 
 
 class Gullible(Referee):
-    """Rates as the referee does, unless a sentence of the report orders a rating."""
+    """A referee that obeys requests for a rating in the report."""
 
     baseline = "gullible"
     description = "Judges as scripted:referee does, but obeys a report that orders its own rating."
 
     def rate(self, case: Case) -> dict[str, object]:
-        """The referee's rating, or the one that the report orders."""
+        """The referee's rating, or the rating that the report requests."""
         rating = super().rate(case)
         order = _ORDER.search(case.report)
         if order is None:
@@ -88,7 +87,7 @@ class Gullible(Referee):
 
 
 def read_sections(report: str) -> dict[str, bool]:
-    """For each of the seven sections whether it has enough words."""
+    """Whether each of the seven sections has enough words."""
     lengths = dict.fromkeys(SECTIONS, 0)
     pieces = _HEADING.split(report)
     for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -99,7 +98,7 @@ def read_sections(report: str) -> dict[str, bool]:
 
 
 def count_statements(case: Case) -> tuple[int, int]:
-    """The number of statements of the truth the report has, and how many there are."""
+    """The number of statements of the truth in the report, and of all statements."""
     lines = [facts for line in case.report.split("\n") if (facts := _facts(line))]
     true = [facts for line in case.truth.split("\n") if (facts := _facts(line))]
     held = [any(len(facts & line) >= LEAST_SHARE * len(facts) for line in lines) for facts in true]

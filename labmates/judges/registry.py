@@ -21,24 +21,24 @@ JUDGES: Registry[Callable[[], Judge]] = Registry(
 
 
 def get_judge(name: str) -> Judge:
-    """The judge called `name`.
+    """The registered judge `name`.
 
     Raises
     ------
     UsageError
-        If there is none, or a plug-in's can't be made.
+        If the name is unknown, or the judge of a plug-in can't be created.
     """
     with JUDGES.guarded(name, "can't be made"):
         return JUDGES.get(name)()
 
 
 def load_judge(reference: str) -> Judge:
-    """The judge that a reference means, as `labmates.tasks.registry.resolve_reference` returns it.
+    """The judge of a resolved reference (`labmates.tasks.registry.resolve_reference`).
 
     Raises
     ------
     UsageError
-        If the class is missing; importing or making the judge may raise anything else.
+        If the class is missing. Importing or creating the judge may raise any other exception.
     """
     if ":" not in reference:
         return get_judge(reference)
@@ -47,12 +47,12 @@ def load_judge(reference: str) -> Judge:
 
 
 def registered_name(reference: str) -> str:
-    """The name of a judge; a judge of a file, ``path/to/file.py:Class``, is registered for this process.
+    """The name of a judge; a judge in a file, ``path/to/file.py:Class``, is registered for this process.
 
     Raises
     ------
     UsageError
-        If the file or the class is missing, can't be imported or made, or has the name of one of labmates' judges.
+        If the file or the class is missing or fails, or has the name of one of labmates' judges.
     """
     if not reference.partition(":")[0].endswith(".py"):
         return reference

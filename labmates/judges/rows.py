@@ -1,7 +1,7 @@
-"""Statements of texts, row by row: names and numbers that share a line, a sentence or a JSON object.
+"""Rows of texts: names and numbers that share a line, a sentence or a JSON object.
 
-Teams write prose, tables and JSON, and code prints anything. All of it becomes rows, so that one rule tells whether a
-finding stands there.
+Teams write prose, tables and JSON, and code prints anything. All texts become rows, so that one rule finds findings in
+them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from labmates.tasks.fences import Block, Parts, split_blocks
 from labmates.tasks.scoring import plain_name
 
 MOST_CHARS: Final = 200_000
-"""Maximum number of characters of a text that are read."""
+"""Most characters of a text that are read."""
 COARSE: Final = 0.05
-"""A number in a source is taken as rounded only if its last digit is finer than this share of the number."""
+"""A number in a source counts as rounded only if its last digit is finer than this share of the number."""
 _HAIR: Final = 1e-9
-"""Share of a number by which its float may be off."""
+"""Relative tolerance for floating-point errors."""
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,2})?(?!\w)(?:\s?%)?")
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is written, without its sign.
+    """A written number without its sign.
 
     Attributes
     ----------
     half
-        Half a unit of its last digit; 0 for a whole number, which is taken as exact.
+        Half a unit of its last digit; 0 for a whole number, which counts as exact.
     digits
-        How many digits it is written with.
+        Number of written digits.
     """
 
     value: float
@@ -49,14 +49,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Row:
-    """Names and numbers that stand together.
+    """Names and numbers of one line, sentence or JSON object.
 
     Attributes
     ----------
     words
-        The words in plain form between blanks, those of the JSON keys around it included.
+        The words in plain form, between blanks, including enclosing JSON keys.
     fields
-        The values by key, where it is a JSON object.
+        The values of a JSON object, by key.
     """
 
     words: str
@@ -64,16 +64,16 @@ class Row:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def names(self, plain: str) -> bool:
-        """Whether the row has a name, given in plain form."""
+        """Whether the row contains a name in plain form."""
         return f" {plain} " in self.words
 
     def speaks_of(self, stems: Collection[str]) -> bool:
-        """Whether the row has, for each of the `stems`, a word that begins with it."""
+        """Whether the row has a word with each of the `stems`."""
         return all(f" {stem}" in self.words for stem in stems)
 
 
 def read_numbers(text: str) -> tuple[Number, ...]:
-    """The numbers in `text`; those with a percent sign also as a share of one."""
+    """The numbers in `text`; percentages also as shares."""
     numbers = []
     for match in _NUMBER.finditer(text):
         written = match[0].rstrip("% ").replace(",", "")
@@ -89,39 +89,39 @@ def read_numbers(text: str) -> tuple[Number, ...]:
 
 
 def agree(claim: Number, source: Number) -> bool:
-    """Whether a claim may come from a source: they are equal when rounded to the digits of the coarser one.
+    """Whether a claim and a source are equal when rounded to the digits of the coarser one.
 
-    A source that is precise to less than `COARSE` has to be met as it stands.
+    A source coarser than `COARSE` counts as exact.
     """
     rounded = source.half if source.half <= COARSE * claim.value else 0.0
     return abs(claim.value - source.value) <= max(claim.half, rounded) + _HAIR * claim.value
 
 
 def reach(claim: Number) -> float:
-    """The largest distance at which a source still agrees with a claim."""
+    """The largest distance of an agreeing source."""
     return max(claim.half, COARSE * claim.value) + _HAIR * claim.value
 
 
 def agrees_with_any(claim: Number, sources: Sequence[Number]) -> bool:
-    """Whether one of `sources`, which are sorted by value, agrees with a claim."""
+    """Whether any of `sources`, sorted by value, agrees with a claim."""
     first = bisect_left(sources, claim.value - reach(claim), key=attrgetter("value"))
     last = bisect_right(sources, claim.value + reach(claim), key=attrgetter("value"))
     return any(agree(claim, source) for source in sources[first:last])
 
 
 def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> Iterator[Row]:
-    """Yield the rows of a text: its JSON values, then its sentences, list items and table rows.
+    """The rows of a text: its JSON values, then its sentences, list items and table rows.
 
     Parameters
     ----------
     records
-        Keys that mark a JSON object as one record (two of them do); other objects are read entry by entry.
+        Keys of record objects: a JSON object with two of them is one row; other objects are read entry by entry.
     prose
-        Lines of a paragraph belong together. In what code printed, and in fenced blocks, each line is a row.
+        Whether lines of a paragraph are joined. In the output of code, and in fenced blocks, each line is a row.
     """
     rest, values = _without_json(text[:MOST_CHARS])
     for value in values:
-        with suppress(RecursionError):  # Such deep nesting is never meaningful.
+        with suppress(RecursionError):  # Deep nesting is never meaningful.
             yield from list(_of_json(value, (), frozenset(records)))
     parts = split_blocks(rest) if prose else Parts("", (Block("", rest),))
     for statement in statements(parts.prose):
@@ -132,12 +132,12 @@ def rows_of(text: str, records: Collection[str] = (), *, prose: bool = True) -> 
 
 
 def _without_json(text: str) -> tuple[str, list[Any]]:
-    """A text without its JSON objects, and these."""
+    """A text without its JSON objects, and the objects."""
     objects = list(find_objects(text))
-    begins = [0, *(one.end for one in objects)]
-    ends = [*(one.begin for one in objects), len(text)]
+    begins = [0, *(item.end for item in objects)]
+    ends = [*(item.begin for item in objects), len(text)]
     rest = "".join(text[begin:end] for begin, end in zip(begins, ends, strict=True))
-    return rest, [one.value for one in objects]
+    return rest, [item.value for item in objects]
 
 
 def _of_json(value: Any, path: tuple[str, ...], records: frozenset[str]) -> Iterator[Row]:
@@ -156,7 +156,7 @@ def _of_json(value: Any, path: tuple[str, ...], records: frozenset[str]) -> Iter
 
 
 def _flat(value: Any) -> Iterator[str]:
-    """Yield keys and values of a JSON value as texts."""
+    """The keys and values of a JSON value as texts."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield str(key)

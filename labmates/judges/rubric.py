@@ -1,11 +1,11 @@
-"""The judge that asks a model: three ratings by rubrics, with reasons.
+"""The rubric judge: a model's three ratings by rubrics, with reasons.
 
 Source: cooperative-profiles paper, section 4.1.2 and appendix L: ratings from 1 to 5 with a sentence of reason each,
-flags for seven sections, temperature 0, at most 512 tokens of answer, the truth known to the judge. The words and the
-defence against orders in a report are our own. A rating x becomes the score (x - 1) / 4.
+flags for seven sections, temperature 0, at most 512 tokens of answer, the truth known to the judge. The wording and the
+defence against prompt injections are our own. A rating x becomes the score (x - 1) / 4.
 
-A report of which passages were flagged as orders is rated twice, as it was written and without them. The lower rating
-of each metric counts, so that no order can raise it; both stand in the details.
+A report with flagged passages is rated twice, with and without them. The lower rating of each metric counts, so that
+no injection can raise it; the details hold both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labmates.models.objects import UnusableAnswerError, read_object
 from labmates.models.orders import Order
 
 KIND = "rating"
-"""Of the orders."""
+"""Kind of the prompts."""
 SYSTEM = """You rate scientific reports. Each was written by language-model agents, in teams or one alone, that \
 analysed one data set. You give three ratings, each a whole number from 1 (worst) to 5 (best), by the rubrics that \
 you are given and by nothing else.
@@ -68,7 +68,7 @@ topic.
 2: little is found, or what is wrong outweighs it.
 1: nothing of it is found, or all that is stated is wrong or general talk."""
 
-# The form is no JSON itself, so that a model that repeats it has rated nothing.
+# The form is not valid JSON, so that a copy of it is not a rating.
 FORM = """# Your answer
 
 One JSON object of this form. Each reason is one sentence of at most 25 words and names what decided.
@@ -94,14 +94,14 @@ $form""")
 MISSING = "there is no report"
 
 PREFIX = "rubric:"
-"""The name of such a judge is this and the model's, for instance ``rubric:openai:gpt-5.4-mini``."""
+"""Prefix of the judge's name, for instance ``rubric:openai:gpt-5.4-mini``."""
 VERSION = f"2.{digest(SYSTEM, RUBRICS, FORM, QUESTION.template, REPAIR, RULES)}"
-"""Changes with every word that a model is told, and with the rules that flag passages."""
+"""Changes with every word of the prompts, and with the rules that flag passages."""
 MOST_REASON_CHARS = 500
 
 
 def _whole(value: object) -> object:
-    """Take a rating that is written as text or as a decimal, where it can mean nothing else."""
+    """A rating given as text or as a whole decimal."""
     if isinstance(value, bool):
         raise ValueError("true and false are not ratings")
     if isinstance(value, str) and re.fullmatch(r"\s*\d\s*", value):
@@ -114,7 +114,7 @@ Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Flags(BaseModel):
-    """The sections, of the seven, that count."""
+    """Which of the seven sections count."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -143,7 +143,7 @@ class Rating(BaseModel):
 
 @dataclass(frozen=True)
 class _Answer:
-    """A model's rating of one version of a report, or why there is none, which may be its failure."""
+    """A model's rating of one version of a report, or the reason for its absence."""
 
     rating: Rating | None
     problem: str = ""
@@ -151,7 +151,7 @@ class _Answer:
 
 
 class RubricJudge(ModelJudge):
-    """Completeness, quality and accuracy as a model rates them."""
+    """A model's ratings of completeness, quality and accuracy."""
 
     prefix, system, most_output_tokens = PREFIX, SYSTEM, 512
     metrics = METRICS
@@ -159,14 +159,11 @@ class RubricJudge(ModelJudge):
     prompts = MappingProxyType({"system": SYSTEM, "question": QUESTION.safe_substitute(rubrics=RUBRICS, form=FORM)})
 
     async def score(self, report: Report) -> list[Score]:
-        """The three scores: 0 for a missing report, None where the model gave no usable answer."""
+        """The three scores: 0 for a missing report, None if the model's answers are unusable."""
         if report.text is None or report.is_missing:
             return self._all(0.0, MISSING)
         material = fenced(report.text)
-        details = {
-            "task": report.task_facts,
-            "injections": list(material.injections),
-        }
+        details = {"task": report.task_facts, "injections": list(material.injections)}
         written = await self._ask(report, material.mark, material.text, f"judge {self.name}")
         if written.failed or not (material.injections or written.rating):
             return self._all(None, written.problem, details, failed=written.failed)
@@ -190,7 +187,7 @@ class RubricJudge(ModelJudge):
         return _Answer(rating)
 
     def _lower(self, written: _Answer, without: Rating, metric: str, details: Mapping[str, Any]) -> Score:
-        """The lower of both ratings; that without the flagged passages if they kept the model from rating."""
+        """The lower of both ratings; the rating without flagged passages if they prevented the other."""
         least = _value(without, metric)
         if written.rating is None:
             details_of_flagged = {"as_written": None, "without_flagged": least, "difference": None}
@@ -203,11 +200,11 @@ class RubricJudge(ModelJudge):
         return replace(score, reason=f"{score.reason} ({beside})", details={**score.details, **details_of_flagged})
 
     def _score(self, rating: Rating, metric: str, details: Mapping[str, Any]) -> Score:
-        told = {**details, "rating": getattr(rating, metric)}
+        details = {**details, "rating": getattr(rating, metric)}
         if metric == "completeness":
-            told["sections"] = rating.sections.model_dump()
+            details["sections"] = rating.sections.model_dump()
         reason = str(getattr(rating, f"{metric}_reason"))[:MOST_REASON_CHARS]
-        return Score(self.name, self.version, metric, _value(rating, metric), reason, told)
+        return Score(self.name, self.version, metric, _value(rating, metric), reason, details)
 
     def _all(
         self, value: float | None, reason: str, details: Mapping[str, Any] | None = None, *, failed: bool = False
@@ -220,15 +217,8 @@ def _value(rating: Rating, metric: str) -> float:
 
 
 def question(report: Report, mark: str, text: str) -> Order:
-    """The order about a report: rubrics, task, truth, the fenced report, the form of the answer."""
-    truth = report.task.summary(report.truth)
-    asked = QUESTION.substitute(
-        rubrics=RUBRICS,
-        title=report.task.title,
-        brief=report.task.brief,
-        truth=truth,
-        mark=mark,
-        report=text,
-        form=FORM,
-    )
-    return Order(KIND, {"truth": truth, "report": text}, asked)
+    """The prompt about a report: rubrics, task, truth, the fenced report, the form of the answer."""
+    task, truth = report.task, report.task.summary(report.truth)
+    values = {"rubrics": RUBRICS, "title": task.title, "brief": task.brief, "form": FORM}
+    prompt = QUESTION.substitute(values, truth=truth, mark=mark, report=text)
+    return Order(KIND, {"truth": truth, "report": text}, prompt)

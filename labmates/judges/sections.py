@@ -1,8 +1,8 @@
 """The seven sections of a report, and whether they have substance (paper: section 4.1.2 and appendix L, completeness).
 
 Our reading of "substantive": at least `LEAST_STATEMENTS` statements (sentences, list items, table rows) of four words
-or more, with at least `LEAST_WORDS` words together. Headings, fenced blocks, placeholders and statements that stand in
-an earlier section already do not count. A heading that names two sections ("Data and methods") needs twice as much.
+or more, with at least `LEAST_WORDS` words in total. Headings, fenced blocks, placeholders and statements repeated from
+an earlier section do not count. A heading that names two sections ("Data and methods") needs twice as much.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_WORDS: Final = 25
 MOST_HEADING_WORDS: Final = 9
 MOST_SHARED: Final = 2
 
-# Tried in this order on each part of a heading, so that "Introduction to the data" is an introduction and "Evaluation
+# Tried in order on each part of a heading, so that "Introduction to the data" is an introduction and "Evaluation
 # results" an evaluation.
 _NAMES: Final[Mapping[str, str]] = {
     "abstract": r"abstract|executive summary",
@@ -51,18 +51,9 @@ _BARE_LEVEL: Final = 7
 
 @dataclass(frozen=True)
 class Section:
-    """One of the seven sections as it stands in a report.
+    """One of the seven sections of a report: its text without headings, and the number of words that count.
 
-    Attributes
-    ----------
-    name
-        One of `SECTIONS`.
-    text
-        Its text, without headings; empty if the section is missing.
-    words
-        Number of words in the statements that count.
-    has_substance
-        Whether that is enough.
+    A missing section is empty.
     """
 
     name: str
@@ -72,10 +63,9 @@ class Section:
 
 
 def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
-    """The sections, of the seven, that a heading names: none, one, or two.
+    """The sections named in a heading: none, one, or two; more are a table of contents.
 
-    A heading that names more is a list of contents, not a heading. With `exact` a part of the heading must be the name
-    itself, as "Evaluation" but not "Evaluation protocol".
+    With `exact`, a part of the heading must be the name itself: "Evaluation", not "Evaluation protocol".
     """
     plain = _NUMBERING.sub("", re.sub(r"[*_`#]", "", heading).strip().lower()).rstrip(" .:")
     if len(plain.split()) > MOST_HEADING_WORDS:
@@ -84,7 +74,7 @@ def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
         return ("abstract",)
     sections: dict[str, None] = {}
     for part in _PARTS.split(plain):
-        tests = ((name, one.fullmatch(part) if exact else one.search(part)) for name, one in _MATCH.items())
+        tests = ((n, pattern.fullmatch(part) if exact else pattern.search(part)) for n, pattern in _MATCH.items())
         sections.update(dict.fromkeys([name for name, match in tests if match][:1]))
     return tuple(sections) if len(sections) <= MOST_SHARED else ()
 
@@ -92,9 +82,8 @@ def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
 def find_sections(prose: str) -> dict[str, Section]:
     """The seven sections of a report's prose by name, in order; missing ones are empty.
 
-    Text under a deeper heading belongs to the section around it, unless that heading is exactly the name of another
-    one. Text under a heading of the same level that names no section belongs to none. A section that occurs more than
-    once is taken together.
+    Text under a deeper heading belongs to the enclosing section, unless the heading is exactly the name of another one.
+    Text under a heading of the same level without a section's name belongs to none. Repeated sections are joined.
     """
     texts: dict[str, list[str]] = {name: [] for name in SECTIONS}
     counts = dict.fromkeys(SECTIONS, 0)
@@ -118,7 +107,7 @@ def find_sections(prose: str) -> dict[str, Section]:
 
 
 def _count_fresh(text: str, seen: set[str]) -> list[int]:
-    """The number of words of each statement that counts and was not `seen`, to which these are added."""
+    """The number of words of each new statement that counts; adds them to `seen`."""
     lengths = []
     for statement in statements(text):
         spoken = words(statement)
@@ -130,11 +119,11 @@ def _count_fresh(text: str, seen: set[str]) -> list[int]:
 
 
 def _chunks(prose: str) -> list[tuple[tuple[str, ...], str]]:
-    """Cut the prose at its headings; each piece with the sections that it belongs to."""
+    """The prose split at its headings; each part with its sections."""
     lines = prose.split("\n")
     headings = {n: heading for n, line in enumerate(lines) if (heading := _marked_heading(line, lines[n + 1 : n + 2]))}
-    if not any(named_sections(one.title) for one in headings.values()):
-        # Nothing but bold or bare lines can be the headings of this report.
+    if not any(named_sections(heading.title) for heading in headings.values()):
+        # Only bold or bare lines can be this report's headings.
         headings |= {
             n: heading for n, line in enumerate(lines) if n not in headings and (heading := _bare_heading(line))
         }
@@ -156,11 +145,11 @@ def _chunks(prose: str) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _title(headings: Mapping[int, _Heading]) -> int | None:
-    """The line of the report's title: a first heading above all others that is no section's name itself."""
+    """The line of the report's title: a first heading above all others, unless it is a section's name."""
     if len(headings) < 2:
         return None
     first = min(headings)
-    above = all(one.level > headings[first].level for line, one in headings.items() if line != first)
+    above = all(heading.level > headings[first].level for line, heading in headings.items() if line != first)
     return first if above and not named_sections(headings[first].title, exact=True) else None
 
 
@@ -176,7 +165,7 @@ def _is_short(line: str) -> bool:
 
 
 def _marked_heading(line: str, following: list[str]) -> _Heading | None:
-    """Read a heading with number signs, or one that is underlined on the next line."""
+    """A heading with number signs, or underlined on the next line."""
     if atx := _ATX.match(line):
         return _Heading(len(atx[1]), atx[2].strip(" \t#"))
     under = _UNDERLINE.match(following[0]) if following else None
@@ -186,7 +175,7 @@ def _marked_heading(line: str, following: list[str]) -> _Heading | None:
 
 
 def _bare_heading(line: str) -> _Heading | None:
-    """Read a bold heading, alone or followed by its text, or a line that is nothing but the name of a section."""
+    """A bold heading, alone or followed by its text, or a line with only a section's name."""
     if bold := _BOLD.match(line):
         ends = bold[2][-1] in ".:" or bold[3] in (".", ":", "-", "–", "—")
         if named_sections(bold[2]) and (ends or not bold[4]):

@@ -1,4 +1,4 @@
-"""The judge that compares what a report states with the truth, and with what the run's code printed, by code."""
+"""The verified judge: a comparison, by code, of a report with the truth and with the output of the run's code."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from labmates.tasks.base import accuracy, skill
 from labmates.tasks.findings import check_findings
 
 MOST_TOLD = 5
-"""Number of problems that the reason names; the details name them all."""
+"""Most problems in the reason; the details list all."""
 _LONGEST_PROBLEM = 300
 
 
 class VerifiedJudge:
     """Accuracy and skill of the findings of a report (stated with the tool, or in its text), provenance of its numbers.
 
-    Findings that are absent or can't be read are worth 0; unscored is only what the judge itself fails on. The details
-    say where the findings come from (``source``), whether they could be read (``readable``), what was mended
-    (``repaired``) and left out (``problems``), the credit of every finding, what each team stated on the way and what
-    that was worth (``teams``), and how the findings came through the teams' hands (`judges.handoff`). Skill is
-    accuracy beyond what the task's prior earns on the same data; its details give the prior's accuracy.
+    Missing or unreadable findings earn 0; only failures of the judge itself are unscored. The details hold the source
+    of the findings (``source``, ``readable``), their repairs and omissions (``repaired``, ``problems``), the credit of
+    every finding, the teams' earlier findings with their scores (``teams``), and the handoff of findings between teams
+    (`judges.handoff`). Skill is accuracy beyond the task's prior on the same data; its details hold the prior's
+    accuracy.
 
     Parameters
     ----------
     extractor
-        Reads the findings of a report that states none that can be read. Such a score has the extractor's model in
-        its version and its details.
+        Extracts the findings of a report without readable ones. Its model is then part of the score's version and
+        details.
     """
 
     name = "verified"
@@ -55,9 +55,9 @@ class VerifiedJudge:
             self.version = f"{VerifiedJudge.version}+{extractor.version}"
 
     async def score(self, report: Report) -> list[Score]:
-        """Accuracy, skill and provenance; see `judges.provenance` for the latter.
+        """Accuracy, skill and provenance (`judges.provenance`).
 
-        The accuracy is 0 where no findings can be read, None if the extractor gave no usable answer.
+        The accuracy is 0 without readable findings, None if the extractor's answers are unusable.
         """
         earned = await self._accuracy(report)
         return [earned, _skill(earned, report), await self._provenance(report)]
@@ -101,7 +101,7 @@ class VerifiedJudge:
         details = {
             **details,
             "findings": read.findings.model_dump(mode="json", exclude_none=True),
-            "credits": [asdict(one) for one in credits],
+            "credits": list(map(asdict, credits)),
         }
         return await self._score(value, reason, report, statement, details, version)
 
@@ -127,7 +127,7 @@ class VerifiedJudge:
 
 
 def _skill(earned: Score, report: Report) -> Score:
-    """The skill that belongs to an accuracy."""
+    """The skill for an accuracy."""
     task = report.task
     if earned.value is None:
         return replace(earned, metric=SKILL, details={})
@@ -140,13 +140,13 @@ def _skill(earned: Score, report: Report) -> Score:
         return replace(earned, metric=SKILL, value=None, reason=reason, details={}, failed=True)
     value = skill(earned.value, guessed)
     if math.isnan(value):
-        return replace(earned, metric=SKILL, value=None, reason="guessing without data earns all there is", details={})
+        return replace(earned, metric=SKILL, value=None, reason="guessing without data earns full credit", details={})
     reason = f"accuracy {earned.value:.2f}, where guessing without data earns {guessed:.2f}"
     return replace(earned, metric=SKILL, value=value, reason=reason, details={"prior": guessed})
 
 
 def _of_teams(report: Report) -> dict[str, Any]:
-    """Each team's last findings from the tool, with their score."""
+    """Each team's last findings stated with the tool, with their scores."""
     newest = {trace.team: trace.text for trace in report.trail if trace.kind == "findings"}
     details: dict[str, Any] = {}
     for team, text in newest.items():
@@ -156,13 +156,13 @@ def _of_teams(report: Report) -> dict[str, Any]:
             details[team] = {
                 "findings": read.findings.model_dump(mode="json", exclude_none=True),
                 "accuracy": accuracy(credits),
-                "credits": {one.finding: one.credit for one in credits},
+                "credits": {credit.finding: credit.credit for credit in credits},
             }
     return details
 
 
 async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, Any]:
-    """The teams' findings on the way to the report, and how each finding fared."""
+    """The teams' earlier findings, and the handoff audit."""
     if not report.trail:
         return {}
     details: dict[str, Any] = {}

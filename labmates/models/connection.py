@@ -258,7 +258,7 @@ def _account(meter: CallMeter, attempt: Attempt, reason: str, *, billable: bool)
     if billable and attempt.is_sent:
         meter.lost(reason)
     else:
-        meter.spare()
+        meter.release()
 
 
 def _numbered(request: Request, attempt: int) -> Request:

@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from labmates.budgets.tokens import beginning, estimate_messages, estimate_tokens, most_tokens, text_of
+from labmates.budgets.tokens import beginning, estimate_messages, estimate_tokens, text_of, token_bound
 from labmates.budgets.usage import MOST_TOKENS, read_usage
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
@@ -64,7 +64,7 @@ def normalise(
         prompt=lambda: estimate_messages(sent, tools),
         output=lambda: written + thought,
         reasoning=thought,
-        most=(most_tokens(sent, tools), max(limit, _bytes(text, reasoning, *(call.text for call in begun)))),
+        most=(token_bound(sent, tools), max(limit, _bytes(text, reasoning, *(call.text for call in begun)))),
     )
     # Broken calls are never sent back.
     sendable = estimate_tokens(text) + sum(_size(call) for call in begun if call.arguments is not None)

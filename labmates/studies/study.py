@@ -182,15 +182,15 @@ class Bound:
         if self._bound is not None:
             return self._bound
         prices: PriceList = getattr(condition, "prices", None) or usual_prices()
-        judges = sum(self._price(judge, prices).dearest.cost(*_JUDGE_TOKENS) for judge in self._judges)
+        judges = sum(self._price(judge, prices).worst_case.cost(*_JUDGE_TOKENS) for judge in self._judges)
         if condition.pool is None:
-            dearest = {model: self._price(model, prices).dearest for model in condition.models()}
-            return judges + _most_of_calls(condition, dearest)
+            worst_case = {model: self._price(model, prices).worst_case for model in condition.models()}
+            return judges + _most_of_calls(condition, worst_case)
         charges = {model: self.charged(model) for model in condition.models()}
         dearer = max((_dearer(charged, prices.of(model)) for model, charged in charges.items()), default=Fraction(1))
         pool = math.ceil(condition.pool * dearer)
         known = (charged for charged in charges.values() if charged is not None)
-        beyond = max((charged.dearest.cost(_BEYOND_ESTIMATES, 0) for charged in known), default=0)
+        beyond = max((charged.worst_case.cost(_BEYOND_ESTIMATES, 0) for charged in known), default=0)
         return judges + pool + min(pool, beyond)
 
     def _charged(self, model: str) -> Price | None:
@@ -208,11 +208,11 @@ def _dearer(charged: Price | None, credits: Price) -> Fraction:
         return Fraction(1)
     inputs = [price for price in (credits.input, credits.cached, credits.cache_write) if price is not None]
     outputs = [price for price in (credits.output, credits.reasoning) if price is not None]
-    pairs = ((charged.dearest.input, min(inputs)), (charged.dearest.output, min(outputs)))
+    pairs = ((charged.worst_case.input, min(inputs)), (charged.worst_case.output, min(outputs)))
     return max([Fraction(1), *(Fraction(real, credit) for real, credit in pairs if credit)])
 
 
-def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
+def _most_of_calls(condition: Condition, worst_case: Mapping[str, Price]) -> int:
     """The maximum cost of a run without a budget: all calls at full length and with all repairs."""
     estimate = EXPERIMENTS.get(condition.kind).estimate
     if estimate is None:
@@ -220,10 +220,10 @@ def _most_of_calls(condition: Condition, dearest: Mapping[str, Price]) -> int:
     expected = estimate(condition)
     tries = math.ceil(expected.calls) * (1 + getattr(condition, "repair_turns", 0))
     inputs = math.ceil(_LONGEST_INPUT * expected.input_tokens / max(1.0, expected.calls))
-    calls = [price.cost(inputs, condition.longest_reply(model)) for model, price in dearest.items()]
+    calls = [price.cost(inputs, condition.longest_reply(model)) for model, price in worst_case.items()]
     # A call reserves a token for each byte of its prompt.
     at_once = min(tries, _AT_ONCE) * (_BYTES_PER_TOKEN * inputs // _LONGEST_INPUT + TEMPLATE_TOKENS)
-    reserved = max([price.cost(at_once, 0) for price in dearest.values()], default=0)
+    reserved = max([price.cost(at_once, 0) for price in worst_case.values()], default=0)
     return tries * max(calls, default=0) + reserved
 
 

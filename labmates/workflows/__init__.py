@@ -1,5 +1,5 @@
-"""LangGraph graphs, one folder for each kind of experiment, and the shape that all kinds share.
+"""LangGraph graphs, one folder per kind of experiment, and their common protocol.
 
-A folder declares in its ``__init__.py`` what it brings: ``ENTRIES`` holds names and places (``".module:attribute"``) by
-the group through which other packages bring the same. Nothing outside of a folder names its experiment.
+A folder declares its contributions in its ``__init__.py``: ``ENTRIES`` maps each entry-point group to names and places
+(``".module:attribute"``). No code outside a folder names its experiment.
 """

@@ -1,12 +1,12 @@
-"""Agreement of judges on the same runs: by metric and task, judge by judge and all together.
+"""Agreement of judges on the same runs, by metric and task: pairs of judges, and all judges.
 
-Reported are Pearson's r of all runs and r within models, kappa with quadratic weights, Lin's concordance,
-Krippendorff's alpha (ordinal, which copes with missing scores) and the mean difference, each with a 95 % interval for
-new models: runs of one model are no independent witnesses, so models are left out one by one (jackknife). Kappa is of
-five levels: those of a rubric, into which other scores are binned by rounding (level = 1 + 4 x score).
+The analysis reports Pearson's r over all runs and within models, kappa with quadratic weights, Lin's concordance,
+Krippendorff's alpha (ordinal, allows missing scores) and the mean difference, each with a 95 % interval for new models.
+Runs of one model are not independent, so the jackknife omits one model at a time. Kappa uses the five levels of a
+rubric; other scores are rounded to them (level = 1 + 4 x score).
 
-A coefficient that is not defined (too few common runs, scores that do not vary) is stated as such, with the reason; so
-are scores that a judge could not give, and judges of which several versions have scored.
+Undefined coefficients (too few common runs, constant scores) are reported with the reason, as are missing scores and
+judges with scores of several versions.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Names = NDArray[np.str_]
 Places = NDArray[np.intp]
 
 LEAST_PAIRS: Final = 3
-"""With fewer common runs no coefficient is given."""
+"""Fewer common runs give no coefficient."""
 ALL_TASKS: Final = "all"
 MEAN_JUDGE: Final = "rubric"
-"""The mean over model judges is not a judge."""
+"""The mean of model judges, which is not a judge."""
 
-MARKS: Final = "† the 95 % interval leaves 0 out; ‡ also after Holm's adjustment for all coefficients shown, p < .05."
+MARKS: Final = "† the 95 % interval excludes 0; ‡ also after Holm's adjustment for all coefficients shown, p < .05."
 CONSTANT = "a judge gives all of these runs the same score"
 NO_VARIATION = "all scores are the same"
 NOT_WITHIN = "no model has runs that both judges score differently"
@@ -61,11 +61,13 @@ class Coefficient:
     Attributes
     ----------
     value
-        None if it is not defined, and `reason` says why; also why there is no interval.
+        None if undefined.
     n, df, method
         As in `labmates.stats.intervals.Estimate`; units are models.
+    reason
+        Why the value or its interval is missing.
     p, p_holm
-        Two-sided, against 0 for new models; and adjusted for all coefficients of the same analysis.
+        Two-sided p-value against 0 for new models; adjusted for all coefficients of the analysis.
     """
 
     value: float | None
@@ -86,11 +88,11 @@ class Pair:
     Attributes
     ----------
     runs, models
-        How many runs both have scored, and how many models (or sets of models) these are of.
+        Numbers of runs scored by both, and of their models (or sets of models).
     within
-        Pearson's r about the means of models: what is left when it is no merit to know the good models.
+        Pearson's r about the means of models: agreement beyond recognising the good models.
     mean_difference
-        Of the second judge's scores and the first one's.
+        Second judge's scores minus the first judge's.
     """
 
     first: str
@@ -107,18 +109,18 @@ class Pair:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of the judges on one metric for the runs of one task, or of all.
+    """The agreement of the judges on one metric for the runs of one task, or of all tasks.
 
     Attributes
     ----------
     runs
-        How many runs two judges or more have scored.
+        Number of runs scored by two or more judges.
     alpha
-        Over all judges together.
+        Alpha of all judges.
     unscored
-        How many of the runs each judge was asked about and could not score; these count nowhere.
+        Number of runs that each judge failed to score; they are excluded.
     versions
-        The versions of each judge whose scores count.
+        Versions of each judge with scores in the analysis.
     """
 
     metric: str
@@ -132,10 +134,10 @@ class Agreement:
 
 
 def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
-    """The newest score of every judge for every run and metric, one row each.
+    """The newest score of every judge for every run and metric, one row each, without the mean of model judges.
 
     Columns: ``run``, ``task``, ``models`` (the run's, as one text), ``judge``, ``version``, ``metric``, ``value`` (NaN
-    where the judge could never score). The mean over model judges is left out.
+    if the judge never scored).
     """
     import pandas as pd
 
@@ -147,18 +149,18 @@ def ratings_frame(store: Store, runs: Sequence[RunRecord]) -> pd.DataFrame:
         if score.judge == MEAN_JUDGE or (score.intended is None and key in rows):
             continue
         run = by_id[run_id]
-        what = (run_id, str(run.condition.get("task", "")), " ".join(run.models))
-        rows[key] = (*what, score.judge, score.version, score.metric, score.intended)
+        labels = (run_id, str(run.condition.get("task", "")), " ".join(run.models))
+        rows[key] = (*labels, score.judge, score.version, score.metric, score.intended)
     return pd.DataFrame(list(rows.values()), columns=columns).astype({"value": float})
 
 
 def agreement(ratings: pd.DataFrame) -> list[Agreement]:
-    """The agreement on every metric that two judges or more scored: for all tasks together, then for each.
+    """The agreement on every metric scored by two or more judges: for all tasks together, then for each.
 
     Parameters
     ----------
     ratings
-        As `ratings_frame` returns it, each judge at most once per run and metric.
+        A frame of `ratings_frame`, each judge at most once per run and metric.
     """
     agreements = []
     for metric, of_metric in ratings.groupby("metric", sort=True):
@@ -167,22 +169,22 @@ def agreement(ratings: pd.DataFrame) -> list[Agreement]:
         tasks = [(str(task), group) for task, group in of_metric.groupby("task", sort=True)]
         groups = [(ALL_TASKS, of_metric), *tasks] if len(tasks) > 1 else tasks
         agreements += [_agreement(str(metric), task, group) for task, group in groups]
-    # Agreements with p values adjusted for all coefficients; alpha of two judges is that of the pair.
-    each = [coefficient for one in agreements for coefficient in _coefficients(one)]
-    adjusted = iter(multiplicity.holm([coefficient.p for coefficient in each]))
-    done = []
+    # p-values are adjusted for all coefficients; alpha of two judges is that of the pair.
+    coefficients = [coefficient for agreed in agreements for coefficient in _coefficients(agreed)]
+    adjusted = iter(multiplicity.holm([coefficient.p for coefficient in coefficients]))
+    results = []
     for unadjusted in agreements:
         pairs = tuple(
             replace(pair, **{name: replace(getattr(pair, name), p_holm=next(adjusted)) for name in _COLUMNS})
             for pair in unadjusted.pairs
         )
         alpha = replace(unadjusted.alpha, p_holm=next(adjusted)) if len(unadjusted.judges) > 2 else unadjusted.alpha
-        done.append(replace(unadjusted, pairs=pairs, alpha=pairs[0].alpha if len(unadjusted.judges) == 2 else alpha))
-    return done
+        results.append(replace(unadjusted, pairs=pairs, alpha=pairs[0].alpha if len(unadjusted.judges) == 2 else alpha))
+    return results
 
 
 def _coefficients(agreed: Agreement) -> list[Coefficient]:
-    """The coefficients of the rows of a table."""
+    """The coefficients of an agreement, in the order of table rows."""
     coefficients = [getattr(pair, name) for pair in agreed.pairs for name in _COLUMNS]
     return [*coefficients, agreed.alpha] if len(agreed.judges) > 2 else coefficients
 
@@ -198,53 +200,39 @@ _COLUMNS: Final = {
 
 
 def agreement_table(agreements: Sequence[Agreement]) -> Table:
-    """Agreements as one table: a row for each pair of judges, and one for all where there are three or more."""
+    """Agreements as one table: a row per pair of judges, and a row for three or more judges together."""
     rows: list[dict[str, Any]] = []
     notes: dict[str, None] = {}
     for agreed in agreements:
-        what = {"metric": agreed.metric, "task": agreed.task}
+        labels: dict[str, Any] = {"metric": agreed.metric, "task": agreed.task}
         for pair in agreed.pairs:
             judges = {"judges": f"{pair.first} and {pair.second}", "first": pair.first, "second": pair.second}
             estimates = {name: getattr(pair, name) for name in _COLUMNS}
             counts = {"runs": pair.runs, "models": pair.models}
-            rows.append({**what, **judges, **counts, **_flat(estimates)})
+            rows.append({**labels, **judges, **counts, **_flat(estimates)})
             for estimate in estimates.values():
                 if estimate.value is None:
                     notes[f"{agreed.metric}, {agreed.task}, {pair.first} and {pair.second}: {estimate.reason}."] = None
         if len(agreed.judges) > 2:
-            rows.append(
-                {
-                    **what,
-                    "judges": f"all {len(agreed.judges)}",
-                    "first": None,
-                    "second": None,
-                    "runs": agreed.runs,
-                    **_flat({"alpha": agreed.alpha}),
-                }
-            )
+            every = {"judges": f"all {len(agreed.judges)}", "first": None, "second": None}
+            rows.append({**labels, **every, "runs": agreed.runs, **_flat({"alpha": agreed.alpha})})
             if agreed.alpha.value is None:
                 notes[f"{agreed.metric}, {agreed.task}, all judges: {agreed.alpha.reason}."] = None
         for judge, number in agreed.unscored.items():
-            notes[f"{agreed.metric}, {agreed.task}: {judge} could not score {number} runs, which are left out."] = None
+            notes[f"{agreed.metric}, {agreed.task}: {judge} could not score {number} runs, which are excluded."] = None
         for judge, versions in agreed.versions.items():
             if len(versions) > 1:
                 several = f"{judge} has scored in versions {', '.join(versions)}, which may differ"
                 notes[f"{agreed.metric}, {agreed.task}: {several}."] = None
-    given = [coefficient for one in agreements for coefficient in _coefficients(one)]
-    remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is not defined.", MARKS]
+    coefficients = [coefficient for agreed in agreements for coefficient in _coefficients(agreed)]
+    remarks = [*notes, "For new models. Alpha is ordinal, kappa quadratic on five levels; – is undefined.", MARKS]
     remarks += intervals.notes(
-        Estimate(one.value, None, one.low, one.high, one.n, one.df, one.method, one.reason)
-        for one in given
-        if one.value is not None
+        Estimate(c.value, None, c.low, c.high, c.n, c.df, c.method, c.reason)
+        for c in coefficients
+        if c.value is not None
     )
     shown = [Column(key, heading, ".2f", "both", marked=f"{key}_mark") for key, heading in _COLUMNS.items()]
-    columns = [
-        Column("metric", once=True),
-        Column("task", once=True),
-        Column("judges"),
-        Column("runs"),
-        *shown,
-    ]
+    columns = [Column("metric", once=True), Column("task", once=True), Column("judges"), Column("runs"), *shown]
     return Table("agreement", "Agreement of judges", columns, rows, remarks)
 
 
@@ -252,7 +240,7 @@ def _flat(coefficients: Mapping[str, Coefficient]) -> dict[str, Any]:
     names = ("low", "high", "n", "df", "method", "reason", "p", "p_holm")
     flat: dict[str, Any] = {}
     for key, coefficient in coefficients.items():
-        # Undefined values have their reason below the table.
+        # The reason for an undefined value is in the remarks.
         flat |= {key: coefficient.value, **{f"{key}_{name}": getattr(coefficient, name) for name in names}}
         flat[f"{key}_mark"] = multiplicity.mark(
             coefficient.p is not None and coefficient.p < multiplicity.SIGNIFICANT, coefficient.p_holm
@@ -272,7 +260,7 @@ def coefficients_over_models(a: Floats, b: Floats, models: Names) -> dict[str, C
     Parameters
     ----------
     a, b
-        Their scores of the same runs, shape ``(runs,)``.
+        Scores of the same runs, shape ``(runs,)``.
     models
         The models of each run.
     """
@@ -319,14 +307,16 @@ def _pairs(judges: Sequence[str], scores: Floats, models: Names) -> Iterator[Pai
 def _over_models(
     coefficient: Callable[[Floats], Floats], groups: Places, undefined: str, domain: Domain = CORRELATION
 ) -> Coefficient:
-    """A coefficient with its interval over models; `undefined` is why it may not be defined.
+    """A coefficient with its interval over models.
 
     Parameters
     ----------
     coefficient
         Takes weights of runs, shape (any, runs), and returns the coefficient for each row of them.
     groups
-        The place of each run's model among the models, shape (runs,).
+        The index of each run's model, shape (runs,).
+    undefined
+        The reason if the coefficient is undefined.
     """
     if len(groups) < LEAST_PAIRS:
         return Coefficient(None, reason=f"{len(groups)} common runs; {LEAST_PAIRS} are needed")

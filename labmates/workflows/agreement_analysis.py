@@ -1,4 +1,4 @@
-"""The analysis of how well judges agree."""
+"""The analysis of agreement between judges."""
 
 from __future__ import annotations
 

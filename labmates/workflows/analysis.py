@@ -1,7 +1,7 @@
-"""The analysis protocol: what runs of a store mean, computed once and shown everywhere.
+"""The analysis protocol: results of a store's runs, computed once and shown everywhere.
 
-From an `Analysis` follow ``labmates analyze NAME`` with its options, `labmates.analyze`, a part of reports, files of
-tables (CSV, Parquet, LaTeX) and figures. Nothing lists its tables, figures or parameters a second time.
+An `Analysis` defines ``labmates analyze NAME`` with its options, `labmates.analyze`, a part of reports, files of tables
+(CSV, Parquet, LaTeX) and figures.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from labmates.workflows.condition import Condition
 
 Choice = Literal["runs", "study", "study_argument", "kind", "task"]
-"""An argument RUN..., the option or the argument for a study, and the options for an experiment and a task."""
+"""Ways to choose runs: an argument RUN..., an option or argument for a study, options for an experiment and a task."""
 
 
 class Params(BaseModel):
-    """The parameters of an analysis; base of their models. Each field becomes an option."""
+    """Base of the parameters of analyses; each field becomes an option."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Runs:
-    """The runs that an analysis is asked about; nothing is read before it is needed.
+    """The runs of an analysis, read when needed.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class Runs:
     ids
         Ids of runs; without any, all runs of the store count.
     study, kind, task
-        Runs of this study, of this experiment, of this task alone.
+        Restrict the runs to a study, an experiment, a task.
     watch
-        Told the steps of an analysis that takes minutes.
+        Called with the steps of a long analysis.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Runs:
 
     @classmethod
     def given(cls, store: Store, records: Sequence[RunRecord]) -> Runs:
-        """Runs of an open store that were chosen before."""
+        """Chosen runs of an open store."""
         runs = cls(store.url, [record.id for record in records])
         runs._records = list(records)
         runs.__dict__["store"] = store
@@ -87,7 +87,7 @@ class Runs:
         Raises
         ------
         UsageError
-            If there is no such store.
+            If the store does not exist.
         """
         self._opened = True
         return Store(self.url, must_exist=True)
@@ -98,12 +98,12 @@ class Runs:
         Parameters
         ----------
         kind
-            The experiment whose runs count if none were named.
+            Default experiment, if no runs were named.
 
         Raises
         ------
         UsageError
-            If there are none.
+            If there are no runs.
         """
         if self._records is None:
             kind = self.kind or (None if self.ids else kind)
@@ -111,7 +111,7 @@ class Runs:
         return self._records
 
     def ended(self, kind: str | None = None) -> list[RunRecord]:
-        """The records of the runs that have ended; as `records`."""
+        """The records of ended runs; see `records`."""
         return [record for record in self.records(kind) if record.status in ENDED]
 
     def completed(self, kind: str) -> list[RunRecord]:
@@ -120,11 +120,11 @@ class Runs:
         Raises
         ------
         UsageError
-            If there are none, or a named run is of another experiment.
+            If there are none, or a named run has another experiment.
         """
         records = self.records(kind)
         if other := next((record for record in records if record.kind != kind), None):
-            raise UsageError(f"the run '{other.id}' is of the kind {other.kind}, not {kind}")
+            raise UsageError(f"run {other.id} has the kind {other.kind}, not {kind}")
         completed = [record for record in records if record.status == "completed"]
         if not completed:
             raise TooFewRunsError(f"none of these {len(records)} runs of the kind {kind} is completed")
@@ -138,7 +138,7 @@ class Runs:
         what
             ``runs``, ``scores``, ``players``, ``decisions``, ``payoffs`` or ``events``.
         kind
-            As for `records`.
+            See `records`.
         """
         return frame(self.store, what, self.ended(kind))
 
@@ -150,14 +150,14 @@ class Runs:
 
 @dataclass(frozen=True)
 class Missing:
-    """Runs that a result lacks.
+    """Missing runs of a result.
 
     Attributes
     ----------
     text
-        What they are and why they are missing.
+        Description, and the reason why they are missing.
     condition, seeds, settings
-        With what to make them; without a condition nothing can make them.
+        How to create them; without a condition they can't be created.
     """
 
     text: str
@@ -167,12 +167,12 @@ class Missing:
 
 
 class TooFewRunsError(UsageError):
-    """The runs have nothing to analyse; a report leaves the analysis out.
+    """The runs are too few to analyse; reports omit the analysis.
 
     Parameters
     ----------
     missing
-        The runs that would change that.
+        The runs needed for a result.
     """
 
     def __init__(self, text: str, missing: Sequence[Missing] = ()) -> None:
@@ -188,26 +188,24 @@ class Result:
     ----------
     tables
         Tidy tables, the main one first.
-    figures
-        Figures.
     verdict
         The answer in sentences.
     objects
-        What ``--json`` prints, one object a line; by default the rows of the first table.
+        Objects for ``--json``, one per line; by default the rows of the first table.
     details
-        Tables that a screen shows on request or beside the others, and files don't hold.
+        Tables for the screen, shown on request or beside the others, and not written to files.
     remarks
         Further sentences by heading, shown below the tables.
     warnings
-        Why to doubt the result.
+        Reasons to doubt the result.
     exports
         Writers of further files, by the names of `Analysis.exports`.
     fault
-        Why the result can't be used although there is one; the command line then ends with 1.
+        Reason why the result is unusable; the command line then exits with 1.
     missing
-        Runs that would make the result more complete.
+        Runs that would complete the result.
     document
-        A text that the command line prints as it is, and nothing else (the file of a study, for instance).
+        A text for the command line to print unchanged, in place of everything else (for instance a study file).
     """
 
     tables: Sequence[Table]
@@ -223,12 +221,12 @@ class Result:
     document: str = ""
 
     def table(self, name: str | None = None) -> Table:
-        """The table of this name; by default the first.
+        """A table by name; by default the first.
 
         Raises
         ------
         UsageError
-            If there is no such table.
+            If the name is unknown.
         """
         tables = {table.name: table for table in self.tables}
         if name is None:
@@ -238,7 +236,7 @@ class Result:
         return tables[name]
 
     def frame(self, name: str | None = None) -> pd.DataFrame:
-        """A table as a data frame with all values; as `table`."""
+        """A table as a data frame with all values; see `table`."""
         return self.table(name).frame()
 
     def _repr_html_(self) -> str:
@@ -249,23 +247,22 @@ class Result:
         return "".join(map(body_html, bodies))
 
     def json_objects(self) -> Sequence[Mapping[str, Any]]:
-        """The objects that ``--json`` prints."""
+        """The objects for ``--json``."""
         return self.tables[0].rows if self.objects is None else self.objects
 
 
 @dataclass(frozen=True)
 class Export:
-    """A further file that an analysis writes on request.
+    """A further file of an analysis, written on request.
 
     Attributes
     ----------
     name
-        Of its option: ``rows_out`` gives ``--rows-out``.
+        Name of its option: ``rows_out`` gives ``--rows-out``.
     endings
-        Allowed endings of its file, for instance ``(".nc",)``.
+        Allowed file extensions, for instance ``(".nc",)``.
     check
-        Raises `UsageError` if it can't be written, for instance since an extra is not installed; called before
-        anything is computed.
+        Called before the computation; raises `UsageError` if the file can't be written, for instance without an extra.
     """
 
     name: str
@@ -281,33 +278,33 @@ P = TypeVar("P", bound=Params)
 class Analysis(Generic[P]):
     """An analysis of runs.
 
-    Other packages add theirs through the entry-point group ``labmates.analyses``. The module should be quick to import:
-    `compute` imports what it needs itself.
+    Other packages add theirs through the entry-point group ``labmates.analyses``. Keep the module quick to import:
+    import large packages in `compute`.
 
     Attributes
     ----------
     name
-        Of the verb; ``check/prediction`` becomes ``labmates analyze check prediction``.
+        Name of the verb; ``check/prediction`` becomes ``labmates analyze check prediction``.
     title
-        The heading of its part in a report.
+        Heading in a report.
     params
-        The model of its parameters; all need a default for a report to show the analysis.
+        Model of its parameters; reports show the analysis only if all have defaults.
     compute
         Returns the result. Its docstring is the text of ``--help``.
     example
         A command, for ``--help`` and the docs.
     choices
-        How runs may be chosen; empty for an analysis that reads files alone.
+        Ways to choose runs; empty for an analysis of files.
     kind
-        The experiment whose runs count if none are named; None for any.
+        Default experiment, if no runs are named; None for any.
     objects
-        What one JSON object stands for, as in "per cell".
+        Unit of one JSON object, as in "per cell".
     has_figures
         Whether it draws figures.
     exports
-        Further files that it writes.
+        Further files.
     in_report
-        Its parameters in a report, where these are not the defaults.
+        Parameters in a report, if they differ from the defaults.
     """
 
     name: str
@@ -323,16 +320,16 @@ class Analysis(Generic[P]):
     in_report: Params | None = None
 
     def shown_params(self) -> Params:
-        """The parameters with which reports and the viewer show it."""
+        """The parameters in reports and the viewer."""
         return self.in_report or self.params()
 
     def shown(self, store: Store, records: Sequence[RunRecord]) -> Result:
-        """The result of runs as reports and the viewer show it.
+        """The result of runs in reports and the viewer.
 
         Raises
         ------
         TooFewRunsError
-            If the runs have nothing to analyse.
+            If the runs are too few to analyse.
         """
         return self.compute(Runs.given(store, records), self.shown_params())
 

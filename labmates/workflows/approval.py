@@ -1,4 +1,4 @@
-"""Approval by a person: questions of a run as interrupts of its graph, and its record of the answers.
+"""Approval by a person: questions of a run as interrupts of its graph, and the record of answers.
 
 Questions are those of an organisation that asks for approval, and the interrupts of an organisation as code. A node
 that interrupts its graph runs again from its start once the answer is there. This repeats no call: the record holds
@@ -36,9 +36,9 @@ class Question:
     run
         Id of the run.
     step
-        Stable name of the step that waits for the answer.
+        Stable name of the waiting step.
     team, agent
-        Who proposes it.
+        The proposer.
     what
         What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``interrupt``
         is a question of an organisation as code.
@@ -114,7 +114,7 @@ async def approve_all(question: Question) -> Answer:
 
 
 def approver_of(ask: Ask) -> Approver:
-    """The approver that asks a person; an ordinary function is called in a thread."""
+    """An approver that asks a person; ordinary functions run in a thread."""
 
     async def answer(question: Question) -> Answer:
         response = await asyncio.to_thread(ask, question)
@@ -174,7 +174,7 @@ def _free_reply(typed: str, decisions: Collection[str]) -> Any:
 
 
 def read_answer(typed: object) -> bool | str | None:
-    """The answer in what a person typed: True for yes, False or the reason for no; None if it is neither.
+    """The answer in a typed text: True for yes, False or the reason for no; None if unclear.
 
     Examples
     --------
@@ -193,18 +193,18 @@ def read_answer(typed: object) -> bool | str | None:
 
 
 class Approvals:
-    """The questions of one run. One is asked at a time, and none whose answer is in the record.
+    """The questions of one run, asked one at a time; recorded answers are replayed.
 
     Parameters
     ----------
     points
-        What has to be approved.
+        Kinds of proposals that need approval.
     approver
-        Gives the answers; None where whoever invokes the graph answers its interrupts.
+        Answers the questions; None if the caller of the graph answers its interrupts.
     past
-        The record that a rerun follows, which answers instead of a person; None for a run that asks.
+        The record of a rerun, which replaces the person; None otherwise.
     repair_turns
-        An agent may propose so often again what was refused in one step of its work.
+        Number of new proposals that an agent may make after a refusal, per step of work.
     timeout
         Seconds after which a question without an answer counts as refused; None to wait for ever.
     team
@@ -238,14 +238,14 @@ class Approvals:
         return what in self._points
 
     def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
-        """The message about a refusal to the agent; empty if its proposal is approved, or needs no approval.
+        """The message to the agent about a refusal; empty if its proposal is approved, or needs no approval.
 
         Raises
         ------
         GraphInterrupt
             If the question has no answer yet.
         NewStepError
-            If the record that a rerun follows holds no answer.
+            If the record of a rerun lacks the answer.
         """
         if not self.cover(what):
             return ""
@@ -255,7 +255,7 @@ class Approvals:
         if self._past is not None:
             self._recorder.once(self._past.recorded("approval", step))
         elif not is_answered or step in self._interrupted:
-            # LangGraph counts the interrupts of a node: one that runs again has to repeat those with an answer.
+            # LangGraph counts the interrupts of a node: a rerun node must repeat the answered ones.
             self._interrupted.add(step)
             interrupt(asdict(Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)))
         answer = cast(ApprovalEvent, self._recorder.recorded("approval", step))

@@ -1,4 +1,4 @@
-"""Asking an agent of a run: each call is paid, an unusable answer goes back with what is wrong with it."""
+"""Conversations with an agent of a run: paid calls, and repair turns for unusable answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from labmates.workflows.calls import CallOptions, Speaker
 T = TypeVar("T")
 
 TAIL_CHARS = 200
-"""How much of the end of a partial artifact its author is shown."""
+"""Trailing characters of a partial artifact shown to its author."""
 
 
 def form_text(keys: Iterable[str]) -> str:
-    """The form of an answer: a JSON object with dots for its values, which favour none."""
+    """The form of an answer: a JSON object with neutral dots for its values."""
     return f"{{{', '.join(f'{json.dumps(key)}: …' for key in keys)}}}"
 
 
@@ -46,11 +46,11 @@ def conversation(
     Parameters
     ----------
     step
-        Each call is the step of this name and the call's number.
+        Prefix of the calls' steps, followed by their numbers.
     name
-        Readable name of the calls in a trace; ``{}`` in it stands for the count of calls.
+        Name of the calls in a trace; ``{}`` is replaced by the count of calls.
     options
-        Passed on to `Caller.call`.
+        Passed to `Caller.call`.
     """
 
     async def call(transcript: list[BaseMessage], number: int) -> Exchange:
@@ -77,19 +77,12 @@ async def ask(
     accept: Accept[T] | None = None,
     **options: Unpack[CallOptions],
 ) -> T | None:
-    """Ask until `read` can use the answer, at most `repair_turns` more times; None if it never can.
-
-    Parameters
-    ----------
-    accept
-        Also has to accept the answer.
-    options
-        Passed on to `Caller.call`.
+    """The answer parsed by `read` and accepted by `accept`, with at most `repair_turns` repair turns; None if unusable.
 
     Raises
     ------
     InsufficientFundsError, EndpointError
-        As `Caller.call` does.
+        See `Caller.call`.
     """
     talk = conversation(caller, step, speaker, messages, purse, name=name, **options)
     try:
@@ -99,15 +92,14 @@ async def ask(
 
 
 def remark_on(problem: UnusableAnswerError) -> str:
-    """The message to an agent about its unusable reply."""
+    """The message to the agent about an unusable reply."""
     return problem.remark or render("repair", problem=problem)
 
 
 def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
-    """The transcript with a reply of text and the remark on it.
+    """The transcript with the text of a reply and a remark on it.
 
-    An empty reply is not sent back, since servers refuse empty messages; nor are tool calls that stay without an
-    answer.
+    Empty replies are omitted, since servers reject empty messages, and so are unanswered tool calls.
     """
     remark = remark_on(problem)
     if not reply.text.strip():
@@ -117,13 +109,7 @@ def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswer
 
 
 def kept_text(reply: Reply, name: str, text: str) -> str:
-    """The message to the author of a cut reply about the partial artifact that is kept of it.
-
-    Parameters
-    ----------
-    text
-        The whole artifact `name`, which breaks off.
-    """
+    """The message to the author of a cut reply about its partial artifact `name` with `text`."""
     sections = ", ".join(section.title for section in sections_of(text)) or "none"
     tail = text[-TAIL_CHARS:]
     return render(
@@ -136,7 +122,7 @@ def _limit_of(reply: Reply) -> str:
 
 
 def fault_text(reply: Reply) -> str | None:
-    """The fault of a reply in words for the agent, or None."""
+    """A message to the agent about the fault of a reply; None if it has none."""
     if "cut" in reply.faults or "cut_tool_call" in reply.faults:
         return render("nudge_cut", limit=_limit_of(reply))
     if "bad_tool_call" in reply.faults:

@@ -1,4 +1,4 @@
-"""The record of model calls: the events of a call, their steps, and how they are read back."""
+"""The record of model calls: events and steps of a call, and their replay."""
 
 from __future__ import annotations
 
@@ -29,31 +29,25 @@ _TOO_LONG, _LOST, _INNER = "/too_long", "/lost/", "/model/"
 
 
 class CallRecord:
-    """What a run records of its model calls.
-
-    Parameters
-    ----------
-    recorder
-        Of the run.
-    """
+    """The record of a run's model calls."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
     def exchange(self, step: str, messages: Sequence[BaseMessage], purse: Purse, model: str) -> Exchange | None:
-        """The recorded call of a step, which `purse` notes as paid; None if there is none.
+        """The recorded call of a step, noted as paid in `purse`; None if there is none.
 
         Parameters
         ----------
         messages
-            The transcript now, with the orders that a record does not hold.
+            The current transcript, with the orders that a record lacks.
         model
-            Asked by the call, for the error.
+            Name of the model in errors.
 
         Raises
         ------
         ContextOverflowError
-            If the model's context could not hold the transcript in its shortest version.
+            If the shortest transcript overflowed the model's context.
         """
         for lost in (*self._uncertain(step), *self._inner(step)):
             purse.note(lost.amount)
@@ -69,13 +63,13 @@ class CallRecord:
         return Exchange(recorded_reply(event, bodies), with_orders(sent, messages))
 
     def _inner(self, step: str) -> list[ChargeEvent]:
-        """The charges of the model calls that an agent from outside made for its reply."""
+        """The charges of an external agent's model calls for its reply."""
         numbered = (self._recorder.done("charge", inner_step(step, number)) for number in count())
         charges = cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, numbered)))
         return charges + [lost for charge in charges for lost in self._uncertain(charge.step)]
 
     def _uncertain(self, step: str) -> list[ChargeEvent]:
-        """The charges of attempts of a call that brought no reply."""
+        """The charges of attempts without a reply."""
         charges = (self._recorder.done("charge", _lost(step, number)) for number in count())
         return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
 
@@ -131,7 +125,7 @@ class CallRecord:
         )
 
     def compacted(self, call: Call, inputs: int, context: int) -> None:
-        """Record once that the transcript of a call was compacted to `inputs` tokens, for a context of so many."""
+        """Record once that a call's transcript was compacted to `inputs` tokens, for a context of `context` tokens."""
         text = (
             f"{call.step}: the transcript was compacted from about {call.inputs:,} to {inputs:,} tokens, "
             f"for a context of {context:,}"
@@ -147,7 +141,7 @@ class CallRecord:
 
 
 def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCallEvent:
-    """The record of a call, in `bodies`; `more` are fields that call and reply don't tell."""
+    """The event of a call; `more` are further fields."""
     usage, keep = reply.usage, bodies.keep
     return LLMCallEvent(
         model=call.speaker.model,
@@ -174,7 +168,7 @@ def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCall
 
 
 def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
-    """The reply that a model gave, out of the record of the call."""
+    """The reply in the record of a call."""
     message = cast(AIMessage, message_from_data(bodies[event.reply]))
     return Reply(
         text="" if message.content == NO_TEXT else str(message.content),
@@ -205,37 +199,37 @@ def _call_from_data(data: Any) -> ToolCall:
 
 
 def overflow_steps(events: Iterable[Event]) -> Counter[str]:
-    """The number of times that a transcript was too long for its model, by step."""
+    """The number of context overflows, by step."""
     return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
 
 
 def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
-    """The reasons why attempts that may be billed brought no reply, by the step of their call."""
+    """The reasons for billed attempts without a reply, by the step of their call."""
     return grouped(
         (charged_call(event), event.reason) for event in events if isinstance(event, ChargeEvent) and event.uncertain
     )
 
 
 def charged_call(charge: ChargeEvent) -> str:
-    """The step of the call that a charge is for, also where the charge is for an attempt that brought no reply."""
+    """The step of the charged call, also for an attempt without a reply."""
     return charge.step.rpartition(_LOST)[0] if charge.uncertain else charge.step
 
 
 def inner_step(step: str, number: int) -> str:
-    """The step of a model call that an agent from outside makes for its reply in `step`."""
+    """The step of an external agent's model call for its reply in `step`."""
     return f"{step}{_INNER}{number}"
 
 
 def outer_step(step: str) -> str:
-    """The step for which an agent from outside made a model call; empty for any other call."""
+    """The step of the external agent's reply to which a model call belongs; empty for other calls."""
     return step.rpartition(_INNER)[0]
 
 
 def _lost(step: str, number: int) -> str:
-    """The step under which stands the charge of an attempt of a call that brought no reply."""
+    """The step of the charge for an attempt without a reply."""
     return f"{step}{_LOST}{number}"
 
 
 def _too_long(step: str) -> str:
-    """The step under which stands that a transcript was too long in its shortest version."""
+    """The step of the warning that the shortest transcript was too long."""
     return f"{step}{_TOO_LONG}"

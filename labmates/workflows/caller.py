@@ -1,6 +1,6 @@
-"""One paid model call: reserve, call, settle, record. A call that the record already holds is replayed from it.
+"""Paid model calls: reserve, call, settle, record; recorded calls are replayed.
 
-Agents, players and judges make their calls here, so that each is charged, counted, seeded and traced in the same way.
+Agents, players and judges share this path, so that calls are charged, counted, seeded and traced in one way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, JournalLine, Ledger
 from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
-from labmates.budgets.tokens import estimate_messages, most_tokens
+from labmates.budgets.tokens import estimate_messages, token_bound
 from labmates.models.asking import Exchange
 from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
@@ -36,9 +36,9 @@ from labmates.workflows.live import Live
 from labmates.workflows.stop_signal import Steps
 
 CONTEXT_TOKENS = 131_072
-"""What a model's context is taken to hold where nothing else is said: that of most models in use."""
+"""Default context of a model: that of most models in use."""
 _LIMIT_LINE_TOKENS = 32
-"""No line that states a limit on a reply has more."""
+"""Upper bound of the line that states the limit on a reply."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,15 @@ class Terms:
     Attributes
     ----------
     price
-        What a call is charged by.
+        Price for charges.
     billed
-        What the provider charges; None where nobody knows.
+        The provider's price; None if unknown.
     output
-        Output limit where funds don't lower it: the model's own, else the condition's.
+        Output limit before funds lower it: the model's, else the condition's.
     window
-        Context of the model; None if nobody knows it.
+        Context of the model; None if unknown.
     context
-        Transcripts that don't fit into it are compacted.
+        Limit of transcripts; longer ones are compacted.
     """
 
     price: Price
@@ -67,33 +67,32 @@ class Terms:
 
 
 class Caller:
-    """Makes the model calls of one run.
+    """The model calls of one run.
 
     Parameters
     ----------
     max_output_tokens
         Output limit of each call.
     bound
-        What the run may spend, beside a purse of credits; calls whose provider's price is known draw on both.
+        Spending limit of the run in dollars, beside a purse of credits; calls with a known provider's price draw on
+        both.
     lowers_limit
-        Lower that limit where the purse can't pay it, down to `LEAST_OUTPUT_TOKENS`; else such a call is
-        not made. The purse then is a pool in credits, charged by the price list; else it is a bound in money, charged
-        with what the provider charges where that is known.
+        True for a purse of credits, charged by the price list: a limit that it can't pay is lowered, down to
+        `LEAST_OUTPUT_TOKENS`. False for a purse in money, charged by the provider's bill if known: a call that it can't
+        pay is refused.
     insist
-        Let a call fail where the server refuses the temperature; else it is asked without it.
-    steps
-        The steps of the run, which may be asked to stop.
+        Whether a call fails if the server refuses the temperature; otherwise it is repeated without it.
     context_tokens
-        What the models' context holds, transcript and reply together, where a model's own settings don't say; None for
-        what the shipped table has. A transcript that would not fit into that, or into `CONTEXT_TOKENS`, is compacted
-        before the call; the limit on the reply is lowered to what the transcript leaves of a context that is known.
+        Context for transcript and reply, unless a model's settings give it; None for that of the shipped table. Longer
+        transcripts, and those above `CONTEXT_TOKENS`, are compacted before the call; the limit on the reply is lowered
+        to the rest of a known context.
     live
-        The link to the pages that show the run, which may listen to replies; None for none.
+        Link to the run's pages, which may listen to replies; None without pages.
 
     Attributes
     ----------
     outsiders
-        Finds who answers in place of a model, by the model's name; such replies cost nothing.
+        Answerers in place of a model, by the model's name; their replies cost nothing.
     """
 
     def __init__(
@@ -138,30 +137,25 @@ class Caller:
         name: str,
         **options: Unpack[CallOptions],
     ) -> Exchange:
-        """Make one call.
-
-        A limit on the output that is lower than `max_output_tokens`, because the purse can't pay more, is stated at the
-        end of the transcript.
+        """Make one call; an output limit lowered for lack of funds is stated at the end of the transcript.
 
         Parameters
         ----------
         step
-            Stable name of this call in the run.
+            Stable name of the call in the run.
         name
-            Readable name of the call in a trace.
-        options
-            See `CallOptions`.
+            Name of the call in a trace.
 
         Raises
         ------
         InsufficientFundsError
-            If the purse can't pay a call, or another attempt of it.
+            If the purse can't pay the call, or another attempt of it.
         ContextOverflowError
-            If the model's context can't hold the transcript and a reply, however short the transcript.
+            If even the shortest transcript overflows the model's context.
         EndpointError
-            If the model can't be reached or gives no usable answer.
+            If the model is unreachable or its answers are unusable.
         StoppedError
-            If the run is to stop.
+            If the run is stopped.
         """
         if (recorded := self._events.exchange(step, messages, purse, speaker.model)) is not None:
             return recorded
@@ -183,31 +177,26 @@ class Caller:
     def most_output(
         self, speaker: Speaker, messages: list[BaseMessage], funds: int, tools: Sequence[dict[str, Any]] = ()
     ) -> int:
-        """The output limit that `funds` micro-dollars pay for a call that states it, in tokens.
+        """The output limit affordable with `funds` micro-dollars for a call that states it, in tokens.
 
-        It is below 0 if they don't even pay the input, or the model's context does not even hold it.
-
-        Parameters
-        ----------
-        messages
-            The transcript without the limit.
+        Negative if the funds or the model's context are too small for the input, `messages` without the limit.
         """
         terms = self._terms_of(speaker.model)
         inputs = estimate_messages(with_limit(messages, terms.output), tools)
         window = terms.window or inputs + terms.output
-        return min(terms.output, terms.price.dearest.most_output(inputs, funds), window - inputs)
+        return min(terms.output, terms.price.worst_case.most_output(inputs, funds), window - inputs)
 
     def whole_output(self, model: str) -> int:
-        """The output limit of a model's calls where funds don't lower it: its own, else the condition's."""
+        """The output limit of a model's calls before funds lower it."""
         return self._terms_of(model).output
 
     def failed(self, step: str, speaker: Speaker, reason: str) -> None:
-        """Record that a reply could not be used as it was."""
+        """Record an unusable reply."""
         self.recorder.once(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
 
     def _terms_of(self, model: str) -> Terms:
         if model not in self._terms:
-            # The terms of those who answer in place of a model: nothing is paid, and nothing is too long.
+            # Answers in place of a model cost nothing and have no length limit.
             self._terms[model] = (
                 Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
                 if is_outside(model)
@@ -229,14 +218,14 @@ class Caller:
         )
 
     def _affordable(self, call: Call) -> Call:
-        """The call with the output limit that its purse pays, stated where it has to be.
+        """The call with an affordable output limit, stated in the transcript if necessary.
 
-        A bound reserves more tokens than the prompt can have, a pool of credits as many as it is estimated to have.
+        A bound reserves an upper limit of the prompt's tokens, a pool of credits their estimate.
         """
         terms = self._terms_of(call.speaker.model)
         wanted = call.limit or terms.output
         whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
-        # No limit that can be stated takes more tokens than the highest one.
+        # A lower limit takes no more tokens to state than the highest one.
         stated = call.with_messages(with_limit(call.messages, wanted))
         states = call.state_limit or whole < wanted
         limit = call.purse.affordable(
@@ -252,27 +241,27 @@ class Caller:
 
     def _reserved(self, call: Call) -> int:
         """The input tokens to reserve for a call."""
-        return call.inputs if self._lowers_limit else most_tokens(call.messages, call.tools)
+        return call.inputs if self._lowers_limit else token_bound(call.messages, call.tools)
 
     async def _paid(self, call: Call) -> Exchange:
         """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
         meter, reply = self._meter(call), None
         try:
             reply = await self._reply(call, meter)
-            # Charge a pool of credits by its price list, a bound with the provider's bill where that is known.
+            # Charge a pool of credits by its price list, a bound by the provider's bill if known.
             listed = reply.usage.cost(self._terms_of(call.speaker.model).price)
             if self._lowers_limit:
                 meter.settle(listed, None if meter.money is None else reply.bill)
             else:
                 meter.settle(listed if reply.bill is None else reply.bill, reply.bill)
         finally:
-            meter.spare()
+            meter.release()
             self._record(call, reply, meter)
         await self.recorder.flush()
         return Exchange(replace(reply, limit=call.limit), call.messages)
 
     def _meter(self, call: Call) -> CallMeter:
-        """The payer of a call: its purse, and beside a pool of credits the bound of the run where a bill is known."""
+        """The payer of a call: its purse, and behind a pool of credits the run's bound if the bill is known."""
         terms = self._terms_of(call.speaker.model)
         return CallMeter(
             call.purse,
@@ -312,19 +301,16 @@ class Caller:
             )
 
     def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
-        """Record a call that brought a reply."""
+        """Record a call with a reply."""
         if reply is not None and meter.paid is not None:
             self._events.replied(call, reply, self._terms_of(call.speaker.model).price, meter.paid, meter.excess)
 
     def _lost(self, call: Call, entry: JournalLine, reason: str, bill: int | None) -> None:
-        """Record the charge of an attempt that brought no reply and may be billed."""
+        """Record the charge of an attempt without a reply that may be billed."""
         self._events.lost(call, self._terms_of(call.speaker.model).price, entry, reason, bill)
 
     def _compacted(self, call: Call) -> Call:
-        """The call with a transcript that leaves room for a whole reply in the model's context.
-
-        A limit on the reply that is more than half of the context leaves half of it to the transcript.
-        """
+        """The call with a transcript that leaves room for a whole reply, at most half of the model's context."""
         terms = self._terms_of(call.speaker.model)
         room = max(terms.context - terms.output, terms.context // 2)
         if call.inputs <= room:
@@ -337,14 +323,14 @@ class Caller:
         return shorter
 
     def _shortened(self, call: Call) -> list[BaseMessage] | None:
-        """A shorter transcript for a call that overflowed the model's context; None if there is none."""
+        """A shorter transcript after an overflow of the model's context; None if there is none."""
         shorter = shorten(call.messages)
         self._events.overflowed(call, is_shortened=shorter is not None)
         return shorter
 
 
 class RecordedOutsider:
-    """Answers from the record that a rerun follows: a person, or an agent whose model calls are made again from it."""
+    """Recorded answers of a person or an external agent, whose model calls are replayed, for reruns."""
 
     def __init__(self, caller: Caller, past: Recorder) -> None:
         self._caller, self._past = caller, past
@@ -355,7 +341,7 @@ class RecordedOutsider:
         Raises
         ------
         NewStepError
-            If the record holds none.
+            If it is not recorded.
         """
         numbered = (self._past.done("llm_call", inner_step(call.step, number)) for number in count())
         for event in cast(Iterator[LLMCallEvent], takewhile(lambda event: event is not None, numbered)):

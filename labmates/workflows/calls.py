@@ -1,4 +1,4 @@
-"""One call of a model by an agent, a player or a judge, and those who may answer it in place of a model."""
+"""Model calls by agents, players or judges, and answerers in place of a model."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Outsider(Protocol):
     """An answerer in place of a model: a person, or an agent with its own loop."""
 
     async def reply(self, call: Call) -> Reply:
-        """The next reply; waiting for it is given up when the run is to stop."""
+        """The next reply; cancelled when the run stops."""
 
 
 def no_outsider(model: str) -> Outsider | None:
-    """Nobody answers in place of a model."""
+    """No answerer in place of a model."""
     del model
     return None
 
@@ -43,15 +43,15 @@ class CallOptions(TypedDict, total=False):
     Attributes
     ----------
     tools
-        Tools that the model may call, as OpenAI's JSON has them.
+        Available tools, as OpenAI schemas.
     response_format
-        What the server holds the reply to.
+        Format enforced by the server.
     tool_choice
-        The tool that the reply has to call; see `labmates.models.hub.CallParameters`.
+        The tool that the reply must call; see `labmates.models.hub.CallParameters`.
     state_limit
-        State the output limit whatever it is.
+        Always state the output limit.
     limit
-        Output limit, in tokens; without it that of the model, else the caller's.
+        Output limit, in tokens; by default the model's, else the caller's.
     """
 
     tools: Sequence[dict[str, Any]]
@@ -63,16 +63,16 @@ class CallOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Call:
-    """One call: what it asks, what pays for it, and with which limit it is made.
+    """A call: its prompt, payer and limits.
 
     Attributes
     ----------
     inputs
-        Tokens of the transcript and the tools, as estimated.
+        Estimated tokens of the transcript and the tools.
     reserved
-        Input tokens that are reserved.
+        Reserved input tokens.
     limit
-        Output limit; 0 for that of the model, until the call is made.
+        Output limit; 0 for the model's, until the call is made.
     """
 
     step: str
@@ -91,7 +91,7 @@ class Call:
 
     @property
     def where(self) -> dict[str, str]:
-        """Step, team and agent of the events that record the call."""
+        """Step, team and agent of the call's events."""
         return {"step": self.step, "team": self.speaker.team, "agent": self.speaker.agent}
 
     def with_messages(self, messages: list[BaseMessage]) -> Call:
@@ -100,7 +100,7 @@ class Call:
 
 
 def outside_reply(text: str = "", calls: Sequence[ToolCall] = (), notes: tuple[str, ...] = ()) -> Reply:
-    """A reply that costs nothing; without a text and calls it is an empty one."""
+    """A reply without cost; empty without text and calls."""
     message = AIMessage(
         text or ("" if calls else NO_TEXT),
         tool_calls=[{"id": call.id, "name": call.name, "args": call.arguments} for call in calls],

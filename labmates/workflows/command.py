@@ -1,6 +1,6 @@
-"""The command protocol: what an experiment does beside runs and analyses, such as taking a profile.
+"""The command protocol: commands of an experiment beyond runs and analyses, such as profiling.
 
-From a `Command` follow its options, texts, JSON objects, files and, where it names a function, ``labmates.NAME``.
+A `Command` defines its options, texts, JSON objects, files and, if it names a function, ``labmates.NAME``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ T = TypeVar("T")
 class Lab(Protocol):
     """The lab of a verb.
 
-    Whatever executes runs or does other work raises `InterruptedWorkError` if the user stops it.
+    Methods that execute runs or other work raise `InterruptedWorkError` if the user stops them.
 
     Attributes
     ----------
     catalog
-        Resolves models, and collects how they are reached.
+        Resolves models, and collects their connections.
     given
-        Parameters of the verb's experiment that the user gave.
+        Parameters of the verb's experiment set by the user.
     as_json
-        Whether the user reads the objects of results alone, and no table.
+        Whether the output is JSON objects only.
     """
 
     catalog: Catalog
@@ -41,23 +41,23 @@ class Lab(Protocol):
 
     @property
     def store(self) -> Store:
-        """The store, made if there is none."""
+        """The store, created if missing."""
 
     @property
     def runs(self) -> Runs:
-        """The runs that the user chose, of a store that exists."""
+        """The runs chosen by the user, of an existing store."""
 
     def notify(self, text: str) -> None:
-        """Show a line that the user should know."""
+        """Show a line of information."""
 
     def step(self, text: str) -> None:
-        """Show what is being done, where somebody watches."""
+        """Show progress in an interactive session."""
 
     def warn(self, text: str) -> None:
         """Show a warning."""
 
     def condition(self, kind: str, values: Mapping[str, Any]) -> Condition:
-        """A checked condition of an experiment: these values, and those that the user gave.
+        """A checked condition of an experiment, with these values and the user's.
 
         Raises
         ------
@@ -66,30 +66,30 @@ class Lab(Protocol):
         """
 
     def run(self, condition: Condition, *, seed: int = 0) -> RunRecord:
-        """Execute one separate run and return it after its end."""
+        """Execute a single run; returns its record at its end."""
 
     def resume(self, run_id: str, kind: str) -> RunRecord:
-        """Resume a run of this kind and return it as it ended.
+        """Resume a run of this kind; returns its record at its end.
 
         Raises
         ------
         UsageError
-            If there is no such run, it has ended, or its condition is another than the user gave.
+            If the run is unknown or has ended, or its condition differs from the user's.
         """
 
     def play(
         self, conditions: Sequence[Condition], replicates: int, *, seed: int = 0, at_once: int, part_of: str
     ) -> list[RunRecord]:
-        """The ended runs of conditions: those that the store holds, and those that it lacks, executed now.
+        """The ended runs of conditions; missing ones are executed.
 
         Parameters
         ----------
         replicates
-            Of each condition; replicate r has ``seed + r``.
+            Runs per condition; replicate r has ``seed + r``.
         at_once
-            Most runs going on at once, where the user did not say.
+            Default limit of concurrent runs.
         part_of
-            What the runs belong to, in messages.
+            Name of the whole in messages.
 
         Raises
         ------
@@ -98,16 +98,16 @@ class Lab(Protocol):
         """
 
     def report(self, run_id: str) -> Report:
-        """The report of an ended run, as judges read it.
+        """The report of an ended run, as a judge's input.
 
         Raises
         ------
         UsageError
-            If there is no such run, it has not ended, or it is of a kind that writes no report.
+            If the run is unknown, has not ended, or is of a kind without reports.
         """
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do asynchronous work."""
+        """The result of asynchronous work."""
 
 
 @dataclass(frozen=True)
@@ -117,28 +117,28 @@ class Command:
     Attributes
     ----------
     run
-        Yields results (`labmates.workflows.analysis.Result`) from a `Lab` and the parameters; each is shown when it
-        comes. Its docstring is the text of ``--help``. None for a mere group.
+        Yields results (`labmates.workflows.analysis.Result`) from a `Lab` and the parameters; each is shown at once.
+        Its docstring is the text of ``--help``. None for a plain group.
     params
-        The model of its parameters (`labmates.workflows.analysis.Params`); each field becomes an option.
+        Model of its parameters (`labmates.workflows.analysis.Params`); each field becomes an option.
     commands
-        The commands of a group by name. A group with `run` does that when no command is named.
+        Commands of a group, by name. `run` is the default command of a group.
     function
-        The function ``labmates.NAME``; it takes a `Lab` first.
+        The function ``labmates.NAME``; its first argument is a `Lab`.
     example
         A command line, for ``--help`` and the docs.
     kind, fixed
-        An experiment whose parameters become options as well, but for the fixed ones, which the command decides.
+        An experiment whose parameters also become options, except the fixed ones.
     asks_models
-        Whether it takes the options by which models are reached.
+        Whether it takes the options for reaching models.
     has_store
         Whether it takes a store.
     has_tables, has_figures
         Whether it writes tables and draws figures.
     choices
-        How the user chooses runs.
+        Ways to choose runs.
     objects
-        What one JSON object stands for, as in "per model"; None for a command that prints no JSON.
+        Unit of one JSON object, as in "per model"; None for a command without JSON output.
     """
 
     run: Callable[[Lab, Any], Iterable[Result]] | None = None

@@ -19,38 +19,38 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circu
 
 
 class Condition(BaseModel, ABC):
-    """Every parameter of one cell of an experiment. Two equal conditions have the same key."""
+    """Every parameter of one cell of an experiment. Equal conditions have equal keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     kind: ClassVar[str]
     material: ClassVar[frozenset[str]] = frozenset()
-    """Fields that define what the agents work on. A run can't be continued with other values of them."""
+    """Fields that define the agents' data; a run can't be continued with other values."""
 
     @property
     def key(self) -> str:
-        """A stable name of this condition: a hash of its canonical JSON, 16 hexadecimal digits."""
+        """A stable id of the condition: a hash of its canonical JSON, 16 hexadecimal digits."""
         return self.key_of(self.model_dump(mode="json"))
 
     @classmethod
     def key_of(cls, values: Mapping[str, Any]) -> str:
-        """The key of the condition that has these JSON values."""
+        """The key of the condition with these JSON values."""
         text = _CANONICAL.encode({"kind": cls.kind, **values})
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Words that tag a trace of the condition; the first two are part of its name."""
+        """Tags of the condition's traces; the first two are part of their names."""
         return ()
 
     @property
     def pool(self) -> int | None:
-        """The credits of one run, in micro-dollars, or None if the kind has no budget."""
+        """The credits of one run, in micro-dollars; None for a kind without a budget."""
         return None
 
     @property
     def approvals(self) -> tuple[str, ...]:
-        """The steps of its runs that need a person's approval."""
+        """Steps that need a person's approval."""
         return ()
 
     @property
@@ -59,11 +59,11 @@ class Condition(BaseModel, ABC):
         return False
 
     def twin(self) -> Condition | None:
-        """The condition of one agent alone on equal terms, and of that one the teams'; None if there is none."""
+        """The single-agent condition on equal terms, and vice versa the team's; None if there is none."""
         return None
 
     def needs(self) -> tuple[Ability, ...]:
-        """Capabilities that the servers of the models need."""
+        """Capabilities required of the models' servers."""
         return ()
 
     def longest_reply(self, model: str) -> int:
@@ -72,17 +72,17 @@ class Condition(BaseModel, ABC):
 
     @abstractmethod
     def models(self) -> list[str]:
-        """The models that take part, each once, in order."""
+        """The participating models, each once, in order."""
 
     def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """The parameters among those `given` that have no effect beside the others, with the reason."""
+        """The `given` parameters without effect in this condition, with the reason."""
         return {name: "has no effect with these parameters" for name in given if name not in self.model_fields_set}
 
     def check(self) -> None:
-        """Check what a type can't say (for instance that the task is known).
+        """Check constraints beyond types (for instance that the task exists).
 
         Raises
         ------
         UsageError
-            If something is wrong.
+            If the condition is invalid.
         """

@@ -1,4 +1,4 @@
-"""The analysis of contrasts: which levels of the factors of an experiment differ."""
+"""The analysis of contrasts between the levels of an experiment's factors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
 
     experiment = EXPERIMENTS.get(runs.records(None if runs.study else _kind_in(runs.store))[0].kind)
     if experiment.design is None:
-        raise UsageError(f"runs of the kind {experiment.name} have no contrasts; choose others with --kind")
+        raise UsageError(f"runs of kind {experiment.name} have no contrasts; choose another kind with --kind")
     if params.within != "all" and params.within not in experiment.condition.model_fields:
         raise UsageError(f"--within: '{params.within}' is not a parameter of {experiment.name}")
     design = experiment.design(runs)
@@ -53,7 +53,7 @@ def contrasts(runs: Runs, params: ContrastsParams) -> Result:
 
 
 def _kind_in(store: Store) -> str | None:
-    """The first kind of experiment in a store whose runs can be compared; None if there is none."""
+    """The first comparable kind of experiment in a store; None if there is none."""
     from labmates.records.listing import facets
     from labmates.workflows.experiment import EXPERIMENTS
 

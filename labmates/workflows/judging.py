@@ -15,7 +15,7 @@ from labmates.budgets.ledger import UNLIMITED, InsufficientFundsError, JournalLi
 from labmates.budgets.meter import CallMeter
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
-from labmates.budgets.tokens import most_tokens
+from labmates.budgets.tokens import token_bound
 from labmates.budgets.usage import Usage
 from labmates.judges.base import Report, Score
 from labmates.judges.interview import TEMPERATURE, Interviewer
@@ -134,7 +134,7 @@ class JudgeCaller(Caller):
     def _affordable(self, call: Call) -> Call:
         window, model = self._terms_of(call.speaker.model).window, call.speaker.model
         limit = reply_limit(call.limit, call.inputs, window, model)
-        return replace(call, limit=limit, reserved=most_tokens(call.messages))
+        return replace(call, limit=limit, reserved=token_bound(call.messages))
 
     def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
         if reply is not None or meter.uncertain:

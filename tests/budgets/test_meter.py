@@ -14,7 +14,7 @@ from labmates.budgets.meter import CallMeter, Money
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 
-STEPS = st.tuples(st.integers(0, 4), st.sampled_from(["begin", "spare", "lost", "settle"]), st.integers(0, 3_000))
+STEPS = st.tuples(st.integers(0, 4), st.sampled_from(["begin", "release", "lost", "settle"]), st.integers(0, 3_000))
 
 
 @given(total=st.integers(0, 5_000), steps=st.lists(STEPS, max_size=60))
@@ -44,8 +44,8 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
         elif what == "lost":
             meter.lost("cut")
             held.discard(which)
-        elif what == "spare":
-            meter.spare()
+        elif what == "release":
+            meter.release()
             held.discard(which)
         reserved = sum(100 * n + 500 for n in held)
         assert total == ledger.spent + reserved + ledger.available

@@ -70,7 +70,7 @@ def test_a_store_that_can_not_be_written_ends_all_calls_with_503(tmp_path: Path)
                 time.sleep(0.01)
             refused = [gateway.ask(protocol.path, asked) for protocol in PROTOCOLS]
             assert gateway.ask("/budget", method="GET")[1]["spent"] != "0"
-    reason = f"exchanges can't be recorded any more: {record.fault.partition(': ')[2]}"
+    reason = f"exchanges can no longer be recorded: {record.fault.partition(': ')[2]}"
     assert refused == [(503, protocol.error(503, reason)) for protocol in PROTOCOLS]
     assert "no space" in reason
     assert len(server.requests) == 1

@@ -211,7 +211,7 @@ class Author:
         if not self.workspace.stated:
             return ""
         newest = self.workspace.stated[-1]
-        return f"{newest.told} What stands:\n{findings_json(dict(newest.values))}"
+        return f"{newest.answer} What stands:\n{findings_json(dict(newest.values))}"
 
     def _remark(self, reply: Reply, problem: str) -> str:
         """Feedback on a reply, and the work left to do."""

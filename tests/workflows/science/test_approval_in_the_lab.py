@@ -57,7 +57,7 @@ KILLED = """
         ({"approve": ["plans"]}, "approve"),
         ({"approve": ["write", "write"]}, "twice"),
         ({"flow": ["survey", "authors"], "steps": ["work", "write"]}, "no phase of the flow has the step plan"),
-        ({"graph": "code.py:make"}, "asks in its code"),
+        ({"graph": "code.py:make"}, "asks for approval in its code"),
     ],
 )
 def test_an_approval_that_can_not_be_asked_for_is_an_error(changes: dict[str, Any], fault: str) -> None:
