@@ -1,1 +1,1 @@
-"""Science tasks: generators of synthetic data with a known truth, and scorers of what a report says about them."""
+"""Science tasks: generators of synthetic data with a known truth, and scorers of reports about them."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labmates.tasks.evidence import Instruments
 
 Difficulty = Literal["easy", "medium", "hard"]
-"""Noise, dirt and effect sizes of the data; each task documents its levels as data."""
+"""Noise, errors and effect sizes of the data; each task documents its levels as data."""
 
 DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
 
@@ -30,14 +30,14 @@ _CSV_ROWS = 100
 
 
 def finding(description: str, example: object, *, most: int | None = None) -> Any:
-    """A field of a task's findings, which a report may leave out.
+    """An optional field of a task's findings.
 
     Parameters
     ----------
     description
-        Meaning and unit, for those who write reports.
+        Meaning and unit, for writers of reports.
     example
-        A made-up value, which shows the form.
+        A made-up value that shows the form.
     most
         Maximum length of a list.
     """
@@ -53,7 +53,7 @@ def accuracy(credits: Sequence[Credit]) -> float:
 def skill(accuracy: float, prior: float) -> float:
     """An accuracy corrected for guessing: 1 for a perfect report, 0 for one as good as the task's prior.
 
-    Negative if the report is worse than the prior. NaN if the prior is perfect: nothing is left to find out.
+    Negative if the report is worse than the prior; NaN if the prior is perfect.
     """
     return (accuracy - prior) / (1 - prior) if prior < 1 else math.nan
 
@@ -64,7 +64,7 @@ def level_of(levels: Mapping[Difficulty, LevelT], difficulty: Difficulty) -> Lev
     Raises
     ------
     UsageError
-        If `difficulty` is none of the `levels`.
+        If `difficulty` is not one of the `levels`.
     """
     if difficulty not in levels:
         raise unknown_name("difficulty", difficulty, levels)
@@ -73,7 +73,7 @@ def level_of(levels: Mapping[Difficulty, LevelT], difficulty: Difficulty) -> Lev
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """A table as the bytes of a CSV file (UTF-8, line feeds, no index)."""
-    # In small pieces, between which other threads get the interpreter's lock.
+    # Small chunks let other threads get the interpreter's lock.
     return frame.to_csv(index=False, lineterminator="\n", chunksize=_CSV_ROWS).encode()
 
 
@@ -84,11 +84,11 @@ class Dataset(Generic[TruthT]):
     Attributes
     ----------
     frame
-        The data as the agents get them, with a plain index.
+        The agents' data, with a plain index.
     truth
-        What is true of them; the agents never see it.
+        The truth, which agents never see.
     description
-        The data dictionary for the agents: columns, units and known habits of the recording, nothing of the truth.
+        The data dictionary for the agents: columns, units and known habits of the recording, without the truth.
     """
 
     frame: pd.DataFrame
@@ -107,13 +107,13 @@ class Credit:
     Attributes
     ----------
     finding
-        What was compared, for instance ``"shift_surveys"``.
+        Name of the finding, for instance ``"shift_surveys"``.
     credit
         From 0 (wrong or not stated) to 1 (right within the task's tolerance).
     weight
-        Its share in the accuracy, relative to the other findings; positive.
+        Weight in the accuracy, relative to the other findings; positive.
     reason
-        What was stated and what is true, in one line.
+        Stated and true value, in one line.
     """
 
     finding: str
@@ -124,14 +124,14 @@ class Credit:
 
 @dataclass(frozen=True)
 class Check:
-    """One rule on the words of a report, for the judge that works without a model.
+    """A rule on the words of a report, for the judge without a model.
 
     Attributes
     ----------
     name
-        What the rule looks for, for instance ``"species counted"``.
+        Content that the rule requires, for instance ``"species counted"``.
     holds
-        Tells whether a report's prose fulfils it; must cope with any text.
+        Whether a report's prose satisfies the rule; must accept any text.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     """A science problem with synthetic data.
 
     Subclass it, set the class attributes, write the four abstract methods and `prior`, and declare the class under the
-    entry-point group ``labmates.tasks``; `labmates.tasks.conformance.check_task` tells what is still missing.
+    entry-point group ``labmates.tasks``; `labmates.tasks.conformance.check_task` lists what is missing.
 
     Attributes
     ----------
@@ -151,17 +151,16 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     title
         A few words for tables and headings.
     brief
-        The project text that the agents get: what to find out. It holds for every seed, so it says nothing of any
-        truth.
+        The project text for the agents, with the questions. It is the same for every seed, so it reveals no truth.
     version
-        Changes whenever the data of a seed or the scoring change; it is recorded with every score.
+        Changes whenever the data of a seed or the scoring change; recorded with every score.
     findings
-        Pydantic model of the quantities that a good report states. Every field is optional with the default None and
-        has a description with its unit, so that a partial report is valid.
+        Pydantic model of the quantities in a good report. Every field is optional with the default None and has a
+        description with its unit, so that a partial report is valid.
     instruments
-        The way in which its evidence is divided among instruments; None if it can't be divided.
+        Division of its evidence among instruments; None if it can't be divided.
     is_fixed
-        Whether all seeds and difficulties have the same data, as recorded data do.
+        Whether all seeds and difficulties have the same data, such as recorded data.
     """
 
     name: ClassVar[str]
@@ -178,23 +177,22 @@ class Task(ABC, Generic[TruthT, FindingsT]):
 
     @abstractmethod
     def oracle(self, truth: TruthT) -> FindingsT:
-        """The findings that a perfect report states."""
+        """The findings of a perfect report."""
 
     @abstractmethod
     def score(self, findings: FindingsT, truth: TruthT) -> tuple[Credit, ...]:
-        """Compare stated `findings` with the `truth`, one credit for each finding; see `accuracy`."""
+        """Credits of stated `findings`, one for each finding; see `accuracy`."""
 
     @abstractmethod
     def checks(self, truth: TruthT) -> tuple[Check, ...]:
-        """The rules on a report's words that tell whether it reports the key findings."""
+        """Rules on a report's words that detect the key findings."""
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> FindingsT:
-        """The best findings that can be stated without looking at the data.
+        """The best findings without looking at the data.
 
-        They earn what guessing earns, so scores can be corrected for it (see `skill`). Everything public may be used:
-        the brief, the findings schema, how the data are generated. Seeds, values and truths may not, so the arguments
-        are all that may differ between data sets. The default states nothing, which is right only if guessing earns
-        nothing.
+        Their accuracy is that of guessing, so scores can be corrected for it (see `skill`). Use anything public: the
+        brief, the findings schema, the generation of the data. Don't use seeds, values or truths: only the arguments
+        may differ between data sets. The default states nothing, which is right only if guessing earns nothing.
 
         Parameters
         ----------
@@ -206,7 +204,7 @@ class Task(ABC, Generic[TruthT, FindingsT]):
     def summary(self, truth: TruthT) -> str:
         """The truth in plain sentences, for people, for LLM judges and for the template report.
 
-        The default lists the oracle's findings; a task whose `checks` look for certain words tells them in prose.
+        The default lists the oracle's findings; override it if `checks` require certain words.
         """
         stated = self.oracle(truth).model_dump(mode="json", exclude_none=True)
         return "\n".join(f"The finding {name} is {value}." for name, value in stated.items())

@@ -1,4 +1,4 @@
-"""Choices among fixed words in findings: signs, kinds. They are read in any letter case, as names are."""
+"""Choices among fixed words in findings (signs, kinds), in any letter case."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _MINUS: Final = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{FU
 
 
 def as_listed(value: object) -> object:
-    """A text without surrounding blanks and capitals, its typographic signs made plain; all else as it is."""
+    """A text in lower case, stripped, with plain signs; any other value unchanged."""
     return value.strip().lower().translate(_MINUS) if isinstance(value, str) else value
 
 
 Listed: Final = BeforeValidator(as_listed)
-"""Put beside a `Literal` of lower-case words, it lets them be written in other letters."""
+"""Annotation that accepts a `Literal` of lower-case words in any letter case."""
 
 Sign = Literal["+", "-"]
 AnySign = Annotated[Sign, Listed]
-"""A sign as people write it."""
+"""A sign in any typographic form."""

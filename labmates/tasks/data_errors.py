@@ -1,7 +1,7 @@
-"""The dirt of real data, put on clean arrays and frames.
+"""Errors of real data, added to clean arrays and frames.
 
-Every function draws a number of random values that depends on the size of its input alone, so that the stream of
-random numbers stays in step whatever the values are.
+The number of random values drawn by each function depends only on the size of its input, so that values don't shift
+the stream of random numbers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def celsius_to_fahrenheit(values: Floats) -> Floats:
 
 
 def blank(values: Floats, share: float, rng: np.random.Generator, mark: float = np.nan) -> Floats:
-    """A copy in which about `share` of the values are replaced by `mark`."""
+    """A copy with about `share` of the values replaced by `mark`."""
     return np.where(rng.random(values.shape) < share, mark, values)
 
 
 def slip_decimals(values: Floats, share: float, rng: np.random.Generator) -> Floats:
-    """A copy in which about `share` of the values are ten times too large (two thirds of them) or too small."""
+    """A copy with about `share` of the values ten times too large (two thirds of them) or too small."""
     hit = rng.random(values.shape) < share
     factor = np.where(rng.random(values.shape) < 2 / 3, 10.0, 0.1)
     return np.where(hit, values * factor, values)
@@ -44,7 +44,7 @@ def respell(
 
 
 def swap_letters(name: str) -> str:
-    """`name` with its third- and second-last letters swapped, as a hurried typist writes it."""
+    """`name` with its third- and second-last letters swapped, as a typing error."""
     return name[:-3] + name[-2] + name[-3] + name[-1]
 
 

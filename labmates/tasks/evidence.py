@@ -1,10 +1,10 @@
-"""Divided evidence: which instrument of a task holds what, and how much of it one instrument tells alone.
+"""Divided evidence: the division of a task's data among instruments.
 
-At ``split`` 0 every part is the whole data set. At ``split`` s the credit that one part alone can earn is about 1 − s:
-a task's units (sensors, species, markers, map sheets …) are closed one after the other in an order drawn from the
-seed, until the credit of what the open ones tell is nearest to 1 − s. What is said of a closed unit stands under codes
-and in the units of an instrument, mixed with records of another campaign; the register that explains the codes and the
-check runs that calibrate the instruments are other parts. See `tasks.restoring` for the way back.
+At ``split`` 0 every part is the whole data set. At ``split`` s one part alone can earn a credit of about 1 − s: a
+task's units (sensors, species, markers, map sheets …) are closed in an order drawn from the seed, until the credit
+from the open units is nearest to 1 − s. Data on closed units are given under codes and in the units of an instrument,
+mixed with records of another campaign; other parts hold the register of codes and the check runs that calibrate the
+instruments. `tasks.restoring` restores the data.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ STACKED = "Several tables are stacked in `df`; its column `table` names them, an
 ALL = "all instruments"
 HOLDS_ALL = "You hold the records of all instruments: what is said to be held elsewhere is in another of your tables."
 PLAIN = "plain"
-"""The table that every instrument holds."""
+"""The table common to all instruments."""
 EVERYTHING = "The records behind the codes were made as this data dictionary says, as far as it goes:"
 
 CHECK_RUNS = 40
-"""Check runs of each instrument."""
+"""Check runs per instrument."""
 CHECK_ERROR = 0.002
 """Standard deviation of the error of a check run, as a share of the range of its references."""
 
@@ -47,11 +47,11 @@ class Part:
     Attributes
     ----------
     instrument
-        Its name.
+        Name of the instrument.
     frame
-        Everything that it holds, as one table; with several tables in it, the column ``table`` names them.
+        All its data as one table; a column ``table`` names the tables if there are several.
     description
-        The data dictionary of this part for the agents.
+        Data dictionary of the part for the agents.
     """
 
     instrument: str
@@ -69,14 +69,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Division:
-    """A data set taken apart.
+    """A divided data set.
 
     Attributes
     ----------
     plain
-        What every instrument holds: the original table without what is closed; None if everything is.
+        The common table: the original without closed units; None if all are closed.
     tables
-        By instrument, the tables that it holds besides.
+        Further tables, by instrument.
     """
 
     plain: pd.DataFrame | None
@@ -84,14 +84,14 @@ class Division:
 
 
 class Instruments(ABC, Generic[TruthT, FindingsT]):
-    """The way in which a task's evidence is divided among instruments.
+    """The division of a task's evidence among instruments.
 
     Attributes
     ----------
     about
-        The data dictionary of each instrument's tables, by its name; at least three, the one with the readings first.
+        Data dictionary of each instrument's tables, by name; at least three, the one with the readings first.
     explains
-        The instrument that knows what is behind the codes: it alone is given the whole data dictionary.
+        The instrument that knows the codes; only its holder gets the whole data dictionary.
     """
 
     about: ClassVar[Mapping[str, str]]
@@ -99,32 +99,32 @@ class Instruments(ABC, Generic[TruthT, FindingsT]):
 
     @abstractmethod
     def units(self, data: Dataset[TruthT]) -> tuple[str, ...]:
-        """Names of the units that can be closed, each once, in any order; closing all of them closes everything."""
+        """Unique names of the units that can be closed, in any order; closing all of them closes everything."""
 
     @abstractmethod
     def known(self, truth: TruthT, closed: Collection[str]) -> FindingsT:
-        """The best findings that one part alone allows while these units are closed, but not all of them."""
+        """The best findings from one part alone with these units closed, but not all of them."""
 
     @abstractmethod
     def divide(
         self, data: Dataset[TruthT], other: Dataset[TruthT], closed: Collection[str], rng: np.random.Generator
     ) -> Division:
-        """Take a data set apart.
+        """Divide a data set.
 
         Parameters
         ----------
         other
-            A data set of another seed, from which records of another campaign may be taken.
+            A data set of another seed, as a source of records of another campaign.
         closed
             The units to close, at least one.
         """
 
     def hand_over(self, frame: pd.DataFrame) -> Keys:
-        """The digest that the holder of a part can give to the others: some tens of numbers as a JSON object."""
+        """The keys that the holder of a part can give to the others: some tens of numbers as a JSON object."""
         return restoring.hand_over(frame)
 
     def combine(self, frame: pd.DataFrame, received: Sequence[Keys] = ()) -> pd.DataFrame | None:
-        """The table that the holder of a part gets with the keys of others; None if the part tells nothing."""
+        """The table that the holder of a part can restore with others' keys; None if the part has no readings."""
         return restoring.restored(frame, received)
 
 
@@ -134,7 +134,7 @@ def divide(task: Task[Any, Any], seed: int, difficulty: Difficulty, split: float
     Parameters
     ----------
     split
-        Share of the findings' credit that needs two or more instruments, from 0 to 1.
+        Share of the credit that needs two or more instruments, from 0 to 1.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _parts(
 
 
 def union(task: Task[Any, Any], parts: Sequence[Part]) -> Part:
-    """All parts in the hands of one: what every instrument holds stands in it once."""
+    """All parts as one, with the common table once."""
     if all(part.frame is parts[0].frame for part in parts):
         return Part(ALL, parts[0].frame, parts[0].description)
     declared = instruments_of(task)
@@ -186,7 +186,7 @@ def instruments_of(task: Task[Any, Any]) -> Instruments[Any, Any]:
     Raises
     ------
     UsageError
-        If it has none.
+        If the task has none.
     """
     if task.instruments is None:
         raise UsageError(f"the task '{task.name}' declares no instruments, so its evidence can't be split; use shared")
@@ -194,7 +194,7 @@ def instruments_of(task: Task[Any, Any]) -> Instruments[Any, Any]:
 
 
 def closed_units(task: Task[Any, Any], data: Dataset[Any], split: float, rng: np.random.Generator) -> tuple[str, ...]:
-    """The units to close at `split`: the beginning of an order drawn from `rng` that comes nearest to it."""
+    """The units to close at `split`: the prefix of an order drawn from `rng` that comes nearest to it."""
     units = instruments_of(task).units(data)
     order = [units[place] for place in rng.permutation(len(units))]
     if split == 1:
@@ -205,21 +205,21 @@ def closed_units(task: Task[Any, Any], data: Dataset[Any], split: float, rng: np
 
 
 def closed_shares(task: Task[Any, Any], truth: Any, order: Sequence[str]) -> list[float]:
-    """Shares of the credit that no part alone earns with the first 0, 1, 2 … units of `order` closed."""
+    """Shares of the credit beyond the reach of one part, with the first 0, 1, 2 … units of `order` closed."""
     known = instruments_of(task).known
     some = [1 - accuracy(task.score(known(truth, order[:n]), truth)) for n in range(1, len(order))]
     return list(accumulate([0.0, *some, 1.0], max))
 
 
 def stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One table out of several, told apart by the column ``table``."""
+    """Several tables as one, with their names in the column ``table``."""
     parts = [table.assign(table=name) for name, table in tables.items() if len(table)]
     frame = pd.concat(parts, ignore_index=True)
     return frame[["table", *frame.columns.drop("table")]]
 
 
 def coded(names: Sequence[str], letter: str, rng: np.random.Generator) -> dict[str, str]:
-    """Codes by name: the letter and a number from 1 on, in an order drawn from `rng`."""
+    """Codes by name: the letter and a number from 1, in an order drawn from `rng`."""
     places = rng.permutation(len(names))
     return {name: f"{letter}{place + 1:02d}" for name, place in zip(names, places.tolist(), strict=True)}
 
@@ -258,7 +258,7 @@ def _written(values: Floats) -> list[float]:
 
 
 def canonical(names: pd.Series, known: Sequence[str] | None = None) -> pd.Series:
-    """Names in their one right spelling: the nearest of the `known` ones, or of those that occur often."""
+    """Names in their canonical spelling: the nearest of the `known` names, or of the frequent ones."""
     tidy = names.astype(str).str.replace("_", " ").str.split().str.join(" ").str.lower()
     times = tidy.value_counts()
     right = {name.lower(): name for name in known or times.index[times > 0.2 * times.iloc[0]]}
@@ -283,5 +283,5 @@ def code_names(codes: Mapping[str, str], names: Collection[str]) -> pd.DataFrame
 
 
 def code_blocks(blocks: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
-    """A register of blocks: what each code stands for, in columns."""
+    """A register of blocks: a row per code, with its content in columns."""
     return pd.DataFrame([{"code": code, **about} for code, about in sorted(blocks.items())])

@@ -1,4 +1,4 @@
-"""Fenced blocks in a Markdown text, told apart from its prose."""
+"""Fenced blocks and prose of a Markdown text."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ class Block:
 
     @property
     def is_findings(self) -> bool:
-        """Whether the block is marked as one of findings."""
+        """Whether the block is marked as findings."""
         return _FINDINGS.search(self.info) is not None
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A text taken apart: its prose (lines outside of blocks) and its fenced blocks, in order."""
+    """A text's prose (lines outside blocks) and its fenced blocks, in order."""
 
     prose: str
     blocks: tuple[Block, ...]
 
 
 def split_blocks(text: str) -> Parts:
-    """Take the fenced blocks out of `text`, with leave for what models write.
+    """Split `text` into prose and fenced blocks, tolerating models' mistakes.
 
-    A fence that wraps the whole report as Markdown is skipped, not opened. A block of findings opens even where an
-    earlier block was never closed. At the end of the text an open block without a name is a stray fence, and its
-    lines are prose.
+    A fence around the whole report is ignored. A findings block opens even inside an unclosed block. At the end of the
+    text an open block without a name is a stray fence, and its lines are prose.
     """
     prose: list[str] = []
     blocks: list[Block] = []

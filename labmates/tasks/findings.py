@@ -1,13 +1,13 @@
-"""Findings as a task's model holds them: read out of a report, or out of the arguments of a tool call.
+"""Findings parsed from a report, or from the arguments of a tool call.
 
-Reports are written by models, so reading copes with anything: it never raises, mends the form and never a value, drops
-what is wrong field by field, and tells all of it.
+Models write reports, so parsing accepts anything: it never raises, repairs formats but not values, drops invalid
+fields one by one, and reports repairs and problems.
 
-Which of the objects in a report are its findings:
+The findings of a report:
 
-- Blocks marked ``findings`` count. If none of them can be read, every JSON object in the text counts that has a field
-  of the findings; if there is none, so do passages in YAML.
-- Where several count, the last valid value of each field does, and values that differ are told.
+- Blocks marked ``findings`` count. If none is readable, all JSON objects in the text with a field of the findings
+  count; if there are none, YAML passages count.
+- If several count, the last valid value of each field wins, and differing values are problems.
 - A report without any of these states nothing.
 """
 
@@ -31,10 +31,10 @@ from labmates.tasks.fences import Block, split_blocks
 from labmates.tasks.findings_yaml import YAMLFaultError, find_yaml, read_yaml
 
 MOST_CHARS = 200_000
-"""A findings block longer than this is not read, nor is more than this of a report searched."""
+"""Limit of a findings block, and of the searched end of a report."""
 MOST_PROBLEMS = 30
 MOST_PLACES = 50
-"""Maximum number of blocks and passages that are read, the last ones."""
+"""Most blocks and passages that are read, from the end."""
 MOST_WRAPPERS = 3
 MOST_DEPTH = 40
 _CUT = 80
@@ -48,7 +48,7 @@ _WANTS_NUMBER = {"int_type", "float_type", "int_from_float"}
 
 @dataclass(frozen=True)
 class Repair:
-    """Something in the form of findings that was mended: what, and where (a field or a line)."""
+    """A format repair of findings, and its place (a field or a line)."""
 
     what: str
     where: str
@@ -63,16 +63,16 @@ class Repair:
 
 @dataclass(frozen=True)
 class ReadFindings(Generic[FindingsT]):
-    """Findings as read from a text.
+    """Findings parsed from a text.
 
     Attributes
     ----------
     findings
-        The valid fields; None if nothing could be read as findings.
+        The valid fields; None if the text has no readable findings.
     problems
-        What was left out and why, and what contradicts itself, one line each.
+        Omitted parts with the reason, and contradictions, one line each.
     repaired
-        What was mended.
+        Format repairs.
     """
 
     findings: FindingsT | None
@@ -82,18 +82,18 @@ class ReadFindings(Generic[FindingsT]):
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An object that may state findings, and what was mended on the way to it."""
+    """An object that may state findings, and the repairs needed to parse it."""
 
     value: Mapping[str, object]
     repaired: tuple[Repair, ...] = ()
 
 
 def read_findings(report: str, model: type[FindingsT]) -> ReadFindings[FindingsT]:
-    """Read the findings that `report` states, as an instance of `model`; see the head of this module.
+    """The findings of `report`, as an instance of `model`; see the docstring of this module.
 
-    A field that is invalid, unknown or given twice is left out and named in the problems; of a list, only the invalid
-    items are. True and false are no numbers; a whole number may be written as a decimal (6.0). A number in quotes or
-    with digits in groups of three is mended; one with a unit or a decimal comma is not.
+    Invalid, unknown or repeated fields, and invalid items of lists, are omitted and named in the problems. Booleans are
+    not numbers; a whole number may be written as a decimal (6.0). Numbers in quotes or with grouped digits are
+    repaired; numbers with a unit or a decimal comma are not.
     """
     marked = [block for block in split_blocks(report).blocks if block.is_findings]
     candidates, problems = _marked(marked[-MOST_PLACES:], model)
@@ -101,19 +101,17 @@ def read_findings(report: str, model: type[FindingsT]) -> ReadFindings[FindingsT
         candidates = _unmarked(report[-MOST_CHARS:], model)
     if not candidates:
         return ReadFindings(None, tuple(problems) or ("the report states no findings that can be read",))
-    return _merged([_read_fields(one, model) for one in candidates], problems, model)
+    return _merged([_read_fields(candidate, model) for candidate in candidates], problems, model)
 
 
 def check_findings(stated: Mapping[str, object], model: type[FindingsT]) -> ReadFindings[FindingsT]:
-    """Read findings that were handed over as one object, as `read_findings` reads those of a report."""
-    candidates = list(_candidates(stated, model))
-    if not candidates:
-        return _merged([_read_fields(_Candidate(stated), model)], [], model)
-    return _merged([_read_fields(one, model) for one in candidates], [], model)
+    """The findings in one object, by the rules of `read_findings`."""
+    candidates = list(_candidates(stated, model)) or [_Candidate(stated)]
+    return _merged([_read_fields(candidate, model) for candidate in candidates], [], model)
 
 
 def _marked(blocks: Sequence[Block], model: type[BaseModel]) -> tuple[list[_Candidate], list[str]]:
-    """The content of the marked blocks, and the faults of those that can't be read."""
+    """The content of the marked blocks, and the faults of unreadable ones."""
     candidates: list[_Candidate] = []
     problems: list[str] = []
     for number, block in enumerate(blocks, 1):
@@ -146,13 +144,13 @@ def _unmarked(text: str, model: type[BaseModel]) -> list[_Candidate]:
 
 def _objects(text: str, place: str, model: type[BaseModel]) -> list[_Candidate]:
     return [
-        _Candidate(one.value, (*_mends(parsed, text, place), *one.repaired))
+        _Candidate(candidate.value, (*_repairs(parsed, text, place), *candidate.repaired))
         for parsed in find_objects(text)
-        for one in _candidates(parsed.value, model)
+        for candidate in _candidates(parsed.value, model)
     ]
 
 
-def _mends(parsed: Parsed, text: str, place: str) -> Iterator[Repair]:
+def _repairs(parsed: Parsed, text: str, place: str) -> Iterator[Repair]:
     counts = Counter(mend.what for mend in parsed.mends)
     first = {mend.what: mend.at for mend in reversed(parsed.mends)}
     for what, at in first.items():
@@ -167,15 +165,13 @@ def _yaml(texts: Sequence[str], place: str, model: type[BaseModel]) -> list[_Can
             stated = read_yaml(text)
         except YAMLFaultError:
             continue
-        here = _candidates(stated, model)
-        candidates += [
-            _Candidate(one.value, (Repair("YAML in the place of JSON", place), *one.repaired)) for one in here
-        ]
+        repair = Repair("YAML in the place of JSON", place)
+        candidates += [_Candidate(c.value, (repair, *c.repaired)) for c in _candidates(stated, model)]
     return candidates
 
 
 def _candidates(value: Mapping[str, object], model: type[BaseModel], depth: int = 0) -> Iterator[_Candidate]:
-    """Yield the objects in `value` that have a field of the findings: itself, or what it wraps."""
+    """The objects in `value` with a field of the findings: `value` itself, or wrapped objects."""
     if any(_field(key, model) for key in value):
         yield _Candidate(value)
     elif depth < MOST_WRAPPERS:
@@ -230,27 +226,27 @@ class _Fields:
 
 def _merged(candidates: Sequence[_Fields], problems: Sequence[str], model: type[FindingsT]) -> ReadFindings[FindingsT]:
     kept: dict[str, Any] = {}
-    told = [*problems, *(problem for one in candidates for problem in one.problems)]
+    problems = [*problems, *(problem for candidate in candidates for problem in candidate.problems)]
     differing: dict[str, None] = {}
-    for one in candidates:
-        for name, value in one.kept.items():
+    for candidate in candidates:
+        for name, value in candidate.kept.items():
             if name in kept and _validate(model, {name: value}) != _validate(model, {name: kept[name]}):
                 differing[name] = None
             kept[name] = value
-    told += [f"field '{name}': stated differently in several places; the last valid value counts" for name in differing]
-    if len(told) > MOST_PROBLEMS:
-        told[MOST_PROBLEMS:] = [f"and {len(told) - MOST_PROBLEMS} more"]
-    repaired = tuple(dict.fromkeys(repair for one in candidates for repair in one.repaired))
+    problems += [f"field '{name}': values differ between places; the last valid value counts" for name in differing]
+    if len(problems) > MOST_PROBLEMS:
+        problems[MOST_PROBLEMS:] = [f"and {len(problems) - MOST_PROBLEMS} more"]
+    repaired = tuple(dict.fromkeys(repair for candidate in candidates for repair in candidate.repaired))
     if len(repaired) > MOST_PROBLEMS:
         repaired = (*repaired[:MOST_PROBLEMS], Repair(f"{len(repaired) - MOST_PROBLEMS} more", "further on"))
     try:
-        return ReadFindings(_validate(model, kept), tuple(told), repaired)
-    except ValidationError as error:  # fields that are valid one by one may still contradict each other
-        return ReadFindings(None, (*told, *(_cut(fault["msg"]) for fault in error.errors())), repaired)
+        return ReadFindings(_validate(model, kept), tuple(problems), repaired)
+    except ValidationError as error:  # single valid fields may still contradict each other
+        return ReadFindings(None, (*problems, *(_cut(fault["msg"]) for fault in error.errors())), repaired)
 
 
 def _field(key: str, model: type[BaseModel]) -> str | None:
-    """The field that a key means, however it is spelled; None if it means none."""
+    """The field of a key in any spelling; None if there is none."""
     if key in model.model_fields:
         return key
     plain = re.sub(r"[\s\-]+", "_", key.strip("*` ").casefold())
@@ -258,7 +254,7 @@ def _field(key: str, model: type[BaseModel]) -> str | None:
 
 
 def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[Repair]]:
-    """A field with the texts that should be numbers, and can be read as such, made into numbers."""
+    """A field with texts converted to numbers where the model requires numbers and the text is unambiguous."""
     repaired: list[Repair] = []
     mended = {name: deepcopy(value)}
     for where, kind, _ in _errors(model, name, _without_faults(value)):
@@ -274,7 +270,7 @@ def _mend_numbers(name: str, value: object, model: type[BaseModel]) -> tuple[obj
 
 
 def _without_faults(value: object) -> object:
-    """A value in which null replaces everything that JSON can't represent."""
+    """A value with null in place of everything that JSON can't represent."""
     if isinstance(value, list):
         return [_without_faults(item) for item in value]
     if isinstance(value, Mapping):
@@ -283,7 +279,7 @@ def _without_faults(value: object) -> object:
 
 
 def _plain_number(value: object) -> int | float | None:
-    """The only number in a text, or a whole number written as a decimal; None if there is no single one."""
+    """The number in a text, or a whole number written as a decimal; None if it is not a plain number."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 10.0**MOST_DIGITS:
         return int(value)
     if not isinstance(value, str) or len(value) > _CUT:
@@ -310,7 +306,7 @@ def _at(value: Any, path: Sequence[int | str]) -> Any:
 
 
 def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[object, list[str]]:
-    """The valid part of one field, None if there is none, and what was wrong."""
+    """The valid part of one field (None if there is none), and its problems."""
     if isinstance(value, list):
         return _read_list(name, value, model)
     if why := _fault(value):
@@ -320,7 +316,7 @@ def _read_field(name: str, value: object, model: type[BaseModel]) -> tuple[objec
 
 
 def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[object, list[str]]:
-    """The valid items of a list, None if there are none but should be, and what was wrong."""
+    """The valid items of a list (None if all items are invalid), and its problems."""
     faulty = {index: why for index, item in enumerate(value) if (why := _fault(item))}
     problems = [f"field '{name}'[{index}]: {why}" for index, why in faulty.items()]
     places = [index for index in range(len(value)) if index not in faulty]
@@ -337,12 +333,12 @@ def _read_list(name: str, value: list[object], model: type[BaseModel]) -> tuple[
     if not whole:
         return None, problems
     valid = [value[index] for index in places if index not in wrong]
-    # A list without valid items states nothing; an empty one would state that there are none.
+    # A list without valid items states nothing; an empty list would state that there are none.
     return (valid if (valid or not value) and not _errors(model, name, valid) else None), problems
 
 
 def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tuple[int | str, ...], str, str]]:
-    """The faults of one field, each as the place in it, the kind of error, and a message."""
+    """The faults of one field: place, kind of error, and message."""
     try:
         _validate(model, {name: value})
     except ValidationError as error:
@@ -354,7 +350,7 @@ def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tupl
 
 
 def _message(message: str, value: object) -> str:
-    """The fault of a value, with the value if it is a text in place of a number."""
+    """The message about an invalid value, with the value if it is a text in place of a number."""
     if not isinstance(value, str) or "valid" not in message or not re.search("integer|number", message):
         return _cut(message)
     if _AMBIGUOUS.fullmatch(value.strip()):
@@ -363,12 +359,12 @@ def _message(message: str, value: object) -> str:
 
 
 def _validate(model: type[FindingsT], fields: dict[str, Any]) -> FindingsT:
-    # Strict, so that true is no 1 and "6" no 6; from JSON, so that dates and enums may still be written as text.
+    # Strict, so that true is not 1 and "6" not 6; from JSON, so that dates and enums may be text.
     return model.model_validate_json(json.dumps(fields, allow_nan=False), strict=True)
 
 
 def _fault(value: object, depth: int = 0) -> str:
-    """The reason why a value is meaningless or can't be written as JSON; empty if it is fine."""
+    """The reason why a value can't be written as JSON; empty if it is valid."""
     if isinstance(value, Unusable):
         return _cut(value.why)
     if depth > MOST_DEPTH:

@@ -1,4 +1,4 @@
-"""Findings that are written as YAML: read as text, numbers and truth values, and found in prose by their fields."""
+"""Findings in YAML: parsed to text, numbers and booleans, and found in prose by their fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from labmates.relaxed_json import Unusable, read_number
 
 MOST_CHARS: Final = 30_000
-"""A longer text is not read as YAML."""
+"""Limit of a YAML text."""
 MOST_NODES: Final = 20_000
 MOST_DEPTH: Final = 40
 
@@ -24,19 +24,18 @@ _CONSTANTS: Final = {"": None, "~": None, "null": None, "none": None, "true": Tr
 
 
 class YAMLFaultError(ValueError):
-    """A text can't be read as a mapping in YAML; says why."""
+    """A text is not a YAML mapping."""
 
 
 def read_yaml(text: str) -> dict[str, Any]:
-    """The mapping that a text in YAML holds; what is neither a number, a truth value nor null is text.
+    """The mapping in a YAML text; everything but numbers, booleans and null is text.
 
-    A lone minus is read as text, where YAML itself would begin a list. A value that is not finite and a key that is
-    given twice become `Unusable`.
+    A lone minus is text, where YAML would begin a list. Non-finite values and repeated keys become `Unusable`.
 
     Raises
     ------
     YAMLFaultError
-        If the text is no mapping in YAML, or too long.
+        If the text is not a YAML mapping, or too long.
     """
     if len(text) > MOST_CHARS:
         raise YAMLFaultError(f"longer than {MOST_CHARS} characters")
@@ -56,12 +55,12 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 
 def find_yaml(prose: str, fields: Collection[str]) -> Iterator[str]:
-    """Yield the passages of a text that begin with ``field: …`` at the margin and go on as YAML would."""
+    """The passages of a text that begin with ``field: …`` at the margin and continue as YAML."""
     passage: list[str] = []
     for line in [*prose.split("\n"), "."]:
         entry = _ENTRY.match(line)
-        goes_on = bool(passage) and (not line.strip() or line[0] in " \t-")
-        if goes_on or (entry is not None and (passage or entry[1] in fields)):
+        continues = bool(passage) and (not line.strip() or line[0] in " \t-")
+        if continues or (entry is not None and (passage or entry[1] in fields)):
             passage.append(line)
         elif passage:
             yield "\n".join(passage)
@@ -69,7 +68,7 @@ def find_yaml(prose: str, fields: Collection[str]) -> Iterator[str]:
 
 
 class _Values:
-    """Makes values of nodes; a few nodes may stand for very many by reference, so that all of them are counted."""
+    """Conversion of nodes to values, with a limit on their number: references may repeat nodes."""
 
     def __init__(self) -> None:
         self.left = MOST_NODES

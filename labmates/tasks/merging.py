@@ -1,8 +1,8 @@
-"""Findings of several researchers who never talked, merged into one statement by a fixed rule.
+"""Findings of several independent researchers, merged by a fixed rule.
 
-Each field is merged on its own, from those who state it: a number is the median (with an even number of them, the
-lower of the two in the middle), a word the one stated most often, and a list the one that shares most items with the
-lists of the others. Ties go to whoever comes first. Numbers within items are compared to two significant digits.
+Each field is merged separately: numbers by their median (the lower of two middle ones), words by their frequency, and
+lists by choosing the one that shares most items with the others. Ties go to the first researcher. Numbers within items
+are compared to two significant digits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from labmates.tasks.base import FindingsT
 
 
 def merge_findings(stated: Sequence[FindingsT]) -> FindingsT:
-    """One statement out of the findings of several researchers, at least one; see the head of this module."""
+    """The merged findings of one or more researchers; see the docstring of this module."""
     blocks = [findings.model_dump(mode="json", exclude_none=True) for findings in stated]
     names = dict.fromkeys(name for block in blocks for name in block)
     merged = {name: _merged([block[name] for block in blocks if name in block]) for name in names}

@@ -1,4 +1,4 @@
-"""Tasks by name, and plug-ins by reference: a class in a file or module that nobody has installed yet.
+"""Tasks by name, and plug-ins by reference: a class in a file or module that need not be installed.
 
 Other packages add tasks through the entry-point group ``labmates.tasks``.
 """
@@ -35,7 +35,7 @@ def get_task(name: str) -> Task[Any, Any]:
     Raises
     ------
     UsageError
-        If there is none, or if a plug-in's entry is no complete subclass of `labmates.tasks.base.Task`.
+        If it is unknown, or a plug-in's entry is not a complete subclass of `labmates.tasks.base.Task`.
     """
     with TASKS.guarded(name, "can't be used"):
         return make_task(TASKS.get(name))
@@ -47,7 +47,7 @@ def make_task(task: object) -> Task[Any, Any]:
     Raises
     ------
     UsageError
-        If it is no complete subclass of `labmates.tasks.base.Task`.
+        If it is not a complete subclass of `labmates.tasks.base.Task`.
     """
     if not (isinstance(task, type) and issubclass(task, Task)):
         raise UsageError(f"a task must be a subclass of labmates.tasks.base.Task, not {task!r}")
@@ -58,12 +58,12 @@ def make_task(task: object) -> Task[Any, Any]:
 
 
 def resolve_reference(text: str, registry: Registry[Any] = TASKS) -> str:
-    """A reference in a form that any process understands, without importing anything of a plug-in.
+    """A reference in a form for any process, without importing a plug-in.
 
     Raises
     ------
     UsageError
-        If there is no such name or file.
+        If the name or file is unknown.
     """
     place, _, attribute = text.partition(":")
     if place.endswith(".py"):
@@ -80,14 +80,12 @@ def resolve_reference(text: str, registry: Registry[Any] = TASKS) -> str:
 
 
 def load_task(reference: str) -> Task[Any, Any]:
-    """The task that a resolved reference means.
-
-    In a file the class may be left out if it defines only one task.
+    """The task of a resolved reference; the class may be omitted for a file with a single task.
 
     Raises
     ------
     UsageError
-        If the class is missing or no complete task; importing it may raise anything else.
+        If the class is missing or not a complete task. Importing it may raise any other exception.
     """
     if ":" not in reference:
         return get_task(reference)
@@ -95,19 +93,19 @@ def load_task(reference: str) -> Task[Any, Any]:
 
 
 def find_class(reference: str, what: str, is_one: Callable[[type], bool]) -> Any:
-    """The class that a resolved reference to a file or a module means.
+    """The class of a resolved reference to a file or a module.
 
     Parameters
     ----------
     what
-        The noun for such a class in messages.
+        The noun for the class in messages.
     is_one
-        Whether a class of the module is such a one. The class may be left out if the module defines only one.
+        Tests classes of the module. The reference may omit the class if only one matches.
 
     Raises
     ------
     UsageError
-        If the class is missing; importing the module may raise anything else.
+        If the class is missing. Importing the module may raise any other exception.
     """
     place, _, attribute = reference.rpartition(":")
     module = import_place(place)
@@ -121,7 +119,7 @@ def find_class(reference: str, what: str, is_one: Callable[[type], bool]) -> Any
 
 
 def import_place(place: str) -> ModuleType:
-    """A module, given by its name or as a file; importing it may raise anything."""
+    """A module by its name or file; importing it may raise any exception."""
     return _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
 
 
@@ -131,7 +129,7 @@ def _from_name(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """Import a file: as part of its package if it lies in one, so that its relative imports work."""
+    """Import a file, as part of its package if it has one, so that relative imports work."""
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").is_file():
         parts.insert(0, root.name)
@@ -139,7 +137,7 @@ def _from_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(root))
     if len(parts) > 1:
         return importlib.import_module(".".join(parts))
-    # Under a name that no installed module can have.
+    # The name can't collide with an installed module.
     spec = importlib.util.spec_from_file_location(f"<{path.name}>", path)
     assert spec is not None
     assert spec.loader is not None

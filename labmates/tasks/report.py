@@ -1,4 +1,4 @@
-"""Reports written by a template: of a team that knows the truth, and of one that never looked at the data."""
+"""Template reports: of a team that knows the truth, and of a team that ignores the data."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def prior_report(task: Task[Any, Any], columns: Sequence[str], difficulty: Diffi
 
 
 def findings_report(task: Task[Any, Any], findings: BaseModel) -> str:
-    """The report of a team that did nothing but state `findings`."""
+    """A report that only states `findings`."""
     return _filled(PRIOR, task, findings)
 
 

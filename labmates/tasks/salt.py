@@ -1,9 +1,9 @@
-"""A private salt: data sets that nobody can generate again from public code.
+"""A private salt: data sets that can't be regenerated from public code.
 
-Seeds are small numbers and the generators are public, so whoever has both has the truth. With ``LABMATES_SALT`` set, a
-generator gets a keyed hash of the seed, 128 bits wide. The key and the fingerprint, which is recorded with runs, are
-different parts of what scrypt makes of the salt: the fingerprint tells nothing of the key, and each guess at the salt
-takes 32 MB of memory and about a tenth of a second.
+Seeds are small numbers and the generators are public, so the truth could be recomputed. With ``LABMATES_SALT`` set, a
+generator gets a keyed 128-bit hash of the seed. The key and the fingerprint, which is recorded with runs, are different
+parts of the scrypt hash of the salt: the fingerprint reveals nothing about the key, and each guess of the salt takes
+32 MB of memory and about a tenth of a second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Salt(NamedTuple):
 
 
 def salt_fingerprint() -> str | None:
-    """A fingerprint of the salt in use, 16 hexadecimal digits that don't reveal it; None without a salt.
+    """A fingerprint of the current salt, 16 hexadecimal digits that don't reveal it; None without a salt.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def salt_fingerprint() -> str | None:
 
 
 def data_seed(seed: int) -> int:
-    """The generator's seed for a public `seed`: the seed itself, or with a salt, a number of 128 bits.
+    """The generator's seed for a public `seed`: the seed itself, or with a salt, a 128-bit number.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""New packages with a task or a judge: what ``labmates tasks new`` and ``labmates judges new`` write.
+"""New packages with a task or a judge, for ``labmates tasks new`` and ``labmates judges new``.
 
-A template is a package that works; in its files and their names ``my_task`` or ``my_judge`` and their kin are replaced.
+A template is a working package; ``my_task`` or ``my_judge`` and similar names are replaced in its files and file names.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ def new_package(
     template: str = "template",
     files_of_data: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[Path]:
-    """Write a package with the entry `name` of a registry into `folder` and return its files, relative to the folder.
+    """Write a package with the entry `name` of a registry into `folder`; returns its files, relative to the folder.
 
     Parameters
     ----------
     template
-        The folder beside the registry's package with the files of the new one.
+        Folder of the template in the registry's package.
     files_of_data
-        Files to put beside the new module, by name.
+        Files for the folder of the new module, by name.
 
     Raises
     ------
     UsageError
-        If the name is no identifier or taken, or if the folder has something in it or can't be written; then nothing
-        is changed.
+        If the name is invalid or taken, or the folder is not empty or not writable; nothing is changed.
     """
     _check_name(registry, name)
     written = []
@@ -76,7 +75,7 @@ def _check_name(registry: Registry[Any], name: str) -> None:
 
 
 def _filled(what: str, name: str, template: str) -> list[tuple[Path, bytes]]:
-    """The files of a template with their texts, made out for a task or judge."""
+    """The files of a template with the names of the new task or judge."""
     words = name.split("_")
     stem = "".join(word.capitalize() for word in words)
     replacements = {
@@ -99,9 +98,9 @@ def _filled(what: str, name: str, template: str) -> list[tuple[Path, bytes]]:
 
 def _walk(folder: Traversable, path: Path) -> list[tuple[Path, Traversable]]:
     entries = []
-    for one in folder.iterdir():
-        if one.is_dir():
-            entries += [] if one.name.startswith(("__", ".")) else _walk(one, path / one.name)
-        elif one.name.endswith((".py", ".toml", ".md")):
-            entries.append((path / one.name, one))
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            entries += [] if entry.name.startswith(("__", ".")) else _walk(entry, path / entry.name)
+        elif entry.name.endswith((".py", ".toml", ".md")):
+            entries.append((path / entry.name, entry))
     return entries

@@ -1,4 +1,4 @@
-"""The findings schema of a task in words, for the people and models that write reports."""
+"""The findings schema of a task in words, for writers of reports."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from labmates.tasks.base import Task
 
 MOST_DEPTH = 6
-"""Models within models are told to this depth."""
+"""Depth limit of nested models."""
 _PLAIN = {int: "whole number", float: "number", str: "text", bool: "true or false"}
-_NOT_TOLD = {"$defs", "anyOf", "title", "default", "examples", "discriminator"}
+_OMITTED = {"$defs", "anyOf", "title", "default", "examples", "discriminator"}
 
 
 def findings_schema_text(task: Task[Any, Any]) -> str:
@@ -40,9 +40,9 @@ def findings_example(task: Task[Any, Any]) -> str:
 
 
 def findings_parameters(model: type[BaseModel]) -> dict[str, Any]:
-    """The fields of findings as a JSON schema without references, as servers take it for a tool's parameters.
+    """The fields of findings as a JSON schema without references, for a tool's parameters.
 
-    Every field is optional; null is not offered, since leaving a field out says the same.
+    Every field is optional; null is not allowed, since an omitted field means the same.
     """
     schema = model.model_json_schema()
     parameters = _plain_schema(schema, schema.get("$defs", {}), MOST_DEPTH)
@@ -66,7 +66,7 @@ def _plain_schema(schema: Mapping[str, Any], defined: Mapping[str, Any], depth: 
     if len(options) == 1:
         schema = {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
         return _plain_schema(schema, defined, depth)
-    plain = {key: value for key, value in schema.items() if key not in _NOT_TOLD}
+    plain = {key: value for key, value in schema.items() if key not in _OMITTED}
     if options:
         plain["anyOf"] = [_plain_schema(option, defined, depth) for option in options]
     for key in {"oneOf", "allOf", "prefixItems"} & plain.keys():
@@ -76,9 +76,8 @@ def _plain_schema(schema: Mapping[str, Any], defined: Mapping[str, Any], depth: 
     if isinstance(plain.get("additionalProperties"), Mapping):
         plain["additionalProperties"] = _plain_schema(plain["additionalProperties"], defined, depth - 1)
     if "properties" in plain:
-        plain["properties"] = {
-            name: _plain_schema(one, defined, depth - 1) for name, one in plain["properties"].items()
-        }
+        fields = plain["properties"].items()
+        plain["properties"] = {name: _plain_schema(field, defined, depth - 1) for name, field in fields}
     return plain
 
 
@@ -87,7 +86,7 @@ def _fields(model: type[BaseModel], indent: str) -> list[str]:
 
 
 def type_text(annotation: Any) -> str:
-    """The name of a type as JSON has it: ``list[str] | None`` is "list of text"."""
+    """A type in words, by its JSON form: ``list[str] | None`` is "list of text"."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return type_text(parts[0])

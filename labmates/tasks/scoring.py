@@ -1,4 +1,4 @@
-"""Comparison of findings with the truth: tolerances with partial credit, lists that padding can't improve."""
+"""Comparison of findings with the truth: tolerances with partial credit, lists robust against padding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_STATED = "not stated"
 
 
 def plain_name(name: str) -> str:
-    """`name` without the differences that don't matter: case, surrounding and repeated blanks, punctuation."""
+    """`name` without insignificant differences: case, surrounding and repeated blanks, punctuation."""
     return " ".join(re.findall(r"[^\W_]+", name.casefold()))
 
 
@@ -28,23 +28,23 @@ def fading(error: float, full: float, zero: float) -> float:
 
 
 def relative_error(stated: float, true: float) -> float:
-    """The distance of `stated` from `true` in units of `true`; infinite for a true zero that was missed."""
+    """The distance of `stated` from `true` in units of `true`; infinite for a missed zero."""
     if stated == true:
         return 0.0
     return abs(stated - true) / abs(true) if true else float("inf")
 
 
 def within(full: float, zero: float, *, relative: bool = False) -> Callable[[float, float], float]:
-    """The credit of a stated for a true number: `fading` of their distance, absolute or `relative` to the true one."""
+    """A credit function of stated and true number: `fading` of their distance, absolute or `relative` to the truth."""
     return lambda stated, true: fading(relative_error(stated, true) if relative else abs(stated - true), full, zero)
 
 
 def matches(
     stated: Sequence[StatedT], true: Sequence[TrueT], similarity: Callable[[StatedT, TrueT], float]
 ) -> list[tuple[int, int, float]]:
-    """Pair stated with true items one to one so that the sum of their similarities is the largest possible.
+    """The one-to-one matching of stated and true items with the largest sum of similarities.
 
-    Pairs without any similarity are left out. The sum depends on no order, of neither list.
+    Pairs without similarity are omitted. The sum is independent of the order of both lists.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def matches(
             taken_stated.add(i)
             taken_true.add(j)
             matched.append((i, j, value))
-    # Nearly always each item gets the best that it can have, and nothing needs to be weighed (nor scipy imported).
+    # Usually each item gets its best match, and the assignment problem (and scipy) is not needed.
     most = min(math.fsum(best_of_stated.values()), math.fsum(best_of_true.values()))
     if math.fsum(value for _, _, value in matched) < most:
         matched = _largest_sum(pairs, len(stated), len(true))
@@ -84,11 +84,11 @@ def _largest_sum(pairs: Sequence[tuple[int, int, float]], n_stated: int, n_true:
 
 
 def guarded_f1(hits: float, n_stated: int, n_true: int) -> float:
-    """The F1 of a list, scaled down where less than half of what it states is right.
+    """The F1 of a list, scaled down if its precision is below one half.
 
     With `hits` the summed similarity of the matched items, precision is hits / n_stated and recall hits / n_true.
-    Below a precision of one half the F1 is multiplied by twice the precision, so that listing everything earns next
-    to nothing, while an honest list with some errors keeps its plain F1. Two empty lists agree (1.0).
+    Below a precision of one half the F1 is multiplied by twice the precision, so that listing everything earns almost
+    nothing, while a list with some errors keeps its plain F1. Two empty lists agree (1.0).
     """
     if not n_stated and not n_true:
         return 1.0
@@ -108,7 +108,7 @@ def score_number(
 
 
 def score_count(finding: str, stated: int | None, true: int, *, weight: float) -> Credit:
-    """The credit of a number that has to be exact."""
+    """The credit of a number that must be exact."""
     return score_number(finding, stated, true, weight=weight, credit=lambda a, b: float(a == b))
 
 

@@ -1,7 +1,7 @@
-"""Tasks without code: a table, and a YAML file with the questions and their answers.
+"""Tasks without code: a table, and a YAML file with questions and answers.
 
 ``labmates tasks new NAME --csv data.csv --answers answers.yaml`` writes a package with both files and a class of four
-lines. The data are the same for every seed and difficulty.
+lines. All seeds and difficulties have the same data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DATA: Final = "data.csv"
 ANSWERS: Final = "answers.yaml"
 ZERO: Final = 5
-"""A number earns nothing from this many tolerances on."""
+"""A number earns no credit from this many tolerances on."""
 EXAMPLE: Final = "answers: {slope: {about: 'slope of y over x', value: 2.5}}"
 
 Text = Annotated[str, Field(max_length=200)]
@@ -61,18 +61,18 @@ Value = Annotated[Any, AfterValidator(_valid)]
 
 
 class Answer(BaseModel):
-    """One quantity that a report has to state.
+    """A quantity to report.
 
     Attributes
     ----------
     about
-        What it is, with its unit; agents read it.
+        Description with its unit, for agents.
     value
         The right answer: a number, true or false, a text, or a list of names.
     tolerance
-        The relative error of a number that still earns full credit; from five times that on it earns none.
+        Largest relative error of a number with full credit; from five times that on it earns none.
     guess
-        The best answer without the data, if one can be guessed: skill is what a report earns beyond it.
+        The best answer without the data, if any: skill is the accuracy beyond it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -111,13 +111,13 @@ class Answers(BaseModel):
     Attributes
     ----------
     brief
-        What agents are to find out.
+        The questions for the agents.
     description
         The data dictionary: columns, units and known habits of the recording.
     version
-        Another one whenever the data or an answer change.
+        To change whenever the data or an answer change.
     answers
-        The answers by the names of the findings.
+        The answers, by names of the findings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -130,12 +130,12 @@ class Answers(BaseModel):
 
 
 def read_answers(path: Path) -> Answers:
-    """The answers of a file.
+    """The answers in a file.
 
     Raises
     ------
     UsageError
-        If it can't be read or is invalid; the text names the line.
+        If the file is unreadable or invalid; the text names the line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -151,12 +151,12 @@ def read_answers(path: Path) -> Answers:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The table of a CSV file.
+    """The table in a CSV file.
 
     Raises
     ------
     UsageError
-        If it can't be read, or has no rows.
+        If the file is unreadable or has no rows.
     """
     import pandas as pd
 
@@ -183,7 +183,7 @@ class TableTask(Task[BaseModel, BaseModel]):
     questions: ClassVar[Answers]
 
     def __init_subclass__(cls) -> None:
-        """Read the answers; title, brief, version and findings follow from them."""
+        """Read the answers, which define title, brief, version and findings."""
         cls.questions = read_answers(cls.folder / ANSWERS)
         cls.title, cls.brief, cls.version = cls.questions.title, cls.questions.brief, cls.questions.version
         fields: dict[str, Any] = {
@@ -197,7 +197,7 @@ class TableTask(Task[BaseModel, BaseModel]):
         return read_table(self.folder / DATA)
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BaseModel]:
-        """The table; seed and difficulty change nothing."""
+        """The table, for any seed and difficulty."""
         del seed, difficulty
         truth = self.findings(**{name: answer.value for name, answer in self.questions.answers.items()})
         return Dataset(self._table.copy(), truth, self.questions.description)
@@ -212,14 +212,14 @@ class TableTask(Task[BaseModel, BaseModel]):
         return self.findings(**{name: answer.guess for name, answer in self.questions.answers.items()})
 
     def score(self, findings: BaseModel, truth: BaseModel) -> tuple[Credit, ...]:
-        """Numbers by their relative error, lists by guarded F1, all else by equality."""
+        """Numbers by relative error, lists by guarded F1, others by equality."""
         return tuple(
             _credit(name, getattr(findings, name), getattr(truth, name), answer)
             for name, answer in self.questions.answers.items()
         )
 
     def checks(self, truth: BaseModel) -> tuple[Check, ...]:
-        """The names that are answers stand in the report, and for other answers the words of their question."""
+        """The report contains the names of answers, and for other answers the words of their name."""
         return tuple(Check(f"{name} reported", _rule(name, getattr(truth, name))) for name in self.questions.answers)
 
 

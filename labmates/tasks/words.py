@@ -1,6 +1,6 @@
-"""Rules on the words of a report, to build `labmates.tasks.base.Check` objects from.
+"""Rules on the words of a report, for `labmates.tasks.base.Check` objects.
 
-They read sentence by sentence, ignore case, and take time linear in the length of the text, whatever the text is.
+They read sentence by sentence, ignore case, and take linear time for any text.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 MOST_CLAIMS = 5
-"""More different numbers of the same thing than this are guessing, not a statement."""
+"""More different numbers of the same noun count as guessing."""
 MOST_NUMBERS = 8
-"""A sentence with more numbers than this dates nothing."""
+"""A sentence with more numbers does not count."""
 
 _BREAK = re.compile(r"(?<=[.!?])\s+|\n+")
 _GAPS = ",\N{NO-BREAK SPACE}\N{THIN SPACE}\N{NARROW NO-BREAK SPACE}"
@@ -22,24 +22,24 @@ _NUMBER = re.compile(rf"(?<![\w.])(?:({_GROUPED})|\d{{1,9}})(\.\d{{1,9}})?(?![\w
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences and lines of `text` that are not blank."""
+    """The non-blank sentences and lines of `text`."""
     return (part.strip() for part in _BREAK.split(text) if part.strip())
 
 
 def says_all(*patterns: str) -> Callable[[str], bool]:
-    """A rule: every pattern is found somewhere in the text."""
+    """A rule: the text matches every pattern."""
     compiled = [re.compile(pattern, re.IGNORECASE) for pattern in patterns]
     return lambda text: all(pattern.search(text) for pattern in compiled)
 
 
 def says_together(*patterns: str) -> Callable[[str], bool]:
-    """A rule: some one sentence has every pattern."""
-    one = says_all(*patterns)
-    return lambda text: any(one(sentence) for sentence in sentences(text))
+    """A rule: a single sentence matches every pattern."""
+    holds = says_all(*patterns)
+    return lambda text: any(map(holds, sentences(text)))
 
 
 def says_name(names: Sequence[str]) -> Callable[[str], bool]:
-    """A rule: at least one of the names is in the text."""
+    """A rule: the text contains at least one of the names."""
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names) or r"(?!)", re.IGNORECASE)
     return lambda text: pattern.search(text) is not None
 
@@ -47,7 +47,7 @@ def says_name(names: Sequence[str]) -> Callable[[str], bool]:
 def says_count(number: int, noun: str) -> Callable[[str], bool]:
     """A rule: the text counts `number` of the noun (a pattern), in digits or words, up to three words before it.
 
-    Digits may be parted in groups of three ("2,700"). A text that claims more than `MOST_CLAIMS` different numbers
+    Digits may be grouped ("2,700"). A text with more than `MOST_CLAIMS` different numbers
     does not pass.
     """
     pattern = re.compile(
@@ -72,7 +72,7 @@ def says_number(
     Parameters
     ----------
     whole
-        Whether only whole numbers count, as for things that are numbered.
+        Whether only whole numbers count, as for numbered things.
     """
     compiled = re.compile(pattern, re.IGNORECASE)
 
@@ -89,7 +89,7 @@ def says_number(
 
 
 def _readings(match: re.Match[str]) -> Iterator[float]:
-    """Yield the possible readings of a written number: "45,102" may be one number or two."""
+    """The possible readings of a written number: "45,102" may be one number or two."""
     yield float(_GAP.sub("", match[0]))
     if match[1]:
         yield from map(float, _GAP.split(match[0]))

@@ -241,7 +241,7 @@ class Two(EcologyInstruments):
         (Telling, "reveals '"),
         (Silent, "restore no table"),
         (Verbose, "hands over more than 5000 characters"),
-        (Fickle, "the same seed gave other parts"),
+        (Fickle, "the same seed gave different parts"),
         (Two, "must describe at least 3 instruments"),
         (dict, "must be an instance of Instruments"),
     ],

@@ -140,7 +140,7 @@ EMPTY: Any = {}
             {"generate": lambda *_: Dataset(EMPTY, LineTruth(slope=1), "")},
         ),
         ("generate", "truth must be a BaseModel", {"generate": data(lambda one: Dataset(one.frame, EMPTY, ""))}),
-        ("same seed", "gave other data", {"generate": frame(lambda table, truth: table.assign(x=next(_CALLS)))}),
+        ("same seed", "gave different data", {"generate": frame(lambda table, truth: table.assign(x=next(_CALLS)))}),
         ("same seed", "depend on the global random numbers", {"generate": frame(_with_global_noise)}),
         ("same seed", "changes the state of the global random", {"generate": frame(_seeding_globally)}),
         ("other seed", "same data", {"generate": lambda self, seed, difficulty: LineTask().generate(0)}),

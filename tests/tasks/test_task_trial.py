@@ -91,12 +91,12 @@ def test_what_differs_between_processes_is_found(write: Write) -> None:
     trial = try_task(write(after=after), (0, 1))
     assert not told(trial, "same seed")
     for one in told(trial, "processes"):
-        assert "another process gives other data, description, truth" in one
+        assert "another process gives different data, description, truth" in one
 
 
 def test_what_depends_on_the_order_of_seeds_is_found(write: Write) -> None:
     trial = try_task(write(top="STATE = {}", after="data.frame['z'] = STATE.setdefault(seed, len(STATE))"), (0, 1))
-    assert any("another process gives other data" in one for one in told(trial, "processes"))
+    assert any("another process gives different data" in one for one in told(trial, "processes"))
     assert not told(trial, "same seed")
 
 
@@ -124,7 +124,7 @@ def test_a_registered_task_must_bear_the_name_of_its_entry_point(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("labmates.tasks.registry.TASKS._plugins", None)
     trial = try_task("strange", (0, 1))
-    assert trial.problems == [Problem("load", "the entry point is called 'strange', but the task's name is 'odd'")]
+    assert trial.problems == [Problem("load", "the entry point is 'strange', but the task's name is 'odd'")]
 
 
 def test_two_seeds_are_needed() -> None:

@@ -1,9 +1,8 @@
-"""The anomaly task's data: the sensors of a plant, their normal behaviour, what went wrong, and what was logged of it.
+"""The anomaly task's data: the sensors of a plant, their normal behaviour, incidents, and the log.
 
-A normal reading is ``base + scale · (day·cycle(t) + group factor + own noise + drift)``: the cycle follows day and
-shift, sensors of the same group share a slow factor (so they correlate), and a few sensors drift. Scales are chosen
-so that the noise that is left after cycle, factor and drift has a standard deviation of 1 before scaling; sizes below
-are in that unit.
+A normal reading is ``base + scale · (day·cycle(t) + group factor + noise + drift)``: the cycle follows day and shift,
+sensors of the same group share a slow factor (so they correlate), and a few sensors drift. The noise has a standard
+deviation of 1 before scaling; sizes below are in that unit.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ class SensorType(NamedTuple):
     Attributes
     ----------
     letters
-        With which its tags begin.
+        Prefix of its tags.
     quantity, unit
-        What it measures.
+        Measured quantity, and its unit.
     base, scale
         Ranges of its level and of one noise unit, in its unit.
     decimals
-        How its readings are rounded.
+        Decimals of its readings.
     factor, offset
-        How a reading in another usual unit is made: factor · reading + offset.
+        Conversion to another usual unit: factor · reading + offset.
     """
 
     letters: str
@@ -86,17 +85,17 @@ class AnomalyLevel:
     point_size
         Height of a spike.
     context_size
-        Least distance of a contextual anomaly from what is normal at that time of day.
+        Least distance of a contextual anomaly from the normal value at that time of day.
     collective_size
         Height of a level shift; a burst multiplies the noise by one more than this.
     drift
-        How far a drifting sensor moves from the first to the last sample.
+        Total drift of a drifting sensor.
     factor
-        Spread of the factor that the sensors of a group share.
+        Standard deviation of a group's shared factor.
     missing, sentinels, repeats
         Shares: of empty readings, of readings logged as −999, of repeated rows.
     stuck, unit_changes
-        Number of stretches in which a logger repeats its last value, and of sensors that change their unit.
+        Number of periods in which a logger repeats its last value, and of sensors that change their unit.
     """
 
     points: tuple[int, int]
@@ -144,7 +143,7 @@ class Plant:
     base, scale, day
         Shape (S,): level and size of one noise unit in the sensor's unit; amplitude of the daily cycle in noise units.
     group
-        Shape (S,): which group factor the sensor follows.
+        Shape (S,): index of the sensor's group factor.
     drift
         Shape (S,): total drift in noise units; 0 for most.
     """
@@ -204,7 +203,7 @@ def normal_readings(plant: Plant, level: AnomalyLevel, rng: np.random.Generator)
 
 
 def draw_incidents(plant: Plant, level: AnomalyLevel, rng: np.random.Generator) -> list[Incident]:
-    """Draw when and where something goes wrong; no two incidents come closer than `GAP` samples."""
+    """Draw times and sensors of incidents, at least `GAP` samples apart."""
     kinds: list[Kind] = []
     ranges: tuple[tuple[Kind, tuple[int, int]], ...] = (
         ("point", level.points),
@@ -252,14 +251,14 @@ def add_incidents(
     noise: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """The readings in the sensors' units, shape (SAMPLES, S), with the incidents in them."""
+    """The readings with incidents, in the sensors' units, shape (SAMPLES, S)."""
     readings, cycle = normal.copy(), day_cycle()
     for incident in incidents:
         span, sensors = slice(incident.start, incident.end + 1), list(incident.sensors)
         if incident.kind == "point":
             readings[span, sensors] += rng.uniform(*level.point_size) * rng.choice([-1.0, 1.0])
         elif incident.kind == "contextual":
-            # The sensor behaves as it should twelve hours later: every value is an ordinary one, at the wrong time.
+            # The sensor behaves as twelve hours later: every value is ordinary, but at the wrong time.
             other = np.roll(cycle, A_DAY // 2)[span] - cycle[span]
             readings[span, sensors] += other[:, None] * plant.day[sensors]
         else:
@@ -274,14 +273,14 @@ def add_incidents(
 def logged_frame(
     plant: Plant, level: AnomalyLevel, readings: Floats, incidents: list[Incident], rng: np.random.Generator
 ) -> pd.DataFrame:
-    """The logger's table: one row for each sample, one column for each sensor, with the dirt of real data."""
+    """The logger's table: one row per sample, one column per sensor, with the errors of real data."""
     given = _change_units(plant, _stick(readings, level, incidents, rng), level, rng)
     columns = [np.round(given[:, s], kind.decimals) for s, kind in enumerate(plant.types)]
     written = np.stack(columns, axis=1)
     logged = blank(written, level.missing, rng)
     logged = blank(logged, level.sentinels, rng, mark=NO_READING)
     for incident in incidents:
-        if incident.kind == "point":  # a spike that was not logged would be none
+        if incident.kind == "point":  # a missing spike could not be found
             logged[incident.start, list(incident.sensors)] = written[incident.start, list(incident.sensors)]
     first = datetime.date(2015 + int(rng.integers(9)), int(rng.integers(1, 13)), 1)
     days = [str(first + datetime.timedelta(days=day)) for day in range(SAMPLES // A_DAY)]
@@ -303,7 +302,7 @@ def _stick(readings: Floats, level: AnomalyLevel, incidents: list[Incident], rng
         sensor, start = int(rng.integers(readings.shape[1])), int(rng.integers(SAMPLES - 60))
         end = start + int(rng.integers(12, 37))
         # A logger that sticks during an incident would hide it.
-        if not any(sensor in one.sensors and start <= one.end + GAP and one.start - GAP <= end for one in incidents):
+        if not any(sensor in i.sensors and start <= i.end + GAP and i.start - GAP <= end for i in incidents):
             stuck[start:end, sensor] = readings[start, sensor]
     return stuck
 

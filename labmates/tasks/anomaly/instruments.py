@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from labmates.tasks.base import Dataset
 
 TAPE: Final = 120
-"""Samples on a tape: 20 hours, so that a place on a tape tells no time of the day."""
+"""Samples on a tape: 20 hours, so that a place on a tape does not reveal the time of day."""
 TAPES: Final = SAMPLES // TAPE
 RECORDERS: Final = ("R1", "R2", "R3")
 OTHER_TAPES, SPARES = (12, 36), (1, 4)
-"""Ranges of the number of tapes of another plant, and of the channels on which something else was recorded."""
+"""Ranges of the numbers of tapes of another plant, and of unused channels."""
 
 READINGS = f"""The plant's recorders wrote some sensors to tapes of {TAPE} samples, ten minutes apart.
 
@@ -58,7 +58,7 @@ class AnomalyInstruments(Instruments["AnomalyTruth", "AnomalyFindings"]):
         return tuple(data.truth.sensors)
 
     def known(self, truth: AnomalyTruth, closed: Collection[str]) -> AnomalyFindings:
-        """Events and drift of the open sensors; with a closed one nothing can be counted."""
+        """Events and drift of the open sensors; counts are unknown if a sensor is closed."""
         from labmates.tasks.anomaly.task import AnomalyFindings
 
         events = [
@@ -107,7 +107,7 @@ class AnomalyInstruments(Instruments["AnomalyTruth", "AnomalyFindings"]):
 
 
 def _span(readings: pd.Series) -> tuple[float, float]:
-    # Of the first week: no gateway changes its unit before that.
+    # The first week only: no gateway changes its unit before its end.
     low, high = readings[readings != NO_READING].head(SAMPLES // 5).quantile([0.01, 0.99])
     return float(low), float(high)
 

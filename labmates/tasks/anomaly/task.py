@@ -1,4 +1,4 @@
-"""The anomaly task: when did which sensors of a plant behave abnormally, and in what way.
+"""The anomaly task: time, sensors and kind of a plant's abnormal behaviour.
 
 Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
 """
@@ -53,17 +53,17 @@ missing readings, a logger that repeats its last value for some hours, a change 
 rows written twice. Separate them from real anomalies."""
 
 TIME_FULL = 0.5
-"""A stated event counts in full, as far as its time goes, from an overlap (intersection over union) of one half on."""
+"""The time of a stated event earns full credit from an overlap (intersection over union) of one half on."""
 SLACK = 2
-"""Both intervals are widened by this many samples on either side before their overlap is taken."""
+"""Both intervals are widened by this many samples on either side before computing their overlap."""
 WRONG_KIND, NO_KIND = 0.7, 0.85
-"""Factor for an event of which the kind is wrong, or not stated."""
+"""Factor for an event with a wrong, or no, kind."""
 NO_SENSORS = 0.5
-"""Factor for an event without sensors; stated sensors count by their F1, so wrong ones alone make it count nothing."""
+"""Factor for an event without sensors; stated sensors count by their F1, so only wrong ones earn no credit."""
 COUNT_ZERO = 0.3
-"""A number of events counts in full if exact, nothing from 30 % off."""
+"""A number of events earns full credit if exact, none from an error of 30 % on."""
 SHARE_FULL, SHARE_ZERO = 0.1, 0.4
-"""The abnormal share of time counts in full within 10 % of the true one, nothing from 40 % off."""
+"""The abnormal share of time earns full credit within 10 % of the truth, none from 40 % on."""
 
 _TAG = re.compile(rf"(?:{'|'.join(kind.letters for kind in SENSOR_TYPES)})\d{{3}}")
 
@@ -111,7 +111,8 @@ class AnomalyTruth(BaseModel):
 class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     """Point, contextual and collective anomalies in the readings of 8 to 12 sensors.
 
-    Stretches in which a logger repeats its last value are logging faults, not anomalies; brief and description say so.
+    Periods in which a logger repeats its last value are logging faults, not anomalies, as stated in brief and
+    description.
     """
 
     name = "anomaly"
@@ -122,7 +123,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
     instruments = AnomalyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[AnomalyTruth]:
-        """The log of one plant; what a difficulty means is in ``anomaly_data.LEVELS``."""
+        """The log of one plant; for difficulties see `labmates.tasks.anomaly.data.LEVELS`."""
         level = level_of(LEVELS, difficulty)
         plant = draw_plant(level, random_for(self.name, seed, difficulty, "plant"))
         incidents = draw_incidents(plant, level, random_for(self.name, seed, difficulty, "incidents"))
@@ -146,7 +147,7 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         )
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> AnomalyFindings:
-        """The sensors' number, which the columns tell, likely numbers of events, and sensors at random."""
+        """The number of sensors (from the columns), likely numbers of events, and random sensors."""
         sensors = [column for column in columns if _TAG.fullmatch(column)]
         return AnomalyFindings(
             n_sensors=len(sensors),
@@ -159,9 +160,9 @@ class AnomalyTask(Task[AnomalyTruth, AnomalyFindings]):
         )
 
     def score(self, findings: AnomalyFindings, truth: AnomalyTruth) -> tuple[Credit, ...]:
-        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``).
+        """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`).
 
-        Numbers weigh little: most of them can be guessed, and they follow from the events.
+        Numbers weigh little: most can be guessed, and they follow from the events.
         """
         stated = (findings.n_point, findings.n_contextual, findings.n_collective)
         near, near_count = within(SHARE_FULL, SHARE_ZERO, relative=True), within(0.0, COUNT_ZERO, relative=True)
@@ -230,7 +231,7 @@ def _event_similarity(stated: Event, true: Event) -> float:
 
 
 def _score_worst(stated: str | None, true: Sequence[str]) -> Credit:
-    """Credit of the sensor with most anomalies; any of several with the same number is right."""
+    """Credit of the sensor with most anomalies; any of several with equal numbers is right."""
     right = stated is not None and plain_name(stated) in map(plain_name, true)
     reason = NOT_STATED if stated is None else f"{'one' if right else 'none'} of {', '.join(true)}"
     return Credit("most_affected_sensor", float(right), 1, reason)
@@ -238,14 +239,11 @@ def _score_worst(stated: str | None, true: Sequence[str]) -> Credit:
 
 def _truth(plant: Plant, incidents: Sequence[Incident]) -> AnomalyTruth:
     tags = plant.tags
-    abnormal = {sample for one in incidents for sample in range(one.start, one.end + 1)}
-    involved = [sum(s in one.sensors for one in incidents) for s in range(len(tags))]
+    abnormal = {sample for incident in incidents for sample in range(incident.start, incident.end + 1)}
+    involved = [sum(s in incident.sensors for incident in incidents) for s in range(len(tags))]
     return AnomalyTruth(
         sensors=list(tags),
-        events=[
-            Event(start=one.start, end=one.end, sensors=[tags[s] for s in one.sensors], kind=one.kind)
-            for one in incidents
-        ],
+        events=[Event(start=i.start, end=i.end, sensors=[tags[s] for s in i.sensors], kind=i.kind) for i in incidents],
         anomalous_share=round(len(abnormal) / SAMPLES, 4),
         most_affected_sensors=[tag for tag, times in zip(tags, involved, strict=True) if times == max(involved)],
         drifting_sensors=[tags[s] for s in np.flatnonzero(plant.drift)],

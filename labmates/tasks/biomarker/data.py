@@ -1,10 +1,9 @@
-"""The biomarker task's data: a randomised trial, its patients with their hidden subtypes, and how they fared.
+"""The biomarker task's data: a randomised trial, its patients with hidden subtypes, and their outcomes.
 
 The log level of marker j in patient i, in within-subtype standard deviations, is ``shift[subtype_i, j] + loading_j ·
-pathway_i + covariates + own part``, brought to mean 0 and standard deviation 1 over all patients: z. With T = 1 under
-treatment and 0 under placebo, a patient's improvement is ``course + site + covariates + z·prognostic +
-T · (effect + z·predictive) + noise``, in points of a symptom score from 0 to 100. What was written down of all that is
-made in ``biomarker_records``.
+pathway_i + covariates + residual``, standardised over all patients to z. With T = 1 under treatment and 0 under
+placebo, a patient's improvement is ``course + site + covariates + z·prognostic + T · (effect + z·predictive) + noise``,
+in points of a symptom score from 0 to 100. `labmates.tasks.biomarker.records` makes the written records.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ Integers = npt.NDArray[np.int64]
 MARKERS: Final = 24
 PATHWAYS: Final = 5
 SIGNATURE: Final = 4
-"""Number of markers that set a subtype apart; no marker does so for two subtypes."""
+"""Number of markers that distinguish a subtype; no marker distinguishes two."""
 COURSE: Final = 8.0
-"""Points by which a patient with average values improves under placebo."""
+"""Improvement of an average patient under placebo, in points."""
 SCORE: Final = 58.0
 """Mean symptom score at the start, in points from 0 (none) to 100."""
 AGE: Final = 54.0
 BY_SCORE, BY_AGE, BY_SMOKING = 0.3, -0.08, -1.5
-"""Points of improvement for each point of the score at the start, for each year of age, and of smokers."""
+"""Improvement in points: per point of the score at the start, per year of age, and for smokers."""
 SITES: Final = (10, 14)
 BLOCK: Final = 4
-"""Block size of the randomisation within a site; half of a block goes to each arm."""
+"""Block size of the randomisation within a site, half per arm."""
 DAYS: Final = 390
-"""Enrolment takes this number of working days, five a week."""
+"""Working days of enrolment, five a week."""
 
 
 class Assay(NamedTuple):
@@ -45,13 +44,11 @@ class Assay(NamedTuple):
     Attributes
     ----------
     letters
-        With which the names of its markers begin.
-    method, unit
-        How and in which unit it measures.
+        Prefix of its markers' names.
     median, spread
         Ranges of the median concentration in its unit, and of the standard deviation of its natural logarithm.
     factor
-        By which a concentration is multiplied to have it in another usual unit.
+        Conversion factor to another usual unit.
     """
 
     letters: str
@@ -81,23 +78,23 @@ class TrialLevel:
     patients, subtypes
         Size of the trial, and number of hidden subtypes.
     separation
-        Distance of a subtype's mean from the mean of all, for each marker of its signature, in within-subtype standard
+        Distance of a subtype's mean from the overall mean, for each marker of its signature, in within-subtype standard
         deviations.
     prognostic, predictive
-        Points for each sd of a marker: of improvement in both arms; of treatment effect.
+        Points per sd of a marker: of improvement in both arms; of treatment effect.
     noise
-        Standard deviation of what nothing explains of a patient's improvement, in points.
+        Residual standard deviation of a patient's improvement, in points.
     assay_noise
-        Standard deviation of the error of measurement, in sd.
+        Standard deviation of the measurement error, in sd.
     batch_markers, batch_shift
         Number of markers whose level differs between assay batches, and the standard deviation of the shifts, in sd.
     limited, below
-        Number of markers with a detection limit, and the share of their values that lie below it.
+        Number of markers with a detection limit, and the share of their values below it.
     missing, lost_tubes, dropout
         Shares: of single measurements not done (on average over the markers), of patients without any marker, of
-        patients without outcome. High levels, sick patients and poor outcomes lack more often.
+        patients without outcome. High levels, sick patients and poor outcomes are missing more often.
     other_units, pound_sites
-        Number of markers that some batches give in another unit, and of sites that weigh in pounds.
+        Number of markers that some batches report in another unit, and of sites that weigh in pounds.
     slips, repeats, respelled
         Shares of decimal slips, repeated rows and respelled words.
     """
@@ -151,14 +148,14 @@ class Trial:
     markers, assays
         Name (column) and assay of each marker.
     pathway, loading
-        Shape (M,): which pathway a marker follows, and its correlation with it within a subtype.
+        Shape (M,): a marker's pathway, and its correlation with it within a subtype.
     by_age, by_sex
         Shape (M,): change of a marker for 12 years of age, and difference of women from men, in within-subtype
         standard deviations.
     shares, shift
         Shapes (K,) and (K, M): share of a subtype, and its shifts in within-subtype standard deviations.
     prognostic, predictive
-        Shape (M,): points of improvement, and of treatment effect, for each sd; 0 for most.
+        Shape (M,): points of improvement, and of treatment effect, per sd; 0 for most.
     effect
         Treatment effect at average marker levels, in points.
     """
@@ -210,7 +207,7 @@ class Cohort:
 
 
 def draw_trial(level: TrialLevel, rng: np.random.Generator) -> Trial:
-    """Draw markers, subtypes and effects; the treatment does most for one subtype, and least for another."""
+    """Draw markers, subtypes and effects; the treatment effect is largest in one subtype, smallest in another."""
     kinds = np.sort(np.concatenate([np.arange(MARKERS // 2) % len(ASSAYS), rng.integers(len(ASSAYS), size=12)]))
     numbers = 101 + rng.permutation(899)[:MARKERS]
     count = int(rng.integers(level.subtypes[0], level.subtypes[1] + 1))
@@ -238,15 +235,15 @@ def _draw_shifts(level: TrialLevel, shares: Floats, signature: Integers, rng: np
     shift = np.zeros((len(shares), MARKERS))
     for k, members in enumerate(signature):
         sign = np.array([1.0, -1.0, *rng.choice([-1.0, 1.0], size=SIGNATURE - 2)])
-        # A shift moves the mean of all patients too, by its share.
+        # A shift also moves the overall mean, by the subtype's share.
         shift[k, members] = sign * rng.uniform(*level.separation, size=SIGNATURE) / (1 - shares[k])
     return shift
 
 
 def _draw_effects(level: TrialLevel, shift: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Draw 4 to 6 prognostic and 3 or 4 predictive markers; one of the predictive ones is prognostic too."""
-    # Two markers that tell the first subtype make it gain more, one that tells the second makes that gain less.
-    more, less = (np.flatnonzero(one)[rng.permutation(SIGNATURE)] for one in shift[:2])
+    # Two markers of the first subtype raise its treatment effect, one marker of the second lowers that one's.
+    more, less = (np.flatnonzero(row)[rng.permutation(SIGNATURE)] for row in shift[:2])
     others = np.setdiff1d(np.arange(MARKERS), [*more[:2], less[0]])[rng.permutation(MARKERS - 3)]
     extra, own = int(rng.integers(2)), int(rng.integers(3, 6))
     chosen = np.array([*more[:2], less[0], *others[:extra]])
@@ -259,12 +256,12 @@ def _draw_effects(level: TrialLevel, shift: Floats, rng: np.random.Generator) ->
 
 
 def _signs(count: int, rng: np.random.Generator) -> Floats:
-    """Signs in random order of which at least one is positive and one negative."""
+    """Signs in random order, at least one of each."""
     return rng.permutation(np.array([1.0, -1.0, *rng.choice([-1.0, 1.0], size=count - 2)]))
 
 
 def draw_cohort(trial: Trial, level: TrialLevel, rng: np.random.Generator) -> Cohort:
-    """Draw the patients, randomise them, and let the trial run."""
+    """Draw and randomise the patients, and simulate the trial."""
     n = int(rng.integers(level.patients[0], level.patients[1] + 1))
     sites = int(rng.integers(SITES[0], SITES[1] + 1))
     weights = rng.gamma(4.0, 1.0, size=sites) + 1.0

@@ -24,22 +24,22 @@ from labmates.tasks.scoring import (
 )
 
 EFFECT_FULL, EFFECT_ZERO = 0.6, 1.5
-"""The average treatment effect counts in full within 0.6 points of the true one, nothing from 1.5 points on."""
+"""The average treatment effect earns full credit within 0.6 points of the truth, none from 1.5 points on."""
 BENEFIT_FULL, BENEFIT_ZERO = 0.03, 0.10
-"""The share with a benefit counts in full within 0.03 of the true one, nothing from 0.10 on."""
+"""The share with a benefit earns full credit within 0.03 of the truth, none from 0.10 on."""
 SIZE_FULL, SIZE_ZERO = 0.3, 1.0
-"""The size of a marker's effect counts in full within 30 % of the true one, nothing from 100 % on."""
+"""The size of a marker's effect earns full credit within 30 % of the truth, none from 100 % on."""
 SHARE_FULL, SHARE_ZERO = 0.04, 0.15
-"""A subtype's share counts in full within 0.04 of the true one, nothing from 0.15 on."""
+"""A subtype's share earns full credit within 0.04 of the truth, none from 0.15 on."""
 LEAST_FACTOR, NO_SHARE = 0.5, 0.6
-"""Factor for a subtype of which the share is wrong, or not stated."""
+"""Factor for a subtype with a wrong, or no, share."""
 GROUP_FULL, GROUP_ZERO = 1.0, 3.0
-"""The effect in a subtype counts in full within 1 point of the true one, nothing from 3 points on."""
+"""The effect in a subtype earns full credit within 1 point of the truth, none from 3 points on."""
 SAME = 0.5
-"""From this similarity on a stated subtype is the true one, so that its treatment effect can be right."""
+"""Least similarity of a stated subtype to count as the true one, for its treatment effect."""
 ECHO = 0.15
-"""A marker that does not tell a subtype, but whose mean in it lies this far off (in standard deviations) because of the
-other subtypes or through common pathways, may be stated for it or not."""
+"""Markers outside a subtype's signature with a mean this far off (in standard deviations), because of other subtypes or
+common pathways, may be stated or not."""
 
 Name = Annotated[str, Field(max_length=100)]
 
@@ -73,7 +73,7 @@ class Subtype(BaseModel):
 
 
 class TrueSubtype(Subtype):
-    """One kind of patients; `echoes` are markers that may be stated for it or not."""
+    """One kind of patients; `echoes` are markers that may be stated or not."""
 
     echoes: list[Name]
 
@@ -131,7 +131,7 @@ class BiomarkerTruth(BaseModel):
 
 
 def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[Credit, ...]:
-    """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+    """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`)."""
     return (
         score_count("n_patients", findings.n_patients, truth.n_patients, weight=0.5),
         score_number(
@@ -160,9 +160,9 @@ def score_findings(findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[
 def _score_markers(
     kind: str, stated: Sequence[MarkerEffect] | None, true: Sequence[MarkerEffect]
 ) -> tuple[Credit, Credit]:
-    """Credit of markers by name and sign, and of the sizes of those that were found.
+    """Credit of markers by name and sign, and of the effect sizes of matched markers.
 
-    A marker without a sign counts half; a wrong sign, and both signs for the same marker, count nothing.
+    A marker without a sign counts half; a wrong sign, or both signs for the same marker, count nothing.
     """
     if stated is None:
         return Credit(f"{kind}_markers", 0.0, 2.5, NOT_STATED), Credit(f"{kind}_sizes", 0.0, 0.75, NOT_STATED)
@@ -193,7 +193,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _score_subtypes(stated: Sequence[Subtype] | None, true: Sequence[TrueSubtype]) -> tuple[Credit, Credit]:
-    """Credit of the subtypes by markers and share, and of the treatment effects in those that were found."""
+    """Credit of the subtypes by markers and share, and of the treatment effects in matched subtypes."""
     if stated is None:
         return Credit("subtypes", 0.0, 2.5, NOT_STATED), Credit("subtype_effects", 0.0, 1, NOT_STATED)
     near = [

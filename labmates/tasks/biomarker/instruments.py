@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 OTHER_LOTS: Final = (8, 17)
 """Range of the number of lots of another trial."""
 OFFSET, GAIN = 25.0, (0.6, 1.6)
-"""Largest offset, in points, and range of the gain of the forms of a lot."""
+"""Largest offset of a lot's forms, in points, and range of their gain."""
 POWER: Final = (0.6, 1.4)
-"""Range of the size of the exponent with which a readout follows the concentration."""
+"""Range of the absolute exponent in the power law from concentration to readout."""
 SPAN: Final = (-60.0, 60.0)
 
 READINGS = """Case records are kept in lots of patients: each lot holds patients of one site and one arm, in the order \
@@ -52,7 +52,7 @@ The case records are held elsewhere, and so is the list that tells who was treat
 
 
 class BiomarkerInstruments(Instruments["BiomarkerTruth", "BiomarkerFindings"]):
-    """Markers are closed one by one; with the last one, the arms and the outcome are."""
+    """Markers are closed one by one; the last also closes the arms and the outcome."""
 
     about: ClassVar = {"records": READINGS, "list": LIST, "laboratory": LABORATORY}
     explains = "laboratory"
@@ -70,14 +70,14 @@ class BiomarkerInstruments(Instruments["BiomarkerTruth", "BiomarkerFindings"]):
             return [name for name in names if name not in closed]
 
         subtypes = [
-            Subtype(share=one.share, high=open_(one.high), low=open_(one.low), treatment_effect=one.treatment_effect)
-            for one in (truth.subtypes if len(closed) < MARKERS / 2 else [])
+            Subtype(share=s.share, high=open_(s.high), low=open_(s.low), treatment_effect=s.treatment_effect)
+            for s in (truth.subtypes if len(closed) < MARKERS / 2 else [])
         ]
         return BiomarkerFindings(
             n_patients=truth.n_patients,
             average_treatment_effect=truth.average_treatment_effect,
-            prognostic_markers=[one for one in truth.prognostic_markers if one.marker not in closed],
-            predictive_markers=[one for one in truth.predictive_markers if one.marker not in closed],
+            prognostic_markers=[effect for effect in truth.prognostic_markers if effect.marker not in closed],
+            predictive_markers=[effect for effect in truth.predictive_markers if effect.marker not in closed],
             benefit_share=truth.benefit_share,
             n_subtypes=len(subtypes) if subtypes else None,
             subtypes=subtypes or None,
@@ -128,7 +128,7 @@ class BiomarkerInstruments(Instruments["BiomarkerTruth", "BiomarkerFindings"]):
 def _by_lot(
     frame: pd.DataFrame, codes: Mapping[str, str], power: Mapping[str, tuple[float, float]], everything: bool
 ) -> dict[Any, pd.DataFrame]:
-    """The patients of each site and arm, once each; of other columns only those that name nobody."""
+    """The patients of each site and arm, once each, without identifying columns."""
     once = frame.drop_duplicates("patient").sort_values("patient", kind="stable")
     site, arm = once["patient"].str[:2].astype(int), once["arm"].str.strip().str.lower()
     read = {code: _readouts(once[name], *power[code]) for name, code in sorted(codes.items(), key=lambda pair: pair[1])}
@@ -148,7 +148,7 @@ def _span(column: pd.Series) -> tuple[float, float]:
 
 
 def _on_forms(lot: pd.DataFrame, offset: float, gain: float) -> pd.DataFrame:
-    """A lot's records with the improvement, if it is among them, in the points of its forms."""
+    """A lot's records with the improvement, if included, in the points of its forms."""
     return lot.assign(improvement=(offset + gain * lot["improvement"]).round(2)) if "improvement" in lot else lot
 
 

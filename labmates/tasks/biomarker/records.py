@@ -1,4 +1,4 @@
-"""Records of the biomarker trial's sites and laboratory, with the dirt of real records."""
+"""Records of the biomarker trial's sites and laboratory, with the errors of real records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCHES: Final = 15
 NOT_DONE: Final = -9.0
 KILOS_A_POUND: Final = 0.45359237
 LACK: Final = 0.5
-"""Change of the log odds (or log chance) that something is missing for each standard deviation of what drives it."""
+"""Change of the log odds (or log probability) of a missing value per standard deviation of its cause."""
 
 _CASES: Final[tuple[Callable[[str], str], ...]] = (str.upper, str.title, lambda word: f"{word} ")
 _PLACES: Final[tuple[Callable[[str], str], ...]] = (*_CASES, str.lower, swap_letters)
@@ -45,7 +45,7 @@ class Laboratory:
     shift
         Shape (B, M): shift of the log level in each batch, in standard deviations; 0 for most markers.
     other_unit
-        Shape (B, M): whether the batch gives the marker in the assay's other unit.
+        Shape (B, M): whether the batch reports the marker in the assay's other unit.
     """
 
     median: Floats
@@ -81,7 +81,7 @@ def _rounded(value: float) -> float:
 def trial_frame(
     trial: Trial, cohort: Cohort, laboratory: Laboratory, level: TrialLevel, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """The trial's table: one row for each patient, and some twice."""
+    """The trial's table: one row per patient, some repeated."""
     batch = _batches(cohort)
     sick = LACK * (cohort.score - cohort.score.mean()) / cohort.score.std()
     lost = rng.random(len(batch)) < level.lost_tubes * np.exp(sick)
@@ -91,7 +91,7 @@ def trial_frame(
     columns |= _measurements(trial, cohort, laboratory, level, batch, lost, rng)
     columns["improvement"] = _outcome(cohort, level, rng)
     frame = repeat_rows(pd.DataFrame(columns), level.repeats, rng)
-    # A row that was entered twice has its words typed again.
+    # Repeated rows have their words typed again.
     frame["site"] = respell(frame["site"].tolist(), level.respelled / 2, _PLACES, rng)
     frame["sex"] = respell(frame["sex"].tolist(), level.respelled, (str.lower, _WORDS.__getitem__), rng)
     frame["arm"] = respell(frame["arm"].tolist(), level.respelled, _CASES, rng)
@@ -119,21 +119,21 @@ def _patients(cohort: Cohort, level: TrialLevel, rng: np.random.Generator) -> di
         "site": [names[s] for s in cohort.site],
         "enrolled": [days[d].isoformat() for d in cohort.day],
         "age": np.floor(cohort.age).astype(np.int64).tolist(),
-        "sex": ["F" if one else "M" for one in cohort.female],
-        "smoker": ["yes" if one else "no" for one in cohort.smoker],
+        "sex": ["F" if female else "M" for female in cohort.female],
+        "smoker": ["yes" if smoker else "no" for smoker in cohort.smoker],
         "height_cm": _noted(np.round(cohort.height), level.missing / 2, level, rng),
         "weight": _noted(weight.round(1), level.missing / 2, level, rng),
-        "arm": ["active" if one else "placebo" for one in cohort.treated],
+        "arm": ["active" if treated else "placebo" for treated in cohort.treated],
     }
 
 
 def _noted(values: Floats, share: float, level: TrialLevel, rng: np.random.Generator) -> Floats:
-    """A site's records: some values left empty, some marked as not done."""
+    """A site's records: some values empty, some marked as not done."""
     return blank(blank(values, share, rng), level.missing / 10, rng, mark=NOT_DONE)
 
 
 def _outcome(cohort: Cohort, level: TrialLevel, rng: np.random.Generator) -> Floats:
-    """The improvement of those who stayed; a poor one makes leaving more likely."""
+    """The improvement of patients who stayed; a poor improvement makes dropout more likely."""
     poor = LACK * (cohort.improvement.mean() - cohort.improvement) / cohort.improvement.std()
     left = rng.random(len(poor)) < 1 / (1 + (1 / level.dropout - 1) * np.exp(-poor))
     written = slip_decimals(np.round(cohort.improvement, 1), level.slips, rng)
@@ -152,7 +152,7 @@ def _measurements(
     error = level.assay_noise * rng.standard_normal(cohort.level.shape)
     measured = cohort.level + laboratory.shift[batch] + error
     amount = slip_decimals(laboratory.median * np.exp(laboratory.spread * measured), level.slips, rng)
-    # Samples above the range of an assay are often not measured again; some assays fail more often than others.
+    # Samples above an assay's range are often not remeasured; some assays fail more often than others.
     chance = 2 * level.missing * rng.uniform(0.3, 1.7, size=MARKERS) / (1 + np.exp(-LACK * cohort.level))
     undone = (rng.random(amount.shape) < chance) | lost[:, None]
     columns: dict[str, Sequence[object] | Floats] = {}
@@ -173,7 +173,7 @@ def _written(
     decimals: int,
     undone: npt.NDArray[np.bool_],
 ) -> Sequence[object] | Floats:
-    """One marker as it was written; as text if some of its values lie below the detection limit."""
+    """The written values of one marker; text if some are below the detection limit."""
     shown = np.round(amount, decimals)
     more = max(0, decimals - round(math.log10(factor)))
     shown = np.where(other, np.round(shown * factor, more), shown)

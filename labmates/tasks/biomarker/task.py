@@ -1,4 +1,4 @@
-"""The biomarker task: which hidden kinds of patients there are, and whom the treatment helps.
+"""The biomarker task: hidden subtypes of patients, and predictors of the treatment effect.
 
 Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
 """
@@ -41,7 +41,7 @@ assay batches, and why values are missing, before you trust any number."""
 
 
 class Guess(NamedTuple):
-    """Values of the prior at one difficulty: sizes of markers' effects in points, and the share with a benefit."""
+    """Values of the prior at one difficulty: markers' effect sizes in points, and the share with a benefit."""
 
     prognostic: float
     predictive: float
@@ -54,7 +54,7 @@ GUESSED: Mapping[Difficulty, Guess] = {
     "hard": Guess(0.9, 1.3, 0.95),
 }
 MIDDLE_EFFECT, MIDDLE_SUBTYPES = 4.5, 4
-"""The values that earn most on average (``python -m benchmarks.task_scores --search``)."""
+"""The values with the highest mean score (``python -m benchmarks.task_scores --search``)."""
 
 _MARKER = re.compile(rf"(?:{'|'.join(assay.letters for assay in ASSAYS)})\d{{3}}")
 
@@ -70,7 +70,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
     instruments = BiomarkerInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[BiomarkerTruth]:
-        """The records of one trial; what a difficulty means is in ``biomarker_data.LEVELS``."""
+        """The records of one trial; for difficulties see `labmates.tasks.biomarker.data.LEVELS`."""
         level = level_of(LEVELS, difficulty)
         trial = draw_trial(level, random_for(self.name, seed, difficulty, "trial"))
         cohort = draw_cohort(trial, level, random_for(self.name, seed, difficulty, "cohort"))
@@ -80,12 +80,12 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
 
     def oracle(self, truth: BiomarkerTruth) -> BiomarkerFindings:
         """The truth as findings."""
-        subtypes = [Subtype(**one.model_dump(exclude={"echoes"})) for one in truth.subtypes]
+        subtypes = [Subtype(**subtype.model_dump(exclude={"echoes"})) for subtype in truth.subtypes]
         values = truth.model_dump(exclude={"subtypes"})
         return BiomarkerFindings(n_subtypes=len(subtypes), subtypes=subtypes, **values)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> BiomarkerFindings:
-        """Likely numbers, and a few markers at random wherever markers are asked for."""
+        """Likely numbers, and a few random markers for each list."""
         markers = [column for column in columns if _MARKER.fullmatch(column)]
         guess = level_of(GUESSED, difficulty)
         prognostic, predictive = (
@@ -107,11 +107,11 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
         )
 
     def score(self, findings: BiomarkerFindings, truth: BiomarkerTruth) -> tuple[Credit, ...]:
-        """Compare with the tolerances in ``biomarker_findings``; lists by F1 (see ``scoring.guarded_f1``)."""
+        """Credits; see `labmates.tasks.biomarker.findings.score_findings`."""
         return score_findings(findings, truth)
 
     def checks(self, truth: BiomarkerTruth) -> tuple[Check, ...]:
-        """Patients and subtypes counted, markers of both kinds named, effect, benefit, missing values, batches told."""
+        """Patients and subtypes counted, both kinds of markers named, effect, missing values and batches discussed."""
         treatment = r"\b(?:treatment|active)\b"
         lack = r"\b(?:missing|drop-?outs?|left the trial)\b"
         points = r"(?<![\w.])[-−+]?\d+(?:\.\d+)?[- ]points?\b"
@@ -135,7 +135,7 @@ class BiomarkerTask(Task[BiomarkerTruth, BiomarkerFindings]):
 
 
 def _any_of(effects: Sequence[MarkerEffect]) -> str:
-    return rf"\b(?:{'|'.join(re.escape(one.marker) for one in effects)})\b"
+    return rf"\b(?:{'|'.join(re.escape(effect.marker) for effect in effects)})\b"
 
 
 def _sentences(truth: BiomarkerTruth) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""The conformance test that every task must pass, ours and those of other packages.
+"""The conformance test for tasks, built-in and of other packages.
 
-`check_task` applies the rules in this process. ``labmates tasks check`` calls `conformance.trial.try_task`, which does
-it in processes of their own, and so can also name a task that hangs, crashes, takes too much memory or gives other
-data in another process.
+`check_task` applies the rules in this process. ``labmates tasks check`` calls `conformance.trial.try_task`, which runs
+them in separate processes, and so also detects tasks that hang, crash, take too much memory or give different data in
+another process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The process in which a task is tried: ``python -m labmates.tasks.conformance.child``, called by `conformance.trial`.
+"""The process that tests a task: ``python -m labmates.tasks.conformance.child``, called by `conformance.trial`.
 
-It writes one JSON object a line to what was standard output when it began; whatever the task prints goes to standard
-error.
+It writes one JSON object a line to the original standard output; output of the task goes to standard error.
 """
 
 from __future__ import annotations
@@ -22,20 +21,18 @@ from labmates.tasks.conformance.examine import examine, exception_text
 
 
 def main(reference: str, mode: str, memory: str, *seeds: str) -> None:
-    """Try the task of a resolved reference and tell what is found.
+    """Test the task of a resolved reference, and write the events.
 
     Parameters
     ----------
-    reference
-        As returned by `labmates.tasks.registry.resolve_reference`.
     mode
-        ``examine`` for all rules, ``generate`` for fingerprints alone.
+        ``examine`` for all rules, ``generate`` for fingerprints only.
     memory
-        Most bytes that the task may take beyond what this process has at the beginning.
+        Memory limit of the task, in bytes beyond the process's memory at its start.
     """
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    import pandas as pd  # noqa: F401  # before the limit: it is not the task that takes this memory
+    import pandas as pd  # noqa: F401  # before the limit, since the task does not use this memory
 
     _limit_memory(int(memory))
     for event in _events(reference, mode, [int(seed) for seed in seeds]):
@@ -61,7 +58,7 @@ def _events(reference: str, mode: str, seeds: Sequence[int]) -> Iterator[Event]:
         yield from _generate(task, seeds)
         return
     if ":" not in reference and task.name != reference:
-        yield Problem("load", f"the entry point is called '{reference}', but the task's name is '{task.name}'")
+        yield Problem("load", f"the entry point is '{reference}', but the task's name is '{task.name}'")
     yield from examine(task, seeds)
 
 

@@ -24,23 +24,23 @@ from labmates.tasks.schema import findings_parameters, findings_schema_text
 
 LEAST_INSTRUMENTS = 3
 KEYS_MOST = 5_000
-"""Most characters of what one holder hands over."""
+"""Most characters of one holder's keys."""
 STEP_MOST = 0.45
-"""Largest gap between the splits that a data set allows."""
+"""Largest gap between the possible splits of a data set."""
 NEAR = 0.05
 """Tolerance for the mean of a restored column's middle values, as a share of the original's range."""
 SECONDS_MOST = 2.0
 ROWS = (1_000, 100_000)
 PRIVATE_SEED = 2**127 + 1
-"""As wide as what `labmates.tasks.salt` gives a generator."""
+"""As wide as a seed of `labmates.tasks.salt`."""
 SPOILERS = frozenset(
     {"truth", "true", "label", "oracle", "answer", "anomaly", "anomalous", "outlier", "regime", "latent", "hidden"}
 )
-"""Words that no column name may contain: they announce what the agents are to find out."""
+"""Words forbidden in column names, since they reveal the questions' answers."""
 
 
 def instruments(case: Case) -> Iterator[str | Mild]:
-    """Check how the evidence of one data set is divided; a task without instruments passes."""
+    """Check the division of one data set; tasks without instruments pass."""
     declared = case.task.instruments
     if declared is None:
         return
@@ -57,16 +57,16 @@ def instruments(case: Case) -> Iterator[str | Mild]:
     shares = closed_shares(case.task, case.data.truth, units)
     steps = [after - before for before, after in pairwise(shares)]
     if max(steps) > STEP_MOST:
-        yield Mild(f"closing one unit closes {max(steps):.2f} of the credit, so splits in between can't be had")
+        yield Mild(f"closing one unit closes {max(steps):.2f} of the credit, so no split in between is possible")
     split, again = (divide(case.task, case.seed, case.difficulty, 1.0) for _ in range(2))
-    if any(not one.frame.equals(other.frame) for one, other in zip(split, again, strict=True)):
-        yield "the same seed gave other parts"
+    if any(not first.frame.equals(second.frame) for first, second in zip(split, again, strict=True)):
+        yield "the same seed gave different parts"
     yield from _spoilers(case, split[0])
     yield from _union(case, declared, split)
 
 
 def _spoilers(case: Case, readings: Part) -> Iterator[str]:
-    """Look for names from the truth in what the holder of the readings gets at split 1."""
+    """Look for names from the truth in the part with the readings at split 1."""
     text = f"{readings.frame.to_csv(index=False)}\n{readings.description}".lower()
     names = {name for name in text_values(case.data.truth.model_dump(mode="json")) if len(name) > 3}
     for name in sorted(names):
@@ -75,7 +75,7 @@ def _spoilers(case: Case, readings: Part) -> Iterator[str]:
 
 
 def _union(case: Case, declared: Instruments[Any, Any], split: Sequence[Part]) -> Iterator[str]:
-    """Check that the keys of the others restore the table of the first instrument, and that nothing else does."""
+    """Check that the keys of all others restore the table of the first instrument."""
     frames = [pd.read_csv(io.BytesIO(part.csv())) for part in split]
     keys: list[Keys] = [json.loads(json.dumps(declared.hand_over(frame))) for frame in frames]
     for part, given in zip(split, keys, strict=True):
@@ -128,7 +128,7 @@ def attributes(task: Task[Any, Any]) -> Iterator[str]:
 
 
 def generate(task: Task[Any, Any], seed: int, difficulty: Difficulty, cases: list[Case]) -> Iterator[str | Mild]:
-    """Add the data set of a seed to `cases`; yield what is wrong with its types and with the time that it took."""
+    """Add the data set of a seed to `cases`; yield problems of its types and its time."""
     import pandas as pd
 
     clock, busy = time.perf_counter(), time.process_time()
@@ -162,7 +162,7 @@ def private_seed(task: Task[Any, Any]) -> Iterator[str]:
 
 
 def same_seed(case: Case, first: Fingerprint) -> Iterator[str]:
-    """Generate the data set again, with other global random numbers; yield how it differs from the `first` one."""
+    """Generate the data set again with another global random state; yield differences from the `first` one."""
 
     def repeated() -> dict[str, str]:
         return fingerprint(first.where, case.task.generate(case.seed, case.difficulty)).parts
@@ -176,14 +176,14 @@ def same_seed(case: Case, first: Fingerprint) -> Iterator[str]:
         if has_changed and once_more == again:
             yield "the data depend on the global random numbers of random or numpy; draw from a generator of the seed"
         else:
-            yield f"the same seed gave other {differing(first.parts, again)}"
+            yield f"the same seed gave different {differing(first.parts, again)}"
     elif has_changed:
         yield "generate changes the state of the global random numbers of random or numpy"
 
 
 @contextmanager
 def global_random(seed: int) -> Iterator[Callable[[], bool]]:
-    """Seed the global random numbers for a while; what is given tells whether they were used or seeded since."""
+    """Seed the global random numbers for a while; yields a function that tells whether they were used."""
     import numpy as np
 
     def state() -> tuple[object, ...]:
@@ -202,7 +202,7 @@ def global_random(seed: int) -> Iterator[Callable[[], bool]]:
 
 
 def frame(case: Case) -> Iterator[str | Mild]:
-    """Check that the data are a plain table as people record it."""
+    """Check that the data are a plain table, with the errors of real records."""
     import pandas as pd
 
     table = case.data.frame
@@ -220,7 +220,7 @@ def frame(case: Case) -> Iterator[str | Mild]:
 def spoilers(case: Case) -> Iterator[str]:
     """Look for the truth in column names and description.
 
-    A column may be named as something in the truth (a sensor), but must not carry it in a part of its name.
+    A column may have a name from the truth (a sensor), but not as a part of its name.
     """
     columns = [str(column) for column in case.data.frame.columns]
     texts, numbers = _values(
@@ -250,13 +250,13 @@ def _values(value: Any) -> tuple[set[str], set[str]]:
     numbers: set[str] = set()
     todo = [value]
     while todo:
-        one = todo.pop()
-        if isinstance(one, dict):
-            todo += one.values()
-        elif isinstance(one, list):
-            todo += one
-        elif isinstance(one, str):
-            texts.add(one)
-        elif isinstance(one, (int, float)) and not isinstance(one, bool):
-            numbers.add(f"{one:g}")
+        inner = todo.pop()
+        if isinstance(inner, dict):
+            todo += inner.values()
+        elif isinstance(inner, list):
+            todo += inner
+        elif isinstance(inner, str):
+            texts.add(inner)
+        elif isinstance(inner, (int, float)) and not isinstance(inner, bool):
+            numbers.add(f"{inner:g}")
     return texts, numbers

@@ -1,4 +1,4 @@
-"""Messages of the conformance test, and the inputs of its rules."""
+"""Events of the conformance test, and the inputs of its rules."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about a task that does not hold.
+    """A violation of a rule by a task.
 
     Attributes
     ----------
     rule
-        Which rule, for instance ``"score"``.
+        Name of the rule, for instance ``"score"``.
     text
-        What is wrong.
+        Description of the problem.
     severity
-        An ``"error"`` must be repaired; a ``"warning"`` should be looked at.
+        An ``"error"`` must be fixed; a ``"warning"`` should be examined.
     where
-        The data set, for instance ``"seed 0, easy"``; empty if it concerns all.
+        The data set, for instance ``"seed 0, easy"``; empty for all.
     """
 
     rule: str
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Step:
-    """The next check: a rule, and the data set (empty if it concerns all)."""
+    """The next check: a rule, and the data set (empty for all)."""
 
     rule: str
     where: str
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Hashes of what a seed gave, by part (``data``, ``description``, ``truth``)."""
+    """Hashes of a seed's data set, by part (``data``, ``description``, ``truth``)."""
 
     where: str
     parts: dict[str, str]
@@ -58,7 +58,7 @@ Event = Problem | Step | Fingerprint
 
 @dataclass(frozen=True)
 class Mild:
-    """A problem that is only a warning."""
+    """A problem of severity ``"warning"``."""
 
     text: str
 
@@ -75,12 +75,12 @@ class Case:
 
 
 def place(seed: int, difficulty: Difficulty) -> str:
-    """The name of a data set in a problem."""
+    """The name of a data set in problems."""
     return f"seed {seed}, {difficulty}"
 
 
 def fingerprint(where: str, data: Dataset[Any], csv: bytes | None = None) -> Fingerprint:
-    """Hashes of a data set's bytes, description and truth; a truth that JSON can't hold is left out."""
+    """Hashes of a data set's bytes, description and truth; a truth that is not valid JSON is omitted."""
     parts = {"data": csv or data.csv(), "description": data.description.encode()}
     with suppress(ValueError):  # the rule on the truth reports it
         parts["truth"] = data.truth.model_dump_json().encode()
@@ -88,5 +88,5 @@ def fingerprint(where: str, data: Dataset[Any], csv: bytes | None = None) -> Fin
 
 
 def differing(a: dict[str, str], b: dict[str, str]) -> str:
-    """The parts in which two fingerprints differ, separated by commas."""
+    """The differing parts of two fingerprints, separated by commas."""
     return ", ".join(name for name in a if a[name] != b.get(name))

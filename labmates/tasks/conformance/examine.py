@@ -1,4 +1,4 @@
-"""The conformance test itself: which rules there are, and in which order they are applied."""
+"""The conformance test: its rules, and their order."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ RULES = {
     "attributes": "name, title, brief, version and findings schema are complete",
     "generate": "each seed and difficulty gives a data set, in less than 2 s; seeds of 128 bits do too",
     "same seed": "the same seed gives the same bytes; global random numbers are neither used nor changed",
-    "frame": "the data are a plain table with the dirt of real data, and survive a CSV file",
-    "spoilers": "column names and description tell nothing of the truth",
-    "truth": "the truth survives being written as JSON, and scoring leaves it as it is",
-    "score": "the report written from the truth scores at least 0.95, one without findings 0",
-    "odd findings": "scoring copes with odd findings that the schema allows",
-    "checks": "the checks hold for the report written from the truth and for no empty one, and cope with any text",
-    "instruments": "instruments have enough together and too little alone; their keys are short",
+    "frame": "the data are a plain table with the errors of real data, and survive a CSV file",
+    "spoilers": "column names and description reveal nothing of the truth",
+    "truth": "the truth survives being written as JSON, and scoring does not change it",
+    "score": "the report written from the truth scores at least 0.95, a report without findings 0",
+    "odd findings": "scoring accepts odd findings that the schema allows",
+    "checks": "the checks hold for the report written from the truth, fail for an empty one, and accept any text",
+    "instruments": "instruments suffice together and not alone; their keys are short",
     "leaks": "no column contains the truth, or reveals it without any analysis",
-    "prior": "the prior is valid, depends on columns and difficulty alone, and earns at most 0.15 on average",
-    "other seed": "another seed gives other data, and its report earns at most 0.2 on average",
+    "prior": "the prior is valid, depends only on columns and difficulty, and earns at most 0.15 on average",
+    "other seed": "another seed gives different data, and its report earns at most 0.2 on average",
 }
-"""The rules in the order in which they are applied, each with what holds if no problem is found."""
+"""The rules in order, each with the property of a task that passes."""
 
 MOST_TOLD = 300
-"""Most characters of an exception's text that are told."""
+"""Most characters of an exception's text."""
 
 _CASE_RULES: dict[str, Callable[[Case], Iterable[str | Mild]]] = {
     "frame": data_rules.frame,
@@ -53,7 +53,7 @@ _CASE_RULES: dict[str, Callable[[Case], Iterable[str | Mild]]] = {
 
 @dataclass
 class _Level:
-    """Data sets of one difficulty, by place, kept for comparison."""
+    """Data sets of one difficulty, by place, for comparisons."""
 
     seen: dict[str, tuple[str, BaseModel]] = field(default_factory=dict)
     leaks: list[set[Leak]] = field(default_factory=list)
@@ -61,10 +61,10 @@ class _Level:
 
 
 def check_task(task: Task[Any, Any], seeds: Sequence[int] = (0, 1, 2)) -> list[Problem]:
-    """Try a task on every difficulty with some seeds and return what does not hold; an empty list is a pass.
+    """The problems of a task, on every difficulty with some seeds; none if it passes.
 
-    The rules are those of `RULES`. Odd sizes, clean data and waiting while generating are warnings. Exceptions of the
-    task are problems too, never raised.
+    The rules are those of `RULES`. Unusual sizes, clean data and waiting while generating are warnings. Exceptions of
+    the task become problems and are never raised.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def check_task(task: Task[Any, Any], seeds: Sequence[int] = (0, 1, 2)) -> list[P
 
 
 def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
-    """Do what `check_task` does, and tell each step before it is taken and the fingerprint of each data set.
+    """The events of `check_task`: each step before it starts, problems, and the fingerprint of each data set.
 
     Raises
     ------
@@ -112,22 +112,23 @@ def examine(task: Task[Any, Any], seeds: Sequence[int]) -> Iterator[Event]:
 def look(
     rule: str, where: str, apply: Callable[P, Iterable[str | Mild]], *args: P.args, **kwargs: P.kwargs
 ) -> Iterator[Event]:
-    """Apply one rule; what it yields, and what it raises, become problems."""
+    """Apply one rule; its results and exceptions become problems."""
     yield Step(rule, where)
     try:
-        for one in apply(*args, **kwargs):
-            yield (
-                Problem(rule, one.text, "warning", where) if isinstance(one, Mild) else Problem(rule, one, where=where)
-            )
+        for found in apply(*args, **kwargs):
+            if isinstance(found, Mild):
+                yield Problem(rule, found.text, "warning", where)
+            else:
+                yield Problem(rule, found, where=where)
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
         yield Problem(rule, exception_text(error), where=where)
 
 
 def exception_text(error: BaseException) -> str:
-    """The exception and the line of the plug-in's own code that raised it, rather than ours or a library's."""
+    """The exception, and the last line of the plug-in's code in its traceback."""
     ours, frames = (f"{Path(__file__).parents[2]}/", "<frozen "), traceback.extract_tb(error.__traceback__)
-    theirs = next((Path(one.filename).parent for one in frames if not one.filename.startswith(ours)), None)
-    last = next((one for one in reversed(frames) if Path(one.filename).parent == theirs), frames[-1])
+    theirs = next((Path(frame.filename).parent for frame in frames if not frame.filename.startswith(ours)), None)
+    last = next((frame for frame in reversed(frames) if Path(frame.filename).parent == theirs), frames[-1])
     text = " ".join(str(error).split())[:MOST_TOLD]
     raised = "takes too much memory: raised" if isinstance(error, MemoryError) else "raised"
     return f"{raised} {type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
@@ -161,7 +162,7 @@ def _leaks(case: Case, level: _Level) -> Iterator[str]:
 def _lasting(task: Task[Any, Any], level: _Level) -> Iterator[str]:
     from labmates.tasks.conformance.leaks import lasting_leaks
 
-    # In a single data set a leak can't be separated from chance.
+    # In a single data set a leak can't be distinguished from chance.
     for leak in lasting_leaks(level.leaks) if len(level.leaks) > 1 and not task.is_fixed else ():
         yield (
             f"{leak.place} reveals '{leak.part}' of the truth; facts that agents may know should not be part of "

@@ -1,9 +1,8 @@
-"""Truth that stands in the data: columns whose values give away what the agents are to find out.
+"""Leaks of the truth into the data: columns whose values reveal the answers.
 
-What a generator hides is looked for in the truth as JSON: labels of rows, labels by the values of a column, lists of
-such values, times at which something changes, and single numbers and texts. A column leaks if its values tell one of
-these without any analysis. One data set may look so by chance, hence a leak counts only if every seed has it and each
-tells something else.
+Hidden facts are taken from the truth as JSON: labels of rows, labels by the values of a column, lists of column values,
+times of changes, and single numbers and texts. A column leaks if its values reveal one of these without any analysis.
+One data set may seem to leak by chance, so a leak counts only if every seed has it, with different content.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ import numpy.typing as npt
 import pandas as pd
 
 SURE = 0.98
-"""Share of the errors of a constant guess that a column has to take away to tell a label."""
+"""A column reveals a label if it removes this share of the errors of a constant guess."""
 SAME = 0.9
-"""Share of a column's values that have to equal hidden ones; the rest may be dirt."""
+"""Required share of a column's values that equal hidden ones; the rest may be errors."""
 SPLIT = 0.999
-"""Share of the pairs of rows with different labels that a column puts in order, to tell the label by its size."""
+"""A column reveals a label by its size if it orders this share of the pairs of rows with different labels."""
 FEWEST_ROWS = 20
 MOST_STEPS = 12
-"""A column that changes more often than this along another one is no list of regimes."""
+"""A column with more changes along another one is not a list of regimes."""
 RARE = 0.1
-"""Numbers that name more than this share of all times say nothing when one of them is hit."""
+"""A hit is not informative if the numbers name more than this share of all times."""
 MOST_VALUES = 100
 DIGITS = 3
-"""A number with fewer digits may stand anywhere by chance."""
+"""A number with fewer digits may occur anywhere by chance."""
 
 Codes = npt.NDArray[np.int64]
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?")
@@ -39,28 +38,28 @@ _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Leak:
-    """One place in a data set that tells something of its truth.
+    """A place in a data set that reveals a part of its truth.
 
     Attributes
     ----------
     place
         The column or text, for instance ``"the column 'arm'"``.
     part
-        The part of the truth that it tells, for instance ``"patients[].subtype"``.
-    told
-        What is told of this data set; it differs between seeds if it is hidden at all.
+        The revealed part of the truth, for instance ``"patients[].subtype"``.
+    content
+        The revealed content; it differs between seeds if it is hidden at all.
     """
 
     place: str
     part: str
-    told: str
+    content: str
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One column: which of its different values each row has (-1 for none), the texts of these, and its numbers.
+    """A column: the code of each row's value (-1 for none), codes by the values' texts, and numbers.
 
-    Measurements have no texts: they name nothing.
+    Measurements have no texts, since they are not names.
     """
 
     codes: Codes
@@ -71,7 +70,7 @@ class _Column:
 
 @dataclass(frozen=True)
 class _Labels:
-    """Labels of rows that only the truth knows; `by` is the column through which they are known, if any."""
+    """Hidden labels of rows; `by` is the column that they follow from, if any."""
 
     part: str
     rows: Sequence[Any]
@@ -79,14 +78,14 @@ class _Labels:
 
 
 def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) -> set[Leak]:
-    """Truth that columns and description reveal; it is given as JSON values."""
+    """Leaks of a truth, given as JSON values, into columns and description."""
     kept = ~frame.duplicated().to_numpy()
     rows = frame.loc[kept, ~frame.columns.duplicated()].set_axis(range(kept.sum()))
     columns = {str(name): _read(rows[name]) for name in rows}
     hidden = list(_walk(truth))
     floats = {value for _, value in hidden if isinstance(value, float) and not value.is_integer()}
-    told = (one for one in _NUMBER.findall(description) if float(one) in floats and _is_telling(float(one)))
-    leaks = {Leak("the description", "a number", one) for one in told}
+    numbers = (text for text in _NUMBER.findall(description) if float(text) in floats and _is_telling(float(text)))
+    leaks = {Leak("the description", "a number", text) for text in numbers}
     keep = kept.tolist()
     for part, value in hidden:
         for labels in _labels(part, value, columns, keep):
@@ -98,19 +97,19 @@ def find_leaks(frame: pd.DataFrame, description: str, truth: Mapping[str, Any]) 
 
 
 def lasting_leaks(seen: Sequence[set[Leak]]) -> list[Leak]:
-    """The leaks that all data sets of a difficulty have and that tell of some of them something else."""
-    told: dict[tuple[str, str], dict[int, set[str]]] = {}
+    """The leaks common to all data sets of a difficulty, with different content."""
+    contents: dict[tuple[str, str], dict[int, set[str]]] = {}
     for number, leak in ((number, leak) for number, leaks in enumerate(seen) for leak in leaks):
-        told.setdefault((leak.place, leak.part), {}).setdefault(number, set()).add(leak.told)
+        contents.setdefault((leak.place, leak.part), {}).setdefault(number, set()).add(leak.content)
     return [
         Leak(place, part, min(by_seed[0]))
-        for (place, part), by_seed in sorted(told.items())
-        if len(by_seed) == len(seen) and any(one != by_seed[0] for one in by_seed.values())
+        for (place, part), by_seed in sorted(contents.items())
+        if len(by_seed) == len(seen) and any(content != by_seed[0] for content in by_seed.values())
     ]
 
 
 def _walk(value: Any, part: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value in a JSON value with its place; ``events[].start`` is the start of any event."""
+    """Every value in a JSON value with its place; ``events[].start`` is the start of any event."""
     yield part, value
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -143,25 +142,25 @@ def _read(values: pd.Series[Any]) -> _Column:
 
 
 def _labels(part: str, value: Any, columns: Mapping[str, _Column], kept: Sequence[bool]) -> Iterator[_Labels]:
-    """Yield every way in which one part of the truth labels the rows."""
+    """Every labelling of the rows by one part of the truth."""
     if isinstance(value, list) and value and all(map(_is_scalar, value)):
         if FEWEST_ROWS <= len(value) in (len(kept), sum(kept)):
             yield _Labels(part, [*itertools.compress(value, kept)] if len(value) == len(kept) else value)
         members = frozenset(map(_key, value))
         for name, column in columns.items():
             if len(members) == len(value) and members < column.names.keys():
-                yield _Labels(part, np.isin(column.codes, [column.names[one] for one in members]).tolist(), by=name)
-    elif isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+                yield _Labels(part, np.isin(column.codes, [column.names[key] for key in members]).tolist(), by=name)
+    elif isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
         for key, other in itertools.permutations(value[0], 2):
-            pairs = {_key(one.get(key)): one.get(other) for one in value}
+            pairs = {_key(record.get(key)): record.get(other) for record in value}
             if len(pairs) == len(value):
                 yield from _mapped(f"{part}[].{other}", pairs, columns)
     elif isinstance(value, dict):
-        yield from _mapped(part, {_key(key): one for key, one in value.items()}, columns)
+        yield from _mapped(part, {_key(key): label for key, label in value.items()}, columns)
 
 
 def _mapped(part: str, labels: Mapping[str, Any], columns: Mapping[str, _Column]) -> Iterator[_Labels]:
-    """Yield for each column whose values have nearly all a label which label its rows have."""
+    """The labels of rows, for each column with labels for nearly all its values."""
     if len(labels) > 1 and all(map(_is_scalar, labels.values())):
         for name, column in columns.items():
             if len(column.names.keys() & labels.keys()) >= SAME * max(len(labels), column.values):
@@ -173,8 +172,8 @@ def _told_by_columns(columns: Mapping[str, _Column], labels: _Labels) -> Iterato
     rows = pd.Series(labels.rows)
     codes, different = pd.factorize(rows)
     units = columns[labels.by].values if labels.by else len(codes)
-    numbers = rows.to_numpy(float) if all(isinstance(one, (int, float)) for one in different.tolist()) else None
-    told = str(hash(tuple(map(_key, labels.rows))))
+    numbers = rows.to_numpy(float) if all(isinstance(value, (int, float)) for value in different.tolist()) else None
+    content = str(hash(tuple(map(_key, labels.rows))))
     for name, column in columns.items():
         both = (codes >= 0) & (column.codes >= 0)
         if name == labels.by or both.sum() < FEWEST_ROWS or len(np.unique(codes[both])) < 2:
@@ -182,21 +181,21 @@ def _told_by_columns(columns: Mapping[str, _Column], labels: _Labels) -> Iterato
         if _tells(column.codes[both], codes[both], units) or (
             numbers is not None and column.numbers is not None and _equals(column.numbers[both], numbers[both])
         ):
-            yield Leak(f"the column '{name}'", labels.part, told)
+            yield Leak(f"the column '{name}'", labels.part, content)
 
 
 def _tells(values: Codes, labels: Codes, units: int) -> bool:
-    """Whether nearly every value of a column stands for one label (Goodman and Kruskal's lambda)."""
+    """Whether nearly every value of a column determines a label (Goodman and Kruskal's lambda)."""
     n_values, n_labels = len(np.unique(values)), len(np.unique(labels))
     if n_values > 2 * n_labels or 2 * n_labels > units:
-        return False  # the name of a patient tells all that is true of this one, without telling what it is
+        return False  # a patient's name identifies all facts about the patient, but reveals none
     counts = pd.DataFrame({"value": values, "label": labels}).value_counts()
     wrong = len(labels) - counts.groupby(level="value").max().sum()
     return bool(wrong <= (1 - SURE) * (len(labels) - np.bincount(labels).max()))
 
 
 def _equals(values: npt.NDArray[np.float64], hidden: npt.NDArray[np.float64]) -> bool:
-    """Whether a column has the hidden numbers; if these are but two, whether its size alone tells them apart."""
+    """Whether a column has the hidden numbers; for only two numbers, whether its size distinguishes them."""
     ones = hidden == hidden.max()
     if len(np.unique(hidden)) > 2:
         return bool(np.isclose(values, hidden, rtol=1e-9, atol=0).mean() >= SAME)
@@ -206,7 +205,7 @@ def _equals(values: npt.NDArray[np.float64], hidden: npt.NDArray[np.float64]) ->
 
 
 def _repeated(rows: pd.Series[Any], hidden: Sequence[tuple[str, Any]], floats: set[float]) -> Iterator[Leak]:
-    """Find out whether a column does nothing but repeat texts or numbers of the truth."""
+    """Leaks of a column that only repeats texts or numbers of the truth."""
     values = rows.dropna().unique()[: MOST_VALUES + 1].tolist()
     if len(values) == 1:
         for part, value in hidden:
@@ -221,13 +220,13 @@ def _repeated(rows: pd.Series[Any], hidden: Sequence[tuple[str, Any]], floats: s
 def _steps(
     rows: pd.DataFrame, name: Any, columns: Mapping[str, _Column], hidden: Sequence[tuple[str, Any]]
 ) -> Iterator[Leak]:
-    """Find out whether a column with few values changes along one of whole numbers exactly at numbers of the truth."""
+    """Leaks of a column with few values that changes along a column of integers exactly at numbers of the truth."""
     if not 2 <= columns[str(name)].values <= MOST_STEPS:
         return
     groups: dict[str, set[float]] = {}
     for part, value in hidden:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            # The start and the end of an event stand side by side; single numbers have nothing to do with each other.
+            # Start and end of an event belong together; single numbers are unrelated.
             groups.setdefault(part.rpartition(".")[0] or part, set()).add(value)
     for clock in rows.select_dtypes("number").columns.drop(name, errors="ignore"):
         if columns[str(clock)].values < FEWEST_ROWS or not columns[str(clock)].names:
@@ -240,7 +239,7 @@ def _steps(
 
 
 def _changes(both: pd.DataFrame, clock: Any, name: Any) -> list[tuple[float, float]]:
-    """The neighbouring values of `clock` between which a column changes; none if it is no function of it."""
+    """The neighbouring values of `clock` around each change of a column; none if it is not a function of `clock`."""
     counts = both.groupby([clock, name]).size()
     if counts.groupby(level=0).max().sum() < SURE * len(both):
         return []

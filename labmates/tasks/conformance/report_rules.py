@@ -1,4 +1,4 @@
-"""The rules on how a task keeps its truth and scores reports, odd but valid findings among them."""
+"""The rules on a task's truth and its scoring of reports, including odd but valid findings."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NUMBERS = (0, -1, 10**MOST_DIGITS - 1, 0.5, -1e-12, 1e300)
 TEXTS = ("", " ", "\x00", "nobody", "x" * 90, "\N{GREEK SMALL LETTER MU}\N{COMBINING ACUTE ACCENT}")
 ORACLE_LEAST = 0.95
 PRIOR_MOST = 0.15
-"""A prior may earn this much on average: what is guessed should not look like work."""
+"""Most that a prior may earn on average, so that guesses don't look like work."""
 ALIEN_MOST = 0.2
-"""The truth of another seed may earn this much on average."""
+"""Most that the truth of another seed may earn on average."""
 HOSTILE = ("", "\x00", "9" * 5000, "((((" * 500, "species " * 2000, "\ud800 sensor 1e400")
-"""Texts with which the checks of a task must cope."""
+"""Texts that the checks of a task must accept."""
 
 
 def odd_findings(right: FindingsT) -> Iterator[FindingsT]:
-    """Yield findings that differ from the `right` ones in odd ways and that the schema allows.
+    """Odd variants of the `right` findings that the schema allows.
 
-    All numbers, texts or lists are replaced at once, lists are repeated, and parts are left out; a part that the schema
-    doesn't allow is left out too, as it is when a report is read.
+    All numbers, texts or lists are replaced at once, lists are repeated, and parts are omitted; parts that the schema
+    forbids are omitted too, as in reading a report.
     """
     block = right.model_dump(mode="json", exclude_none=True)
     for odd in _blocks(block):
@@ -48,7 +48,7 @@ def _blocks(block: dict[str, Any]) -> Iterator[Any]:
     for text in TEXTS:
         yield _changed(block, partial(_replaced, str, text))
     yield _changed(block, partial(_replaced, list, []))
-    yield _changed(block, lambda one: one * 2 if isinstance(one, list) else one)
+    yield _changed(block, lambda value: value * 2 if isinstance(value, list) else value)
     for name in block:
         yield {name: block[name]}
     for name in sorted(set(_inner_names(block)) - set(block)):
@@ -56,7 +56,7 @@ def _blocks(block: dict[str, Any]) -> Iterator[Any]:
 
 
 def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A JSON value in which `change` was applied to every part; truth values stay as they are."""
+    """A JSON value with `change` applied to every part except booleans."""
     if isinstance(value, Mapping):
         value = {name: _changed(inner, change) for name, inner in value.items()}
     elif isinstance(value, list):
@@ -80,7 +80,7 @@ def _without(name: str, value: Any) -> Any:
 
 
 def truth(case: Case) -> Iterator[str]:
-    """Check the truth's way through JSON and scoring."""
+    """Check that JSON and scoring preserve the truth."""
     known = case.data.truth
     text = known.model_dump_json()
     if type(known).model_validate_json(text) != known:
@@ -114,16 +114,16 @@ def score(case: Case) -> Iterator[str]:
         wrong = list(faults(credits))
         yield from wrong
         if not wrong and not least <= accuracy(credits) <= most:
-            weak = ", ".join(f"{one.finding} {one.credit:.2f}" for one in credits if not least <= one.credit <= most)
+            weak = ", ".join(f"{c.finding} {c.credit:.2f}" for c in credits if not least <= c.credit <= most)
             yield f"{name} scores {accuracy(credits):.3f}, not {f'at least {least}' if least else '0'} ({weak})"
 
 
 def faults(credits: Sequence[Credit]) -> Iterator[str]:
     """Check the credits of a task."""
-    if not isinstance(credits, (tuple, list)) or not all(isinstance(one, Credit) for one in credits):
+    if not isinstance(credits, (tuple, list)) or not all(isinstance(credit, Credit) for credit in credits):
         yield f"score must return a tuple of Credit, not {credits!r:.80}"
         return
-    names = [one.finding for one in credits]
+    names = [credit.finding for credit in credits]
     if not names or len(set(names)) < len(names):
         yield "a score needs at least one credit, and each finding once"
     for credit in credits:
@@ -133,7 +133,7 @@ def faults(credits: Sequence[Credit]) -> Iterator[str]:
 
 
 def odd(case: Case) -> Iterator[str]:
-    """Check odd findings that the schema allows."""
+    """Check the scoring of odd findings that the schema allows."""
     for findings in odd_findings(case.task.oracle(case.data.truth)):
         for wrong in faults(case.task.score(findings, case.data.truth)):
             yield f"{wrong}; the findings were {findings!r:.200}"
@@ -150,7 +150,7 @@ def checks(case: Case) -> Iterator[str]:
         yield "a task needs at least one check, each with its own name"
     for check in checks:
         if not check.holds(prose):
-            yield f"the check '{check.name}' fails for the template report; let `summary` contain what it looks for"
+            yield f"the check '{check.name}' fails for the template report; add its words to `summary`"
         if check.holds(""):
             yield f"the check '{check.name}' holds for an empty text"
         for text in HOSTILE:
@@ -169,7 +169,7 @@ class Prior:
 
 
 def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
-    """Add what the prior states and earns to `priors`; yield what is wrong with it."""
+    """Add the prior of a data set to `priors`; yield its problems."""
     task, columns = case.task, tuple(str(column) for column in case.data.frame.columns)
     with global_random(3) as changed:
         stated = task.prior(columns, case.difficulty)
@@ -184,7 +184,7 @@ def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
     with global_random(4):
         others = (task.prior(columns, case.difficulty), type(task)().prior(list(columns), case.difficulty))
     if any(other.model_dump_json() != text for other in others):
-        yield "prior returns other findings on a second call, or on a new instance of the task"
+        yield "prior returns different findings on a second call, or on a new instance of the task"
     credits = task.score(stated, case.data.truth)
     if not list(faults(credits)):
         priors.append(Prior(place(case.seed, case.difficulty), columns, case.difficulty, text, accuracy(credits)))
@@ -192,13 +192,13 @@ def prior(case: Case, priors: list[Prior]) -> Iterator[str]:
 
 def lasting_priors(task: Task[Any, Any], priors: Sequence[Prior]) -> Iterator[str]:
     """Check that the prior is independent of the data generated before it."""
-    for one in priors:
-        if task.prior(one.columns, one.difficulty).model_dump_json() != one.stated:
-            yield f"the prior for {one.where} changed after other data were generated; it must not depend on any data"
+    for prior in priors:
+        if task.prior(prior.columns, prior.difficulty).model_dump_json() != prior.stated:
+            yield f"the prior for {prior.where} changed after other data were generated; it must not depend on any data"
 
 
 def prior_floor(task: Task[Any, Any], earned: Mapping[str, Sequence[float]]) -> Iterator[str | Mild]:
-    """Yield that guessing earns too much over all data sets, or that nobody said what can be guessed."""
+    """Check that a prior is defined, and that it earns little over all data sets."""
     if type(task).prior is Task.prior:
         yield Mild(
             "no prior is defined, so skill is accuracy; define `prior` with the best guesses without data, "
@@ -213,7 +213,7 @@ def prior_floor(task: Task[Any, Any], earned: Mapping[str, Sequence[float]]) -> 
 
 
 def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Yield that the truth of another seed earns too much over all pairs of data sets."""
+    """Check that the truth of another seed earns little over all pairs of data sets."""
     mean, by_level = _means(earned)
     if mean > ALIEN_MOST:
         yield (
@@ -223,7 +223,7 @@ def alien_floor(earned: Mapping[str, Sequence[float]]) -> Iterator[str]:
 
 
 def fixed() -> Iterator[Mild]:
-    """Yield what can't be said of a task with one data set."""
+    """A warning about a task with a single data set."""
     yield Mild(
         "every seed has the same data: scores don't vary between data sets, models may know the data, and leaks of "
         "the truth can't be separated from chance"
@@ -231,7 +231,7 @@ def fixed() -> Iterator[Mild]:
 
 
 def _means(earned: Mapping[str, Sequence[float]]) -> tuple[float, str]:
-    """The mean over all difficulties, and the means of each in words."""
+    """The mean over all difficulties, and a text with the mean of each."""
     values = [value for level in earned.values() for value in level]
     text = ", ".join(f"{name} {sum(level) / len(level):.2f}" for name, level in earned.items() if level)
     return sum(values) / len(values) if values else 0.0, text
@@ -242,7 +242,7 @@ def other_seed(
 ) -> Iterator[str]:
     """Compare two seeds of a difficulty, each given as the hash of its data and its truth.
 
-    What the report of the other one earns is added to `earned`.
+    The accuracy of the other seed's report is added to `earned`.
     """
     if own[0] == other[0]:
         yield "both seeds give the same data"

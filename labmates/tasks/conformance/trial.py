@@ -1,4 +1,4 @@
-"""A task on trial: the conformance test in processes of their own, with limits on time and memory."""
+"""The conformance test in separate processes, with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -19,37 +19,27 @@ from labmates.tasks.conformance.events import Fingerprint, Problem, Step, differ
 from labmates.tasks.conformance.examine import RULES
 
 TRIAL_RULES = {
-    "load": "the task can be imported and made, and bears the name of its entry point",
+    "load": "the task can be imported and created, and has the name of its entry point",
     **RULES,
     "processes": "another process with another hash seed and time zone gives the same bytes",
 }
-"""The rules of a trial in order, each with what holds if no problem is found."""
+"""The rules of a trial in order, each with the property of a task that passes."""
 
 STEP_SECONDS = 60.0
-"""A single step (one rule on one data set) that takes longer hangs."""
+"""Time limit of a single step (one rule on one data set)."""
 START_SECONDS = 120.0
-"""Until a process tells its first step, it runs nothing of the task."""
+"""Time limit until a process's first step, which runs no code of the task."""
 MEMORY = 2 * 1024**3
-"""Most bytes that a task may take; ours take some tens of megabytes."""
+"""Memory limit of a task, in bytes; built-in tasks take some tens of megabytes."""
 LINE_MOST = 2**24
 
 Watch = Callable[[Step], None]
-"""Told each step before it is taken."""
+"""Called with each step before it starts."""
 
 
 @dataclass
 class Trial:
-    """The outcome of trying a task, or something else by rules.
-
-    Attributes
-    ----------
-    rules
-        Each rule with what holds if no problem is found.
-    problems
-        What does not hold, in the order in which it was found.
-    tried
-        The rules that were applied at least once.
-    """
+    """The outcome of a conformance test; `tried` holds the applied rules."""
 
     rules: Mapping[str, str] = field(default_factory=lambda: TRIAL_RULES)
     problems: list[Problem] = field(default_factory=list)
@@ -57,8 +47,8 @@ class Trial:
 
     @property
     def passed(self) -> bool:
-        """Whether there is no error and every rule was applied."""
-        return self.tried >= self.rules.keys() and all(one.severity != "error" for one in self.problems)
+        """Whether every rule was applied without an error."""
+        return self.tried >= self.rules.keys() and all(problem.severity != "error" for problem in self.problems)
 
 
 def try_task(
@@ -69,46 +59,46 @@ def try_task(
     memory: int = MEMORY,
     watch: Watch = lambda _: None,
 ) -> Trial:
-    """Try a task in processes of their own; whatever it does is told in the trial's problems.
+    """Test a task in separate processes; hangs and crashes become problems.
 
     Parameters
     ----------
     reference
         The task's name, ``path/to/file.py:Class`` or ``module:Class``.
     step_seconds
-        Most seconds for one step.
+        Time limit of one step.
     memory
-        Most bytes that the task may take.
+        Memory limit of the task, in bytes.
 
     Raises
     ------
     UsageError
-        If there is no such name or file, or if there are fewer than two different seeds.
+        If the name or file is unknown, or there are fewer than two different seeds.
     """
     from labmates.tasks.registry import resolve_reference
 
     resolved = resolve_reference(reference)
     if len(set(seeds)) < 2:
         raise UsageError("checking a task needs at least two different seeds")
-    court = _Court(Trial(), step_seconds, watch)
+    session = _Session(Trial(), step_seconds, watch)
     arguments = (str(memory), *map(str, dict.fromkeys(seeds)))
-    run_async(lambda: court.hear({"PYTHONHASHSEED": "1", "TZ": "UTC"}, resolved, "examine", *arguments))
-    if court.prints:
+    run_async(lambda: session.run({"PYTHONHASHSEED": "1", "TZ": "UTC"}, resolved, "examine", *arguments))
+    if session.prints:
         again = {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"}
-        run_async(lambda: court.hear(again, resolved, "generate", *arguments))
-    return court.trial
+        run_async(lambda: session.run(again, resolved, "generate", *arguments))
+    return session.trial
 
 
 @dataclass
-class _Court:
+class _Session:
     trial: Trial
     step_seconds: float
     watch: Watch
     prints: dict[str, dict[str, str]] = field(default_factory=dict)
     step: Step = field(default_factory=lambda: Step("load", ""))
 
-    async def hear(self, environment: dict[str, str], *arguments: str) -> None:
-        """Let one process try the task, and take down what it tells."""
+    async def run(self, environment: dict[str, str], *arguments: str) -> None:
+        """Run the test in one process, and collect its events."""
         with tempfile.TemporaryFile() as noise:
             async with aclosing(_messages(environment, arguments, noise, self.step_seconds)) as messages:
                 async for message in messages:
@@ -128,23 +118,25 @@ class _Court:
             case "Fingerprint":
                 self._compare(Fingerprint(**message))
             case "Hang":
-                self._blame(f"hangs: it did not end within {self.step_seconds:g} s")
+                self._add_problem(f"hangs: it did not end within {self.step_seconds:g} s")
             case "Crash":
-                self._blame(f"ends its process: {_cause(message['code'])}{_last_words(noise)}")
+                self._add_problem(f"ends its process: {_cause(message['code'])}{_last_words(noise)}")
 
-    def _blame(self, text: str) -> None:
+    def _add_problem(self, text: str) -> None:
         self.trial.problems.append(Problem(self.step.rule, text, where=self.step.where))
 
     def _compare(self, fingerprint: Fingerprint) -> None:
         first = self.prints.setdefault(fingerprint.where, fingerprint.parts)
         if parts := differing(first, fingerprint.parts):
-            self._blame(f"another process gives other {parts}; look for sets, hash(), the time zone and kept state")
+            self._add_problem(
+                f"another process gives different {parts}; look for sets, hash(), the time zone and kept state"
+            )
 
 
 async def _messages(
     environment: dict[str, str], arguments: Sequence[str], noise: IO[bytes], seconds: float
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield a child's messages, and at last a ``Hang`` or a ``Crash`` if it does not end by itself."""
+    """A child's messages, followed by a ``Hang`` or a ``Crash`` if it does not end normally."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "labmates.tasks.conformance.child", *arguments),
         env={**os.environ, **_ONE_THREAD, **environment},
@@ -173,7 +165,7 @@ async def _messages(
 
 
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Every thread of a library sets memory aside, which would count against the limit."""
+"""Threads of libraries reserve memory, which would count against the limit."""
 
 
 def _cause(code: int) -> str:
@@ -181,7 +173,7 @@ def _cause(code: int) -> str:
 
 
 def _last_words(noise: IO[bytes]) -> str:
-    """The last line that the process wrote to standard error."""
+    """The last line of the process's standard error."""
     noise.seek(max(0, noise.seek(0, 2) - 2000))
     lines = noise.read().decode(errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")

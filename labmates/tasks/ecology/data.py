@@ -1,8 +1,8 @@
-"""The ecology task's data: a community of species, its true dynamics, and the surveys that people made of it.
+"""The ecology task's data: a community of species, its true dynamics, and its surveys.
 
 On the log scale the community follows a stochastic Gompertz model: with x the log abundances at one site and m the
-typical log abundances of the present regime, ``x' = x + A (x − m) + b·w + noise``, where w is the temperature anomaly
-in units of 6 °C. Row i of A holds what every species does to the growth of species i.
+typical log abundances of the current regime, ``x' = x + A (x − m) + b·w + noise``, where w is the temperature anomaly
+in units of 6 °C. Row i of A holds the effects of every species on the growth of species i.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from labmates.tasks.noise import DECIMALS, Floats, red_noise
 
 SURVEYS_A_YEAR: Final = 26
 HORIZON: Final = 26
-"""Number of surveys after the last one over which the forecast is averaged: one year, so that the season cancels."""
+"""Surveys after the last one averaged in the forecast: one year, so that the season cancels."""
 BURN_IN: Final = 40
 DEGREES_A_UNIT: Final = 6.0
 SEASON_DEGREES: Final = 8.0
 
-# Invented names: they sound real, but reveal no diet.
+# Invented names that sound real, but reveal no diet.
 GENERA: Final = (
     *("Alvena", "Brusca", "Calvora", "Dentria", "Elomis", "Farquia", "Gelasta", "Hyberna", "Isolda", "Juncora"),
     *("Kalmeta", "Lothria", "Mirvana", "Nepora", "Ostrela", "Pravina", "Quillaea", "Rostema", "Selvina", "Tarquea"),
@@ -74,20 +74,19 @@ class EcologyLevel:
     change
         Size of a regime shift's effect on a species, in log units (0.7 doubles or halves).
     onset
-        Number of surveys over which a shift unfolds.
+        Duration of a shift, in surveys.
     warmth
-        Effect of 6 °C on the log growth of a species that responds to temperature.
+        Effect of 6 °C on the log growth of a responding species.
     process_noise, shared_noise
-        Standard deviation of the noise in log growth, and the share of its variance that all sites have in common.
+        Standard deviation of the noise in log growth, and the share of its variance common to all sites.
     count_noise
         Standard deviation of the log of the multiplicative error of a count.
     missing, slips, repeats, respelled
         Shares: of empty counts, temperatures and visits; of decimal slips; of repeated rows; of respelled names.
     spellings
-        How many of the ways to respell occur (upper case, lower case, blanks, underscore, abbreviated genus, typing
-        error).
+        Number of kinds of respelling (upper case, lower case, blanks, underscore, abbreviated genus, typing error).
     fahrenheit_sites
-        Number of sites whose thermometer gives °F for part of the time.
+        Number of sites with a thermometer in °F for part of the time.
     """
 
     species: tuple[int, int]
@@ -141,7 +140,7 @@ class Community:
     warmth
         b, shape (S,).
     shifts
-        Survey numbers at which a shift begins, ascending.
+        First survey of each shift, ascending.
     typical
         Typical log abundances m by regime, shape (len(shifts) + 1, S).
     """
@@ -186,12 +185,12 @@ def draw_community(level: EcologyLevel, rng: np.random.Generator) -> Community:
 
 
 def _draw_effects(level: EcologyLevel, n: int, rng: np.random.Generator) -> Floats:
-    # Pairs lie on a ring, so that a species has two partners at most. With a self-effect near −0.6 the row sums of
-    # |I + A| then stay below 1, which keeps every community stable without looking at eigenvalues.
+    # Pairs lie on a ring, so that a species has at most two partners. With a self-effect near −0.6 the row sums of
+    # |I + A| then stay below 1, so every community is stable.
     ring = rng.permutation(n)
     chosen = rng.permutation(n)[: n - 2]
     effects = np.diag(np.round(rng.uniform(-0.65, -0.55, size=n), 3))
-    # Effect of the first on the second, and back: the first is eaten; both compete; the first helps.
+    # Effect of the first on the second, and back: predation on the first; competition; help by the first.
     signs = ((1, -1), (-1, -1), (1, 0))
     for place, at in enumerate(chosen):
         first, second = ring[at], ring[(at + 1) % n]
@@ -217,7 +216,7 @@ def _draw_shifts(level: EcologyLevel, n: int, rng: np.random.Generator) -> tuple
 
 
 def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator) -> History:
-    """Run the dynamics through the surveyed time, and their average (no noise) through the `HORIZON` after it."""
+    """Simulate the surveyed time, and the expected abundances of the `HORIZON` after it."""
     n, total = len(community.species), level.surveys + BURN_IN
     common = np.sqrt(level.shared_noise) * rng.standard_normal((total, 1, n))
     local = np.sqrt(1 - level.shared_noise) * rng.standard_normal((total, level.sites, n))
@@ -242,16 +241,16 @@ def simulate(community: Community, level: EcologyLevel, rng: np.random.Generator
 
 
 def _expected(community: Community, level: EcologyLevel, typical: Floats, deviation: Floats, season: Floats) -> Floats:
-    """Mean abundance of each species over the horizon and the sites, shape (S,), averaged over all that noise may do.
+    """Expected mean abundance of each species over the horizon and the sites, shape (S,).
 
     `typical` and `deviation`, shape (sites, S), are the typical log abundances and the expected distance from them
-    right after the last survey; `season` is the temperature to be expected, shape (HORIZON,), as an anomaly in °C.
+    right after the last survey; `season` is the expected temperature anomaly in °C, shape (HORIZON,).
     """
     n = len(community.species)
     change, fresh = np.eye(n) + community.effects, level.process_noise**2 * np.eye(n)
     spread, means = fresh, []
     for degrees in season:
-        # The mean of a log-normal abundance is exp(mean + variance / 2) of its logarithm.
+        # The mean of a log-normal variable is exp(mean + variance / 2) of its logarithm.
         means.append(np.exp(typical + deviation + np.diag(spread) / 2))
         deviation = deviation @ change.T + community.warmth * (degrees / DEGREES_A_UNIT)
         spread = change @ spread @ change.T + fresh
@@ -260,7 +259,7 @@ def _expected(community: Community, level: EcologyLevel, typical: Floats, deviat
 
 
 def _typical_path(community: Community, level: EcologyLevel) -> Floats:
-    """Typical log abundances, shape (BURN_IN + surveys, 1, S); a shift unfolds in a straight line over its onset."""
+    """Typical log abundances, shape (BURN_IN + surveys, 1, S); a shift is linear over its onset."""
     survey = np.arange(-BURN_IN, level.surveys)
     path = np.tile(community.typical[0], (len(survey), 1))
     for k, start in enumerate(community.shifts):
@@ -270,7 +269,7 @@ def _typical_path(community: Community, level: EcologyLevel) -> Floats:
 
 
 def survey_frame(community: Community, history: History, level: EcologyLevel, rng: np.random.Generator) -> pd.DataFrame:
-    """The observers' table: one row for each survey, site and species, with the dirt of real data."""
+    """The observers' table: one row per survey, site and species, with the errors of real data."""
     shape = history.log_abundance.shape
     error = np.exp(rng.normal(0, level.count_noise, size=shape) - level.count_noise**2 / 2)
     counts = np.round(blank(np.exp(history.log_abundance) * error, level.missing, rng))

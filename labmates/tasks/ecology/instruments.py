@@ -18,9 +18,9 @@ PAGES: Final = 6
 """Surveys in a booklet."""
 METHODS: Final = ("A", "B", "C")
 OTHER_BOOKLETS, SPARES = (9, 20), (1, 4)
-"""Ranges of the number of booklets of another river, and of the codes under which something else was tallied."""
+"""Ranges of the numbers of booklets of another river, and of codes for other tallies."""
 GAIN: Final = (0.0, 1.8)
-"""Range of the natural logarithm of a method's tallies for each individual."""
+"""Range of the natural logarithm of a method's tallies per individual."""
 
 READINGS = f"""Field crews kept tallies of some species in booklets of {PAGES} surveys, two weeks apart.
 
@@ -60,7 +60,7 @@ class EcologyInstruments(Instruments["EcologyTruth", "EcologyFindings"]):
         return tuple(data.truth.species)
 
     def known(self, truth: EcologyTruth, closed: Collection[str]) -> EcologyFindings:
-        """The truth about open species alone, and the shifts if an open species shows them."""
+        """The truth about open species, and the shifts if an open species shows them."""
         from labmates.tasks.ecology.task import EcologyFindings
 
         def open_(names: Collection[str]) -> list[str]:
@@ -71,10 +71,10 @@ class EcologyInstruments(Instruments["EcologyTruth", "EcologyFindings"]):
             shift_surveys=truth.shift_surveys if shifting else None,
             declining_species=open_(truth.declining_species),
             increasing_species=open_(truth.increasing_species),
-            interactions=[one for one in truth.interactions if not {one.source, one.target} & set(closed)],
+            interactions=[i for i in truth.interactions if not {i.source, i.target} & set(closed)],
             warmth_gains=open_(truth.warmth_gains),
             warmth_loses=open_(truth.warmth_loses),
-            forecast=[one for one in truth.forecast if one.species not in closed],
+            forecast=[forecast for forecast in truth.forecast if forecast.species not in closed],
         )
 
     def divide(

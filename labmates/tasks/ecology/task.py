@@ -1,4 +1,4 @@
-"""The ecology task: who eats or competes with whom, when the regime shifted, and what comes next.
+"""The ecology task: interactions of species, regime shifts, and a forecast.
 
 Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
 """
@@ -63,16 +63,16 @@ were entered twice; a decimal point is sometimes in the wrong place; not every s
 Name = Annotated[str, Field(max_length=200)]
 
 SHIFT_FULL, SHIFT_ZERO = 3, 9
-"""A stated shift counts in full within 3 surveys of the true one, nothing from 9 surveys on."""
+"""A stated shift earns full credit within 3 surveys of the truth, none from 9 surveys on."""
 FORECAST_FULL, FORECAST_ZERO = 0.08, 0.32
-"""A forecast counts in full within 8 % of the true mean, nothing from 32 % on."""
+"""A forecast earns full credit within 8 % of the true mean, none from 32 % on."""
 STRENGTH_FULL, STRENGTH_ZERO = 0.3, 1.0
-"""A strength counts in full within 30 % of the true one, nothing from 100 % on."""
+"""A strength earns full credit within 30 % of the truth, none from 100 % on."""
 
 
 GUESSED_SHIFTS: Mapping[Difficulty, tuple[int, ...]] = {"easy": (74, 92), "medium": (52, 104), "hard": (42, 108)}
 GUESSED_SPECIES: Mapping[Difficulty, int] = {"easy": 6, "medium": 6, "hard": 7}
-"""Values of the prior: they earn most on average (``python -m benchmarks.task_scores --search``)."""
+"""Values of the prior, with the highest mean score (``python -m benchmarks.task_scores --search``)."""
 
 
 class Interaction(BaseModel):
@@ -153,7 +153,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
     instruments = EcologyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[EcologyTruth]:
-        """The surveys of one community; what a difficulty means is in ``ecology_data.LEVELS``."""
+        """The surveys of one community; for difficulties see `labmates.tasks.ecology.data.LEVELS`."""
         level = level_of(LEVELS, difficulty)
         community = draw_community(level, random_for(self.name, seed, difficulty, "community"))
         history = simulate(community, level, random_for(self.name, seed, difficulty, "history"))
@@ -165,13 +165,13 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         return EcologyFindings(n_species=len(truth.species), **truth.model_dump(exclude={"species"}))
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> EcologyFindings:
-        """The number of species and the shifts that are most likely; nothing names the species beforehand."""
+        """The most likely number of species and shifts; species are unknown beforehand."""
         return EcologyFindings(
             n_species=level_of(GUESSED_SPECIES, difficulty), shift_surveys=list(level_of(GUESSED_SHIFTS, difficulty))
         )
 
     def score(self, findings: EcologyFindings, truth: EcologyTruth) -> tuple[Credit, ...]:
-        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``)."""
+        """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`)."""
         up, down = findings.increasing_species, findings.declining_species
         warm, cold = findings.warmth_gains, findings.warmth_loses
         return (
@@ -192,7 +192,7 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         )
 
     def checks(self, truth: EcologyTruth) -> tuple[Check, ...]:
-        """Species counted, shift found and dated, interactions discussed, changed species named, future told."""
+        """Species counted, shift found and dated, interactions discussed, changed species named, future predicted."""
         shift = r"\b(?:regime|shifts?|change[ -]?points?|structural breaks?|tipping points?|turning points?)\b"
         verbs = r"\b(?:detect|found|begin|began|occur|identif|reveal|show|at survey|starts?|started)"
         return (
@@ -217,9 +217,9 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
         """The truth in sentences."""
         shifts = ", ".join(map(str, truth.shift_surveys))
         effects = [
-            f"{one.source} has a {'positive' if one.sign == '+' else 'negative'} effect on {one.target} "
-            f"(strength {one.strength:.2f})."
-            for one in truth.interactions
+            f"{effect.source} has a {'positive' if effect.sign == '+' else 'negative'} effect on {effect.target} "
+            f"(strength {effect.strength:.2f})."
+            for effect in truth.interactions
         ]
         return "\n".join(
             [
@@ -233,31 +233,31 @@ class EcologyTask(Task[EcologyTruth, EcologyFindings]):
                 f"Warmer temperature speeds up the growth of {', '.join(truth.warmth_gains)} and slows down that of "
                 f"{', '.join(truth.warmth_loses)}.",
                 f"The predicted mean abundance over the next {HORIZON} surveys is "
-                + ", ".join(f"{one.abundance:.1f} for {one.species}" for one in truth.forecast)
+                + ", ".join(f"{forecast.abundance:.1f} for {forecast.species}" for forecast in truth.forecast)
                 + ".",
             ]
         )
 
 
 def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Interaction]) -> tuple[Credit, Credit]:
-    """Credit of the list by (source, target, sign), and of the strengths of those that were found.
+    """Credit of the list by (source, target, sign), and of the strengths of matched effects.
 
-    An effect without a sign, or with source and target exchanged, counts half; a wrong sign, and both signs for the
-    same effect, count nothing. An effect that is stated more than once is one statement.
+    An effect without a sign, or with source and target exchanged, counts half; a wrong sign, or both signs for the same
+    effect, count nothing. Repeated effects count once.
     """
     if stated is None:
         return Credit("interactions", 0.0, 3, NOT_STATED), Credit("interaction_strengths", 0.0, 1, NOT_STATED)
     signs: dict[tuple[str, str], set[Sign]] = {}
     once: dict[tuple[str, str], Interaction] = {}
     for interaction in stated:
-        signs.setdefault(_way(interaction), set()).update([interaction.sign] if interaction.sign else [])
-        if interaction.sign or _way(interaction) not in once:
-            once[_way(interaction)] = interaction
+        signs.setdefault(_direction(interaction), set()).update([interaction.sign] if interaction.sign else [])
+        if interaction.sign or _direction(interaction) not in once:
+            once[_direction(interaction)] = interaction
     effects = list(once.values())
 
     def similarity(a: Interaction, b: Interaction) -> float:
-        same, turned = _way(a) == _way(b), _way(a) == _way(b)[::-1]
-        if not (same or turned) or len(signs[_way(a)]) > 1 or a.sign not in (None, b.sign):
+        same, turned = _direction(a) == _direction(b), _direction(a) == _direction(b)[::-1]
+        if not (same or turned) or len(signs[_direction(a)]) > 1 or a.sign not in (None, b.sign):
             return 0.0
         return 1.0 if same and a.sign else 0.5
 
@@ -277,13 +277,13 @@ def _score_interactions(stated: Sequence[Interaction] | None, true: Sequence[Int
     )
 
 
-def _way(interaction: Interaction) -> tuple[str, str]:
+def _direction(interaction: Interaction) -> tuple[str, str]:
     return plain_name(interaction.source), plain_name(interaction.target)
 
 
 def _score_forecast(stated: Sequence[Forecast] | None, true: Sequence[Forecast]) -> Credit:
-    """Credit of the forecast; of several numbers for the same species the last one counts."""
-    last = None if stated is None else list({plain_name(one.species): one for one in stated}.values())
+    """Credit of the forecast; the last of several numbers for a species counts."""
+    last = None if stated is None else list({plain_name(forecast.species): forecast for forecast in stated}.values())
 
     def similarity(a: Forecast, b: Forecast) -> float:
         same = plain_name(a.species) == plain_name(b.species)

@@ -1,9 +1,8 @@
-"""The geospatial task's data: what the ground below a survey area is like, and what makes it hard to find out.
+"""The geospatial task's data: the ground below a survey area, and the difficulty levels.
 
 With s a place, the natural logarithm of the metal's grade is ``y(s) = level + Σ effect · covariate(s) + rock(s) + S(s)
-+ Σ peak · 2 ** −(distance / radius)² + e(s)``: S is a random field with exponential covariance, longer in one
-direction than in the other; the second sum is over the hot spots; e has no correlation in space (the nugget: what
-varies between spots a few metres apart, and the error of the assay).
++ Σ peak · 2 ** −(distance / radius)² + e(s)``: S is an anisotropic random field with exponential covariance; the second
+sum is over the hot spots; e has no spatial correlation (the nugget: variation within a few metres, and assay error).
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ ROCKS: Final = (
 
 
 class Covariate(NamedTuple):
-    """Something that was measured at every sample besides the grade.
+    """A quantity measured at every sample beside the grade.
 
     Attributes
     ----------
     column, about
-        Its column and what it is, with its unit.
+        Its column, and its description with the unit.
     centre, scale
         Mean and standard deviation of its values, or of their natural logarithms.
     by_log
-        Whether the logarithms are normal rather than the values.
+        Whether its logarithms, rather than its values, are normal.
     decimals
-        How values are rounded.
+        Decimals of the values.
     fine
-        Standard deviation of what has no correlation in space: the error of measuring, in units of the smooth part.
+        Standard deviation of the part without spatial correlation (measurement error), in units of the smooth part.
     of_rock
         Whether its level differs between rocks.
     gridded
-        Whether it was read from a grid of a geophysical survey, which has holes, rather than measured at the site.
+        Whether it comes from a geophysical survey grid with holes, rather than from the site.
     """
 
     column: str
@@ -100,22 +99,22 @@ class GeospatialLevel:
     ratio
         Longest over shortest range of S.
     effect
-        Change of log grade for one standard deviation of a covariate that matters.
+        Change of log grade per standard deviation of a relevant covariate.
     rock
-        How far the richest rock lies above the others, in log units.
+        Difference of the richest rock from the others, in log units.
     peak
         Enrichment in the centre of a hot spot, in log units (1.1 is threefold).
     shared
-        Correlation of each covariate with one of two factors that covariates share.
+        Correlation of each covariate with one of two shared factors.
     detection
-        Detection limit of the better laboratory as a share of the median grade; the other's is twice that.
+        Detection limit of the better laboratory as a share of the median grade; the other's is twice as high.
     missing, holes, repeats, duplicates, swaps, slips, respelled
         Shares: of empty values, of holes in grids (−9999), of repeated rows, of sites sampled twice, of exchanged
         coordinates, of decimal slips in the grade, of respelled words.
     reread
-        Standard deviation in metres with which the coordinates of a second sample differ from those of the first.
+        Standard deviation of the coordinates of a second sample around those of the first, in metres.
     percent_batches, feet_crews
-        Number of batches whose grades are in percent, and of crews who note heights in feet.
+        Number of batches with grades in percent, and of crews with heights in feet.
     """
 
     line_step: float
@@ -174,11 +173,11 @@ class Ground:
     Attributes
     ----------
     metal, median
-        What is looked for, and its typical grade in ppm.
+        The metal of interest, and its median grade in ppm.
     continuity, nugget
         Covariance of S, and the share of e in the variance of S + e.
     covariates, effects
-        What was measured, and what one standard deviation of each does to the log grade, shape (J,); 0 for most.
+        Measured covariates, and their effect on the log grade per standard deviation, shape (J,); 0 for most.
     rocks, rock_effects
         Names of the rocks, and their log grade relative to the poorest, shape (K,).
     hot_spots
@@ -200,7 +199,7 @@ class Ground:
 
 
 def draw_ground(level: GeospatialLevel, rng: np.random.Generator) -> Ground:
-    """Draw metal, covariance, 8 to 10 covariates of which 3 or 4 matter, 4 rocks and 3 to 5 hot spots."""
+    """Draw metal, covariance, 8 to 10 covariates (3 or 4 relevant), 4 rocks and 3 to 5 hot spots."""
     name, low, high = METALS[int(rng.integers(len(METALS)))]
     count = int(rng.integers(8, 11))
     chosen = [0, *np.sort(1 + rng.permutation(len(COVARIATES) - 1)[: count - 1])]
@@ -209,7 +208,7 @@ def draw_ground(level: GeospatialLevel, rng: np.random.Generator) -> Ground:
     effects[matter] = rng.uniform(*level.effect, size=len(matter)) * rng.choice([-1.0, 1.0], size=len(matter))
     rock_effects = rng.uniform(0.0, 0.08, size=4)
     rock_effects[int(rng.integers(4))] = 0.08 + rng.uniform(*level.rock)
-    # Between the compass points, so that no direction of a map's edge is right by accident.
+    # Between the compass points, so that the directions of a map's edges are never right by accident.
     azimuth = float(np.round(rng.uniform(20, 70) + 90 * rng.integers(2), 1))
     return Ground(
         metal=name,
@@ -237,6 +236,6 @@ def _draw_hot_spots(level: GeospatialLevel, rng: np.random.Generator) -> tuple[H
         east = float(np.round(rng.uniform(INSIDE, WIDTH - INSIDE), -1))
         north = float(np.round(rng.uniform(INSIDE, HEIGHT - INSIDE), -1))
         radius, peak = float(np.round(rng.uniform(220, 380), -1)), float(rng.uniform(*level.peak))
-        if all((east - one.east) ** 2 + (north - one.north) ** 2 >= APART**2 for one in spots):
+        if all((east - spot.east) ** 2 + (north - spot.north) ** 2 >= APART**2 for spot in spots):
             spots.append(HotSpot(east, north, radius, peak))
-    return tuple(sorted(spots, key=lambda one: one.east))
+    return tuple(sorted(spots, key=lambda spot: spot.east))

@@ -1,11 +1,11 @@
-"""Random fields with a known covariance, and the best prediction that this covariance allows.
+"""Random fields with a known covariance, and their best prediction.
 
-A field is a sum of cosines whose wave vectors are drawn from the spectral density of the Matérn covariance (Matérn
-1986; the spectral method of Shinozuka and Jan, J. Sound and Vibration 25, 1972, and Mantoglou and Wilson, Water
-Resources Research 18, 1982). It needs no factorisation of a large matrix, and the rounding errors of another machine
-stay far below every digit that is written.
+A field is a sum of cosines with wave vectors drawn from the spectral density of the Matérn covariance (Matérn 1986; the
+spectral method of Shinozuka and Jan, J. Sound and Vibration 25, 1972, and Mantoglou and Wilson, Water Resources
+Research 18, 1982). It needs no factorisation of a large matrix, and rounding errors between machines stay far below the
+written digits.
 
-Distances are measured in practical ranges: the distance, along the longest axis, at which the correlation has fallen
+The unit of distance is the practical range: the distance, along the longest axis, at which the correlation has fallen
 to `LOW`.
 """
 
@@ -24,9 +24,9 @@ Whole = npt.NDArray[np.int64]
 LOW: Final = 0.05
 """Correlation at the practical range."""
 DECAY: Final = {0.5: 2.995732, 1.5: 4.743865}
-"""By smoothness: the rate of decay with which the correlation at distance 1 is `LOW`."""
+"""By smoothness: the decay rate for a correlation of `LOW` at distance 1."""
 NEIGHBOURS: Final = 16
-"""Nearest samples from which a value is predicted."""
+"""Number of nearest samples used for a prediction."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Continuity:
     ratio
         Longest over shortest practical range, at least 1.
     smoothness
-        Of the Matérn covariance: 0.5 is the exponential one, 1.5 gives a field that has a slope everywhere.
+        Of the Matérn covariance: 0.5 is exponential, 1.5 gives a differentiable field.
     """
 
     range_m: float
@@ -51,7 +51,7 @@ class Continuity:
     smoothness: float
 
     def scaled(self, metres: Floats) -> Floats:
-        """Offsets or places, shape (..., 2), as (along, across) the longest axis in practical ranges."""
+        """Offsets or places, shape (..., 2), as (along, across) the longest axis, in practical ranges."""
         angle = np.deg2rad(self.azimuth)
         east, north = metres[..., 0] / self.range_m, metres[..., 1] / self.range_m
         along = east * np.sin(angle) + north * np.cos(angle)
@@ -69,8 +69,8 @@ class Continuity:
 def random_field(places: Floats, continuity: Continuity, waves: int, rng: np.random.Generator) -> Floats:
     """One realisation at `places`, shape (n, 2) in metres from a corner of the area; shape (n,).
 
-    With wave number w, the part of the spectrum beyond w is ``(1 + (w / decay)²) ** -smoothness`` in the plane, which
-    is inverted here in closed form. Wave numbers and directions are stratified, so that some hundred waves are enough.
+    The part of the spectrum beyond wave number w is ``(1 + (w / decay)²) ** -smoothness`` in the plane, inverted here
+    in closed form. Wave numbers and directions are stratified, so that some hundred waves suffice.
     """
     steps = np.arange(waves)
     beyond = (steps + rng.uniform(0.1, 1.0, size=waves)) / waves
@@ -78,7 +78,7 @@ def random_field(places: Floats, continuity: Continuity, waves: int, rng: np.ran
     direction = np.pi * (rng.permutation(waves) + rng.random(waves)) / waves
     phase = rng.uniform(0, 2 * np.pi, size=waves)
     at = continuity.scaled(places)
-    # No matrix product: its rounding would depend on the machine's linear algebra.
+    # No matrix product, since its rounding depends on the machine's linear algebra library.
     angle = at[:, :1] * (number * np.cos(direction)) + at[:, 1:] * (number * np.sin(direction)) + phase
     return np.asarray(np.round(np.sqrt(2 / waves) * np.cos(angle).sum(axis=1), DECIMALS))
 
@@ -89,13 +89,13 @@ def predicted(places: Floats, values: Floats, folds: Whole, continuity: Continui
     Parameters
     ----------
     places
-        Shape (n, 2), in metres; no two at the same place.
+        Shape (n, 2), in metres; all distinct.
     values
-        Shape (n,), with the expectation 0.
+        Shape (n,), with expectation 0.
     folds
-        Shape (n,): a value is predicted without the samples of its own fold.
+        Shape (n,): predictions exclude samples of the same fold.
     nugget
-        Share of the variance that has no correlation in space, in (0, 1).
+        Share of the variance without spatial correlation, in (0, 1).
     at
         Indices of the values to predict.
     """
@@ -112,7 +112,7 @@ def _nearest(places: Floats, folds: Whole, at: Whole) -> Whole:
     """The indices of the nearest samples of other folds, shape (len(at), NEIGHBOURS)."""
     east = places[at, :1] - places[:, 0]
     north = places[at, 1:] - places[:, 1]
-    # The least hair of a difference settles which of two equally far samples is taken.
+    # A tiny term breaks ties between equally distant samples.
     away = east * east + north * north + 1e-6 * np.arange(len(places))
     away[folds[at, None] == folds] = np.inf
     return np.argpartition(away, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]

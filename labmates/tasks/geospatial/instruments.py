@@ -22,11 +22,11 @@ OTHER_SHEETS: Final = (7, 15)
 SCALE: Final = (0.6, 1.6)
 """Range of a sheet's enlargement."""
 HALF: Final = 12
-"""From this number of closed sheets on, about half, the open ones say nothing reliable of the whole area."""
+"""With this many closed sheets, about half, the open ones are not representative of the whole area."""
 BASELINES: Final = 30
-"""Lines between survey marks of a sheet that were measured on the ground and on the sheet."""
+"""Lines between survey marks per sheet, measured on the ground and on the sheet."""
 IN_SHEET: Final = ("sample_id", "sampled_on", "easting_m", "northing_m")
-"""Columns that would tell where a sample of a closed sheet was taken."""
+"""Columns that would reveal the place of a sample on a closed sheet."""
 
 READINGS = f"""Crews plotted some samples on field sheets, each of a square of {SIDE:.0f} m, and read some covariates \
 in raw units.
@@ -75,8 +75,8 @@ class GeospatialInstruments(Instruments["GeospatialTruth", "GeospatialFindings"]
         fields = ("range_m", "anisotropy_azimuth", "anisotropy_ratio", "nugget_share")
         numbers = {name: getattr(truth, name) for name in fields} if shut < HALF else {}
         return GeospatialFindings(
-            covariates=[one for one in truth.covariates if one.name not in closed],
-            hot_spots=[one for one in truth.hot_spots if _sheet(one.x, one.y) not in closed],
+            covariates=[driver for driver in truth.covariates if driver.name not in closed],
+            hot_spots=[spot for spot in truth.hot_spots if _sheet(spot.x, spot.y) not in closed],
             richest_rock=truth.richest_rock if shut < HALF else None,
             n_sites=None if shut else truth.n_sites,
             **numbers,
@@ -89,7 +89,7 @@ class GeospatialInstruments(Instruments["GeospatialTruth", "GeospatialFindings"]
         closed: Collection[str],
         rng: np.random.Generator,
     ) -> Division:
-        """Divide the samples: those of closed sheets have places on a sheet, among sheets of another area."""
+        """Divide the samples: closed sheets use local places, mixed with sheets of another area."""
         own, foreign = _placed(data.frame), _placed(other.frame)
         covariates = [name for name in _covariates(own) if name in closed]
         codes, strange = coded(covariates, "V", rng), _covariates(foreign)
@@ -129,7 +129,7 @@ class GeospatialInstruments(Instruments["GeospatialTruth", "GeospatialFindings"]
 
 
 def _sheet(easting: float, northing: float) -> str:
-    """The sheet on which a place lies, named by the kilometres of its south-west corner."""
+    """The sheet of a place, named by the kilometres of its south-west corner."""
     east, north = (int(SIDE * (metres // SIDE) / 1000) for metres in (easting, northing))
     return f"sheet {east} {north}"
 
@@ -142,7 +142,7 @@ def _corner(sheet: str) -> dict[str, float]:
 def _placed(frame: pd.DataFrame) -> pd.DataFrame:
     """The samples with coordinates in order, one spelling of rocks, and the sheet of each."""
     table = frame.copy()
-    # Northings are larger than eastings in all of the grid.
+    # Northings exceed eastings everywhere in the grid.
     low, high = table[["easting_m", "northing_m"]].min(axis=1), table[["easting_m", "northing_m"]].max(axis=1)
     sheets = [_sheet(east, north) for east, north in zip(low, high, strict=True)]
     return table.assign(easting_m=low, northing_m=high, rock=canonical(table["rock"]), sheet=sheets)

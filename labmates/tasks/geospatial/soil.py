@@ -1,7 +1,6 @@
-"""The geospatial task's data: where the soil was sampled, what is in it, and what crews and laboratories wrote down.
+"""The geospatial task's data: sampling sites, soil, and the records of crews and laboratories.
 
-The samples lie on survey lines, with closer grids in places, half of which are hot spots and half of which only looked
-promising.
+The samples lie on survey lines, with closer grids in places: half at hot spots, half elsewhere.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from labmates.tasks.geospatial.fields import Continuity, Whole, predicted, rando
 from labmates.tasks.noise import DECIMALS, Floats
 
 SAMPLE_STEP, GRID_STEP, LEAST_STEP = 100.0, 50.0, 25.0
-"""Metres between samples on a line, between samples of a closer grid, and the least between any two sites."""
+"""Metres between samples on a line, between samples of a closer grid, and at least between any two sites."""
 BLOCK: Final = 1_000.0
 """Side of the square blocks of spatial cross-validation, in metres."""
 FOLDS: Final = 10
 EVERY: Final = 4
-"""Predictability of values is computed at every fourth site."""
+"""Predictability is computed at every fourth site."""
 NO_DATA: Final = -9999.0
 """The grid's marker for a missing value."""
 PPM_A_PERCENT: Final = 10_000.0
 FEET_A_METRE: Final = 3.28084
 BATCH: Final = 70
-"""Samples that go to a laboratory together."""
+"""Samples per laboratory batch."""
 A_DAY: Final = 60
-"""Samples that the crews take in a day."""
+"""Samples per day."""
 CREWS: Final = ("north", "south", "harbour", "mill")
 LABS: Final = ("Korrin", "Velde")
 PRIMARY, DUPLICATE = "primary", "duplicate"
@@ -54,10 +53,10 @@ class Soil:
     log_grade
         Shape (n,), in log ppm.
     local
-        What of it is e: it is another at a spot a few metres away; shape (n,).
+        The local part e of the log grade, different a few metres away; shape (n,).
     fit
-        Shares of the variance of `log_grade` that a model can tell for sites it has not seen: ``spatial`` in random
-        folds, ``blocked`` the same in folds of whole blocks, ``plain`` with rock and covariates alone.
+        Predictable shares of the variance of `log_grade` at unseen sites: ``spatial`` in random folds, ``blocked`` the
+        same in folds of whole blocks, ``plain`` with rock and covariates only.
     """
 
     places: Floats
@@ -69,10 +68,10 @@ class Soil:
 
 
 def draw_sites(ground: Ground, level: GeospatialLevel, rng: np.random.Generator) -> Floats:
-    """Places of samples in the order of the work: line by line, then grid by grid; shape (n, 2).
+    """Places of samples in order of sampling: line by line, then grid by grid; shape (n, 2).
 
-    Places are in whole metres from the corner, none within `LEAST_STEP` of another both ways. Nobody got into up to two
-    stretches of land (a lake, a town); lines are not quite straight and run a few degrees off east-west.
+    Places are in whole metres from the corner, none within `LEAST_STEP` of another in both directions. Up to two areas
+    (a lake, a town) are inaccessible; lines are not quite straight and run a few degrees off east-west.
     """
     tilt = np.tan(np.deg2rad(rng.uniform(-10, 10)))
     lines: list[Floats] = []
@@ -84,8 +83,8 @@ def draw_sites(ground: Ground, level: GeospatialLevel, rng: np.random.Generator)
     for _ in range(2):
         middle, size = rng.uniform(0.15, 0.85, size=2) * [WIDTH, HEIGHT], rng.uniform(400, 900, size=2)
         open_land = (((sites - middle) / size) ** 2).sum(axis=1) > 1
-        # A hot spot without samples could not be found.
-        if all(np.hypot(*(middle - [one.east, one.north])) > 1_400 for one in ground.hot_spots):
+        # Hot spots need samples.
+        if all(np.hypot(*(middle - [spot.east, spot.north])) > 1_400 for spot in ground.hot_spots):
             sites = sites[open_land]
     for grid in map(_inside, _grids(ground, rng)):
         east, north = (grid[:, None, axis] - sites[:, axis] for axis in (0, 1))
@@ -101,9 +100,9 @@ def _inside(places: Floats) -> Floats:
 
 
 def _grids(ground: Ground, rng: np.random.Generator) -> list[Floats]:
-    """Closer grids around most hot spots and around one place more than that, in an order that tells nothing."""
-    drilled = [one for one in ground.hot_spots if rng.random() < 0.7]
-    middles = [np.array([one.east, one.north]) + rng.normal(0, 80, size=2) for one in drilled]
+    """Closer grids around most hot spots, and around as many other places plus one, in random order."""
+    drilled = [spot for spot in ground.hot_spots if rng.random() < 0.7]
+    middles = [np.array([spot.east, spot.north]) + rng.normal(0, 80, size=2) for spot in drilled]
     middles += [rng.uniform([INSIDE, INSIDE], [WIDTH - INSIDE, HEIGHT - INSIDE]) for _ in range(1 + len(drilled))]
     grids = []
     for middle in middles:
@@ -135,7 +134,7 @@ def local_part(ground: Ground, n: int, rng: np.random.Generator) -> Floats:
 
 
 def _rocks(ground: Ground, places: Floats, rng: np.random.Generator) -> Whole:
-    """The rock at each place, shape (n,): bodies drawn out along the strike, as if cut from a map."""
+    """The rock at each place, shape (n,): bodies elongated along the strike."""
     shape = Continuity(2_600.0, ground.continuity.azimuth, 2.0, 1.5)
     return np.asarray(np.stack([random_field(places, shape, 40, rng) for _ in ground.rocks]).argmax(axis=0))
 
@@ -162,7 +161,7 @@ def _standardised(values: Floats) -> Floats:
 
 
 def _fit(ground: Ground, places: Floats, log_grade: Floats, rest: Floats, rng: np.random.Generator) -> dict[str, float]:
-    """Predictable share of the variance; `rest` is unexplained by rock and covariates, shape (n,)."""
+    """Predictable shares of the variance; `rest` is unexplained by rock and covariates, shape (n,)."""
     _, block = np.unique(places // BLOCK, axis=0, return_inverse=True)
     folds = {
         "spatial": rng.integers(FOLDS, size=len(places)),
@@ -178,7 +177,7 @@ def _fit(ground: Ground, places: Floats, log_grade: Floats, rest: Floats, rng: n
 
 
 def sample_table(ground: Ground, level: GeospatialLevel, soil: Soil, rng: np.random.Generator) -> pd.DataFrame:
-    """One row for each sample: who took it, where, what the laboratory found, and what else was measured."""
+    """The table of samples: crew, place, laboratory result and covariates, one row per sample."""
     rows = _rows(soil, level, rng)
     n, site = len(rows), np.abs(rows) - 1
     batch, crew = np.arange(n) // BATCH, _crews(n, rng)
@@ -215,7 +214,7 @@ def sample_table(ground: Ground, level: GeospatialLevel, soil: Soil, rng: np.ran
 
 
 def _rows(soil: Soil, level: GeospatialLevel, rng: np.random.Generator) -> Whole:
-    """The site of each row, from 1; negative for the second sample of a site, right after the first."""
+    """The site of each row, from 1; negative for a site's second sample, right after the first."""
     number = 1 + np.arange(len(soil.places))
     again = number[rng.random(len(number)) < level.duplicates]
     both = np.concatenate([number, -again])
@@ -223,7 +222,7 @@ def _rows(soil: Soil, level: GeospatialLevel, rng: np.random.Generator) -> Whole
 
 
 def _crews(n: int, rng: np.random.Generator) -> Whole:
-    """The crew of each of n samples, shape (n,): each works for some days in a row."""
+    """The crew of each of n samples, shape (n,); each works for some consecutive days."""
     stint = np.arange(n) // (4 * A_DAY)
     order = np.concatenate([rng.permutation(len(CREWS)) for _ in range(n // len(CREWS) // A_DAY + 1)])
     return np.asarray(order[stint])
@@ -232,16 +231,16 @@ def _crews(n: int, rng: np.random.Generator) -> Whole:
 def _grades(
     ground: Ground, level: GeospatialLevel, soil: Soil, rows: Whole, batch: Whole, lab: Whole, rng: np.random.Generator
 ) -> Floats:
-    """The grades as the laboratories reported them: a negative one means below that detection limit."""
+    """The grades reported by the laboratories: a negative one means below that detection limit."""
     site, fresh = np.abs(rows) - 1, local_part(ground, len(rows), rng)
     log_grade = soil.log_grade[site] + np.where(rows < 0, fresh - soil.local[site], 0.0)
     ppm = slip_decimals(np.exp(log_grade), level.slips, rng)
     least = max(1.0, float(np.round(level.detection * ground.median)))
     limit = np.where(lab == 0, least, 2 * least)
-    told = np.where(ppm < limit, -limit, np.round(ppm, 1))
+    reported = np.where(ppm < limit, -limit, np.round(ppm, 1))
     percent = np.isin(batch, rng.permutation(int(batch[-1]) + 1)[: level.percent_batches])
-    told = np.where(percent, np.round(told / PPM_A_PERCENT, 5), told)
-    return blank(told, level.missing, rng)
+    reported = np.where(percent, np.round(reported / PPM_A_PERCENT, 5), reported)
+    return blank(reported, level.missing, rng)
 
 
 def _values(column: Covariate, standard: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The geospatial task: what governs the grade of a metal over a survey area, where it is rich, and how well a map does.
+"""The geospatial task: covariates of a metal's grade over a survey area, hot spots, and accuracy of predictions.
 
 Source: cooperative-profiles paper, section 4.1 (science tasks). Data, findings and scoring are our own design.
 """
@@ -44,23 +44,23 @@ are as people left them: check units, codes, coordinates, repeated rows and slip
 Name = Annotated[str, Field(max_length=100)]
 
 SITES_FULL, SITES_ZERO = 0.002, 0.01
-"""The number of sites counts in full within 0.2 % of the true one, nothing from 1 % off."""
+"""The number of sites earns full credit within 0.2 % of the truth, none from 1 % on."""
 RANGE_FULL, RANGE_ZERO = 0.15, 0.45
-"""A range counts in full within 15 % of the true one, nothing from 45 % off."""
+"""A range earns full credit within 15 % of the truth, none from 45 % on."""
 RATIO_FULL, RATIO_ZERO = 0.12, 0.36
-"""An anisotropy ratio counts in full within 12 % of the true one, nothing from 36 % off."""
+"""An anisotropy ratio earns full credit within 12 % of the truth, none from 36 % on."""
 AZIMUTH_FULL, AZIMUTH_ZERO = 10.0, 25.0
-"""A direction counts in full within 10 degrees of the true one, nothing from 25 degrees off."""
+"""A direction earns full credit within 10 degrees of the truth, none from 25 degrees on."""
 NUGGET_FULL, NUGGET_ZERO = 0.04, 0.12
-"""A nugget share counts in full within 0.04 of the true one, nothing from 0.12 off."""
+"""A nugget share earns full credit within 0.04 of the truth, none from 0.12 on."""
 FIT_FULL, FIT_ZERO = 0.03, 0.10
-"""A cross-validated R² counts in full within 0.03 of the attainable one, nothing from 0.10 off."""
+"""A cross-validated R² earns full credit within 0.03 of the attainable one, none from 0.10 on."""
 NO_SIGN = 0.3
-"""Factor for a covariate that matters without its sign."""
+"""Factor for a relevant covariate without its sign."""
 PLACE_FULL, PLACE_ZERO = 100.0, 300.0
-"""A hot spot counts in full within 100 m of the true centre, nothing from 300 m off."""
+"""A hot spot earns full credit within 100 m of the true centre, none from 300 m on."""
 RADIUS_FULL, RADIUS_ZERO, NO_RADIUS = 0.2, 0.6, 0.85
-"""A radius within 20 % of the true one costs nothing; from 60 % off, or not stated, it leaves the factor 0.85."""
+"""A radius within 20 % of the truth has the factor 1; from 60 % on, or not stated, 0.85."""
 
 
 GUESSED: Mapping[Difficulty, Mapping[str, float]] = {
@@ -71,11 +71,11 @@ GUESSED: Mapping[Difficulty, Mapping[str, float]] = {
     "hard": {"range_m": 910, "anisotropy_azimuth": 48, "anisotropy_ratio": 1.66, "nugget_share": 0.61,
              "r2_random_cv": 0.24, "r2_block_cv": 0.14, "r2_covariates_cv": 0.07},
 }  # fmt: skip
-"""Numbers that the prior states: those that earn most on average (``python -m benchmarks.task_scores --search``)."""
+"""Numbers of the prior, with the highest mean score (``python -m benchmarks.task_scores --search``)."""
 
 
 class Driver(BaseModel):
-    """A covariate that matters."""
+    """A relevant covariate."""
 
     name: Name = Field(description="column of the covariate")
     sign: AnySign | None = Field(None, description="'+' if the grade rises with it, '-' if it falls")
@@ -150,7 +150,7 @@ class GeospatialTruth(BaseModel):
 
 
 class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
-    """Grade of a metal in the soil of a survey area: covariance, covariates that matter, hot spots, honest errors."""
+    """Grade of a metal in the soil of a survey area: covariance, relevant covariates, hot spots, prediction errors."""
 
     name = "geospatial"
     title = "Spatial mapping of a resource"
@@ -160,7 +160,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     instruments = GeospatialInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[GeospatialTruth]:
-        """The samples of one survey; what a difficulty means is in ``geospatial_data.LEVELS``."""
+        """The samples of one survey; for difficulties see `labmates.tasks.geospatial.data.LEVELS`."""
         level = level_of(LEVELS, difficulty)
         ground = draw_ground(level, random_for(self.name, seed, difficulty, "ground"))
         places = draw_sites(ground, level, random_for(self.name, seed, difficulty, "sites"))
@@ -173,17 +173,15 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         return GeospatialFindings(**truth.model_dump())
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> GeospatialFindings:
-        """Likely numbers, and three covariates at random; nothing tells where anything is."""
-        measured = [one.column for one in COVARIATES if one.column in columns]
-        return GeospatialFindings(
-            covariates=[Driver(name=column, sign="+") for column in measured[:3]],
-            **level_of(GUESSED, difficulty),
-        )
+        """Likely numbers, and three random covariates; places are unknown beforehand."""
+        measured = [covariate.column for covariate in COVARIATES if covariate.column in columns]
+        drivers = [Driver(name=column, sign="+") for column in measured[:3]]
+        return GeospatialFindings(covariates=drivers, **level_of(GUESSED, difficulty))
 
     def score(self, findings: GeospatialFindings, truth: GeospatialTruth) -> tuple[Credit, ...]:
-        """Compare with the tolerances named at the head of this module; lists by F1 (see ``scoring.guarded_f1``).
+        """Credits by the tolerances of this module; lists by F1 (`labmates.tasks.scoring.guarded_f1`).
 
-        Hot spots and covariates weigh three quarters: numbers come near the truth by guessing, lists don't.
+        Hot spots and covariates have three quarters of the weight, since numbers can be guessed approximately.
         """
 
         def number(field: str, weight: float, full: float, zero: float, *, relative: bool = False) -> Credit:
@@ -200,7 +198,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
                 findings.anisotropy_azimuth,
                 truth.anisotropy_azimuth,
                 weight=0.5,
-                credit=lambda a, b: fading(_turn(a, b), AZIMUTH_FULL, AZIMUTH_ZERO),
+                credit=lambda a, b: fading(_axis_angle(a, b), AZIMUTH_FULL, AZIMUTH_ZERO),
             ),
             number("anisotropy_ratio", 0.1, RATIO_FULL, RATIO_ZERO, relative=True),
             number("nugget_share", 0.3, NUGGET_FULL, NUGGET_ZERO),
@@ -209,10 +207,10 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
         )
 
     def checks(self, truth: GeospatialTruth) -> tuple[Check, ...]:
-        """Covariates and rock named, range and nugget told, hot spots located, kinds of validation compared."""
+        """Covariates and rock named, range and nugget given, hot spots located, kinds of validation compared."""
         spatial = r"\b(?:kriging|variogram|gaussian process|spatial (?:model|correlation|covariance|autocorrelation))"
         grade, way = r"\b(?:grade|concentration)", r"\b(?:rais|lower|ris|fall|increas|decreas|positive|negative)"
-        columns = [one.name for one in truth.covariates]
+        columns = [driver.name for driver in truth.covariates]
         return (
             Check("spatial model named", says_all(spatial)),
             Check(
@@ -225,7 +223,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
             Check("direction discussed", says_together(r"\b(?:anisotrop|azimuth|direction|strike)", r"\d")),
             Check(
                 "hot spot located",
-                says_number(r"\bhot[ -]?spots?\b", [one.x for one in truth.hot_spots], PLACE_FULL, whole=False),
+                says_number(r"\bhot[ -]?spots?\b", [spot.x for spot in truth.hot_spots], PLACE_FULL, whole=False),
             ),
             Check(
                 "kinds of validation compared",
@@ -236,12 +234,12 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
     def summary(self, truth: GeospatialTruth) -> str:
         """The truth in sentences."""
         spots = [
-            f"A hot spot lies at easting {one.x:.0f}, northing {one.y:.0f}, with a radius of {one.radius:.0f} m."
-            for one in truth.hot_spots
+            f"A hot spot lies at easting {spot.x:.0f}, northing {spot.y:.0f}, with a radius of {spot.radius:.0f} m."
+            for spot in truth.hot_spots
         ]
         drivers = [
-            f"The grade {'rises' if one.sign == '+' else 'falls'} with {one.name}, other things equal."
-            for one in truth.covariates
+            f"The grade {'rises' if driver.sign == '+' else 'falls'} with {driver.name}, other things equal."
+            for driver in truth.covariates
         ]
         return "\n".join(
             [
@@ -264,7 +262,7 @@ class GeospatialTask(Task[GeospatialTruth, GeospatialFindings]):
 def _score_covariates(stated: Sequence[Driver] | None, true: Sequence[Driver]) -> Credit:
     """Credit of the list by column and sign, by guarded F1.
 
-    A wrong sign cancels a right one, so that guessing signs does not pay; both signs for one column count as wrong.
+    A wrong sign cancels a right one, so that guessed signs earn nothing; both signs for one column count as wrong.
     """
     if stated is None:
         return Credit("covariates", 0.0, 4, NOT_STATED)
@@ -287,7 +285,7 @@ def _score_rock(stated: str | None, true: str) -> Credit:
     return Credit("richest_rock", float(right), 0.5, NOT_STATED if stated is None else f"true {true}")
 
 
-def _turn(a: float, b: float) -> float:
+def _axis_angle(a: float, b: float) -> float:
     """The angle between two axes, in degrees from 0 to 90."""
     return 90.0 - abs(abs(a - b) % 180.0 - 90.0)
 
@@ -307,8 +305,8 @@ def _truth(ground: Ground, soil: Soil) -> GeospatialTruth:
     return GeospatialTruth(
         n_sites=len(soil.places),
         covariates=[
-            Driver(name=one.column, sign="+" if effect > 0 else "-")
-            for one, effect in zip(ground.covariates, ground.effects, strict=True)
+            Driver(name=covariate.column, sign="+" if effect > 0 else "-")
+            for covariate, effect in zip(ground.covariates, ground.effects, strict=True)
             if effect
         ],
         richest_rock=ground.rocks[int(ground.rock_effects.argmax())],
@@ -316,7 +314,7 @@ def _truth(ground: Ground, soil: Soil) -> GeospatialTruth:
         anisotropy_azimuth=ground.continuity.azimuth,
         anisotropy_ratio=ground.continuity.ratio,
         nugget_share=ground.nugget,
-        hot_spots=[Spot(x=east + one.east, y=north + one.north, radius=one.radius) for one in ground.hot_spots],
+        hot_spots=[Spot(x=east + s.east, y=north + s.north, radius=s.radius) for s in ground.hot_spots],
         r2_random_cv=soil.fit["spatial"],
         r2_block_cv=soil.fit["blocked"],
         r2_covariates_cv=soil.fit["plain"],
@@ -324,7 +322,7 @@ def _truth(ground: Ground, soil: Soil) -> GeospatialTruth:
 
 
 def _description(ground: Ground) -> str:
-    covariates = "\n".join(f"- {one.column}: {one.about}" for one in ground.covariates)
+    covariates = "\n".join(f"- {covariate.column}: {covariate.about}" for covariate in ground.covariates)
     return f"""One row for each soil sample.
 
 - sample_id: number on the bag

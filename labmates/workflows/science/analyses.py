@@ -1,4 +1,4 @@
-"""The analyses of science runs: scores by judge, models on the teams' seats, teams beside one agent alone."""
+"""The analyses of science runs: scores, coordination, models by seat, teams against one agent, organisations."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def coordination(runs: Runs, params: CoordinationParams) -> Result:
 
 
 def _fates_of(runs: Runs, run: RunRecord) -> Mapping[str, float]:
-    """The share of true findings that ended in each way; empty if they can't be followed."""
+    """The share of true findings by end; empty if they can't be followed."""
     from labmates.records.bodies import Bodies
     from labmates.workflows.science.coordination import hand_overs
     from labmates.workflows.science.fates import ENDS, fates_of
@@ -158,7 +158,7 @@ def teams(runs: Runs, params: TeamsParams) -> Result:
     table = teams_table(rated, metric)
     table.notes = (*table.notes, *note)
     if len(complete) < len(games):
-        table.notes = (*table.notes, f"{len(games) - len(complete)} more conditions lack seatings and are left out.")
+        table.notes = (*table.notes, f"{len(games) - len(complete)} more conditions lack seatings and are excluded.")
     return Result([table])
 
 
@@ -186,7 +186,7 @@ def _plan(models: Sequence[str], task: str | None) -> str:
 def _missing_seatings(games: Sequence[SeatGame]) -> str:
     from labmates.workflows.science.seatings import missing_seatings
 
-    game = min(games, key=lambda each: len(each.missing()) + (len(each.models) < 2) * 1_000_000)
+    game = min(games, key=lambda game: len(game.missing()) + (len(game.models) < 2) * 1_000_000)
     if len(game.models) < 2:
         return f"all seats are taken by one model, {game.models[0]}; a rating compares two or more"
     gaps = missing_seatings(game)
@@ -359,7 +359,7 @@ NECESSITY = Analysis(
 
 
 class OrganisationsParams(Params):
-    """Options of the comparison of organisations."""
+    """The parameters of the comparison of organisations."""
 
     score: str = Field("accuracy", description="Metric that counts as the score, such as accuracy or quality.")
 

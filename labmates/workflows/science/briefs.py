@@ -1,7 +1,7 @@
-"""Prompts of the lab's agents: those of the organisation, filled in from the state of the lab.
+"""Prompts of the lab's agents: templates of the organisation, filled in from the state of the lab.
 
-A prompt need not show every value. The facts of an order are those that the values in its prompt render, so baselines
-know what models are told, in the words of any organisation.
+A prompt need not show every value. The facts of an order are those rendered by the values in its prompt, so baselines
+know the same as models, in the words of any organisation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from labmates.workflows.science.reserve import likely_cost
 from labmates.workflows.science.state import LabState, Waiting, readers
 
 KIND = "science"
-"""Of the orders."""
+"""Kind of the orders."""
 PLAN_ARTIFACT_CHARS = 6_000
 PAPER_ARTIFACT_CHARS = 12_000
 DISCUSSION_CHARS = 40_000
@@ -54,7 +54,7 @@ _NOT_LAST = "The teams after yours know of your team's work only what its artifa
 
 @dataclass(frozen=True)
 class Shown:
-    """A value of a prompt: its text, and the facts that the text renders."""
+    """A value of a prompt: its text, and the facts in the text."""
 
     text: str
     facts: Mapping[str, Any]
@@ -64,15 +64,15 @@ class Shown:
 
 
 def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True) -> BaseMessage:
-    """The system prompt: what the project is about and who the agent is.
+    """The system prompt: the project and the agent's role.
 
-    What all agents of a run read comes first and word for word the same, so that a provider's prompt cache serves it
-    to each of them; the agent's team and role come last.
+    The part common to all agents of a run comes first, word for word, so that providers' prompt caches serve it to all;
+    the agent's team and role come last.
 
     Parameters
     ----------
     data
-        Describe the columns of the data set. A deliberation, in which nobody reads them, goes without.
+        Whether to describe the columns of the data set; not needed in a deliberation.
     """
     shared = {
         "project": project_text(ctx.organisation),
@@ -157,7 +157,7 @@ def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Ord
 
 
 def bid_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
-    """The order to say what one would do next."""
+    """The order to propose the next step."""
     readable = sorted(ctx.newest(lab, seat))
     return _order(
         ctx,
@@ -172,8 +172,7 @@ def bid_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Orde
 def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
     """Teammates' reports and contributions in earlier phases, and the number of this phase.
 
-    Who remembers its conversation is told what it doesn't know: the phase before, without its own part and what it
-    heard.
+    An agent with a conversation memory gets only news: the previous phase, without its own part and what it heard.
     """
     team, phase = ctx.team(lab), lab["agenda"][0]
     remembers = team.memory == "conversation"
@@ -196,7 +195,7 @@ def _so_far(ctx: LabContext, lab: LabState, seat: Seat) -> dict[str, object]:
 
 
 def deliberation_prompt(ctx: LabContext, lab: LabState, seat: Seat, round_: int, purse: Purse) -> Order:
-    """The order by which a member enters the team's deliberation, with a digest of its own work."""
+    """A member's first order in the team's deliberation, with a digest of its work."""
     team, phase = ctx.team(lab), lab["agenda"][0]
     member = phase["members"][seat.id]
     reported = member["summary"] or "nothing"
@@ -218,7 +217,7 @@ def deliberation_prompt(ctx: LabContext, lab: LabState, seat: Seat, round_: int,
 def next_round_prompt(
     ctx: LabContext, lab: LabState, seat: Seat, round_: int, since: Sequence[tuple[str, str]], purse: Purse
 ) -> Order:
-    """A member's order to speak again, with what its teammates have said `since` it spoke."""
+    """A member's order to speak again, with its teammates' contributions `since` it spoke."""
     values = _in_round(ctx, lab, seat, round_, ctx.heard(seat, since))
     return _order(ctx, "deliberate", "deliberate_again", **values, budget=_budget(ctx, purse))
 
@@ -240,13 +239,7 @@ def _in_round(
 def write_prompt(
     ctx: LabContext, lab: LabState, purse: Purse, author: Seat, artifact: str, material: float = 1.0
 ) -> Order:
-    """The order to write an artifact.
-
-    Parameters
-    ----------
-    material
-        How much of the usual material it holds, from 0 to 1.
-    """
+    """The order to write an artifact, with a share `material` of the usual material, from 0 to 1."""
     team, phase = ctx.team(lab), lab["agenda"][0]
     printed = int(material * OUTPUT_CHARS)
     most = PAPER_ARTIFACT_CHARS if team.artifact == REPORT else PLAN_ARTIFACT_CHARS
@@ -272,7 +265,7 @@ def write_prompt(
 
 
 def _reports(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
-    """Members' reports since the artifact before, and at most `most` characters of their code's output."""
+    """Members' reports since the previous artifact, and at most `most` characters of their code's output."""
     team = ctx.team(lab)
     phases = [*lab["earlier"].get(team.name, []), lab["agenda"][0]]
     reports: dict[str, dict[str, str]] = {}
@@ -294,7 +287,7 @@ def _reports(ctx: LabContext, lab: LabState, author: Seat, most: int) -> Shown:
 
 
 def _sections(ctx: LabContext, team: Team) -> Shown:
-    """The sections of the team's artifact, and how its findings are stated."""
+    """The sections of the team's artifact, and instructions for its findings."""
     lines = _bullets(team.sections)
     if team.artifact != REPORT:
         return Shown(f"{lines}\n\n{ctx.organisation.render('findings_handover')}", {"sections": [*team.sections]})
@@ -303,12 +296,9 @@ def _sections(ctx: LabContext, team: Team) -> Shown:
 
 
 def _request(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS) -> Shown:
-    """Another team's request to this phase; empty in a planned phase.
+    """Another team's request to this phase, with at most `most` characters of the existing artifact.
 
-    Parameters
-    ----------
-    most
-        How much of the artifact that is to be completed is shown: who writes it anew has to see all of it.
+    Empty in a planned phase.
     """
     asked, team = lab["agenda"][0]["asked"], ctx.team(lab)
     if asked is None:
@@ -328,7 +318,7 @@ def _request(ctx: LabContext, lab: LabState, *, most: int = PLAN_ARTIFACT_CHARS)
 
 
 def answered_text(ctx: LabContext, lab: LabState, asked: Waiting) -> str:
-    """The answer to a request: how the other team has acted on it, or that it was refused."""
+    """The answer to a request: the other team's result, or a refusal."""
     team = asked["team"]
     if asked["refused"]:
         return ctx.organisation.render("request_refused", team=team)
@@ -339,12 +329,12 @@ def answered_text(ctx: LabContext, lab: LabState, asked: Waiting) -> str:
 
 
 def status_text(ctx: LabContext, purse: Purse) -> str:
-    """The budget as the agent may know it now; empty if it may not."""
+    """The agent's view of the budget; empty if it is hidden."""
     return purse.status(ctx.condition.visibility, "your team has" if ctx.organisation.has_colleagues else "you have")
 
 
 def _order(ctx: LabContext, step: str, prompt: str = "", /, **values: object) -> Order:
-    """An order of a step from its prompt, by default that of the step's name."""
+    """The order of a step, from the prompt of the step's name by default."""
     prompt = prompt or step
     return Order(KIND, {"step": step, **_facts(ctx, prompt, values)}, ctx.organisation.render(prompt, **values))
 
@@ -355,7 +345,7 @@ def _facts(ctx: LabContext, prompt: str, values: Mapping[str, object]) -> dict[s
 
 
 def project_text(organisation: Organisation) -> str:
-    """The agent's place in the project: in one of several teams, in one team, or alone."""
+    """The agent's place in the project: one of several teams, one team, or alone."""
     if (count := len(organisation.teams)) > 1:
         teams = f"{WORDS[count] if count < len(WORDS) else count} teams that work one after the other"
         return (
@@ -367,7 +357,7 @@ def project_text(organisation: Organisation) -> str:
 
 
 def _handed(ctx: LabContext) -> Shown:
-    """The artifacts that are handed over, a line each; who hands them over is 'you' where the line names no team."""
+    """The artifacts to hand over, a line each; their team is 'you' if the line names no team."""
     line = ctx.organisation.prompt("handed")
     handed = ctx.organisation.handed
     text = "\n".join(line.substitute(team=team, artifact=name) for name, team in handed.items())
@@ -388,7 +378,7 @@ def _pool(ctx: LabContext) -> str:
 
 
 def _budget(ctx: LabContext, purse: Purse, team: Team | None = None) -> str:
-    """Lines about the budget; the last `team` to write also gets the paper's estimated cost."""
+    """Lines about the budget; the team that writes the paper also gets its estimated cost."""
     status = status_text(ctx, purse)
     if team is not None and _is_last(ctx, team) and ctx.sets_aside and ctx.condition.visibility == "full":
         status += f" The paper is likely to cost about {show_dollars(likely_cost(ctx.condition, team))}."
@@ -435,7 +425,7 @@ def _material(ctx: LabContext, team: Team) -> str:
 
 
 def _stated(ctx: LabContext, lab: LabState, reader: Seat, material: float = 1.0) -> Shown:
-    """The findings that the teams have stated so far; what the next team repeated is shown with that one's."""
+    """The findings stated by the teams; a value repeated by the next team is shown once, with that team's."""
     stated, most = ctx.stated(lab, reader), int(material * STATED_CHARS)
     texts = stated_texts(stated)
     parts = [delimited(f"{team} team", excerpt(text, most)) for team, text in texts.items()]

@@ -1,4 +1,4 @@
-"""The condition of a science run: the one place where its parameters are declared."""
+"""The condition of a science run, with all its parameters."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from labmates.models.check import Ability
 
 TEAM_FIELDS = ("model_for", "team_size", "theory_of_mind", "deliberation_rounds", "max_requests", "output_excerpt")
-"""Parameters that say how agents work together; a condition of one agent alone has none of them."""
+"""Parameters of teamwork, which a single-agent condition lacks."""
 
 ALONE = "solo"
-"""The organisation of one agent alone."""
+"""The single-agent organisation."""
 
 
 class ScienceCondition(Condition):
@@ -125,7 +125,7 @@ class ScienceCondition(Condition):
     @model_validator(mode="before")
     @classmethod
     def _one_organisation(cls, data: Any) -> Any:
-        """Let the short form and the organisation say the same."""
+        """Make the short form and the organisation consistent."""
         if not isinstance(data, dict):
             return data
         if data.get("arm") in ALONE_ARMS:
@@ -167,9 +167,7 @@ class ScienceCondition(Condition):
     def _fits_the_organisation(self) -> ScienceCondition:
         faults: list[tuple[str, object, str]] = []
         if self.solo != (self.organisation.name == ALONE):
-            faults.append(
-                ("solo", self.solo, f"it contradicts the organisation {self.organisation.name}; leave it out")
-            )
+            faults.append(("solo", self.solo, f"contradicts the organisation {self.organisation.name}; leave it out"))
         given_shares = sum(self.crew.share_of_seats().values())
         if given_shares > 1.000001:
             why = f"the shares of its {len(self.crew.seats)} seats add up to {given_shares:g} of the pool; lower them"
@@ -201,7 +199,7 @@ class ScienceCondition(Condition):
 
     @model_serializer(mode="wrap")
     def _without_what_says_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Conditions keep the keys that they had before there were organisations and the context's size.
+        # Keeps the keys of conditions from before organisations and context sizes.
         left_out = {
             *(() if self.organisation.has_colleagues else TEAM_FIELDS),
             *(() if self.solo else ("solo",)),
@@ -216,27 +214,27 @@ class ScienceCondition(Condition):
 
     @cached_property
     def crew(self) -> Organisation:
-        """The organisation with the seats that are taken at this team size."""
+        """The organisation with the seats in use at this team size."""
         crew = self.organisation.of_size(self.team_size)
         return kept_apart(crew) if self.arm == "mute" else crew
 
     @property
     def teams(self) -> tuple[Team, ...]:
-        """The teams in the order in which they first work."""
+        """The teams in the order of their first phases."""
         return tuple(self.crew.teams[name] for name in dict.fromkeys(phase.team for phase in self.crew.flow))
 
     def twin(self) -> ScienceCondition:
-        """The condition of one agent alone on equal terms; for one agent alone, that of the pipeline's teams."""
+        """The single-agent condition on equal terms; for a single agent, that of the pipeline's teams."""
         apart = {"arm"} if self.arm == "mute" else set()
         shared = self.model_dump(mode="json", exclude={*TEAM_FIELDS, "organisation", "solo", *apart})
         return type(self).model_validate({**shared, "solo": not self.solo})
 
     def turns_of(self, team: Team) -> int:
-        """The most replies of one agent of `team` in one phase of work."""
+        """Most replies of one agent of `team` in one phase of work."""
         return self.max_turns * team.turns
 
     def model_of(self, seat: str) -> str:
-        """The model of a seat: the one given for it or for its team, else the organisation's."""
+        """The model of a seat: set for the seat or its team, else the organisation's, else the run's."""
         team, declared = self.organisation.seats.get(seat, ("", None))
         given = self.model_for.get(seat) or self.model_for.get(team)
         if declared is not None and not given:
@@ -259,18 +257,18 @@ class ScienceCondition(Condition):
         return bool(self.organisation.graph)
 
     def models(self) -> list[str]:
-        """Models that take part, each once, in the order of the teams."""
+        """The participating models, each once, in the order of the teams."""
         if self.organisation.graph:
             return list(dict.fromkeys([self.model, *map(self.model_of, self.model_for)]))
         return list(dict.fromkeys(self.model_of(seat) for team in self.teams for seat in team.seats))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The words that tag its traces."""
+        """The tags of its traces."""
         return self.task, self.model, self.visibility
 
     def needs(self) -> tuple[Ability, ...]:
-        """Capabilities that the servers of the models need."""
+        """Capabilities required of the models' servers."""
         return ("tools",)
 
     def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
@@ -284,13 +282,7 @@ class ScienceCondition(Condition):
         return dict.fromkeys(lost, f"has no effect in the arm {self.arm}, which is one agent alone")
 
     def check_instruments(self) -> None:
-        """Check that the task has the instruments that the organisation gives to seats.
-
-        Raises
-        ------
-        UsageError
-            If it has fewer.
-        """
+        """Raise a `UsageError` if the organisation gives a seat an instrument that the task lacks."""
         from labmates.tasks.evidence import instruments_of
         from labmates.tasks.registry import get_task
 

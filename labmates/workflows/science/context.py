@@ -1,7 +1,4 @@
-"""Context of the nodes of the lab's graph: the run's services and the objects made from its condition.
-
-Digests of earlier work tell an agent of artifacts, messages, reports, outputs and calls.
-"""
+"""Context of the nodes of the lab's graph, and digests of earlier work for agents' prompts."""
 
 from __future__ import annotations
 
@@ -41,11 +38,11 @@ if TYPE_CHECKING:
 
 
 OUTPUT_CHARS = 3_000
-"""How much of a member's code output the lead gets to write from (cooperative-profiles paper, appendix C.6)."""
+"""Characters of a member's code output shown to the writing lead (cooperative-profiles paper, appendix C.6)."""
 CALLS_CHARS = 1_500
 
 _ABOUT = ("name", "description", "to_team", "target_team")
-"""Arguments that tell what a tool call was about."""
+"""Arguments that identify the subject of a tool call."""
 
 
 @dataclass(frozen=True)
@@ -77,55 +74,55 @@ class LabContext:
         return self.condition.crew
 
     def team(self, lab: LabState) -> Team:
-        """The team whose phase goes on."""
+        """The team of the current phase."""
         return self.organisation.teams[lab["agenda"][0]["team"]]
 
     def description(self, seat: str) -> str:
-        """The data dictionary of what a seat holds."""
+        """The data dictionary of a seat's part of the data."""
         return self.parts[held_part(self.organisation, seat, len(self.parts))].description
 
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:
-        """The descriptions of the tools, the same with each call of the run."""
+        """The descriptions of the tools, identical for all calls of the run."""
         names = self.mcp.names(self.organisation.tools)
         served = {name: tool.schema for name in names if (tool := self.mcp.get(name))}
         others = [served.get(name) or own_schema(name) for name in names if name not in ARGUMENTS]
         return (*tool_schemas([name for name in names if name in ARGUMENTS], self.form), *others)
 
     def held(self, team: Team, *, states: bool) -> list[str]:
-        """Names of the tools of a member at work, as models know them."""
+        """Names of a working member's tools for models."""
         return self.mcp.names(team.tools(states=states))
 
     def tools_to_talk(self, team: Team) -> Sequence[dict[str, Any]]:
-        """The tools of steps that use none: one conversation names the same in each call, or no cache can serve it."""
+        """The tools in steps that use none: a continued conversation needs the same tools to be served from a cache."""
         return self.tools if team.memory == "conversation" else ()
 
     def speaker(self, team: Team, seat: Seat) -> Speaker:
-        """The agent on a seat, as one who makes calls."""
+        """The agent on a seat as a caller."""
         model = f"{SEAT}:{seat.id}" if seat.is_outside else self.condition.model_of(seat.id)
         return Speaker(team.name, seat.id, model)
 
     def purse(self, lab: LabState, team: str, sharers: int = 1) -> Purse:
-        """Purse of a step of `team` that starts in this state of the lab, bounded by the agents' shares."""
+        """The purse of a step of `team` from this state of the lab, bounded by the agents' shares."""
         aside, spent = set_aside(self.condition, lab["agenda"]), lab["spent_by"]
         shares = {seat: share - spent.get(seat, 0) for seat, share in self.shares.items()}
         return Purse(self.ledger, team, lab["spent"], sharers, aside=aside, shares=shares)
 
     @cached_property
     def shares(self) -> dict[str, int]:
-        """Each seat's limit for plans, work and talk, in micro-dollars; empty where all draw on one pool."""
+        """Each seat's limit for plans, work and talk, in micro-dollars; empty for a common pool."""
         pool = max(0, self.ledger.total - set_aside(self.condition, first_state(self.organisation)["agenda"]))
         return {seat: int(share * pool) for seat, share in self.organisation.share_of_seats().items()}
 
     def purse_to_write(self, lab: LabState, team: Team, sharers: int = 1) -> Purse:
-        """Purse of the step in which `team` writes its artifact; it may draw on the reserve."""
+        """The purse of the step in which `team` writes its artifact, which may use the reserve."""
         aside = set_aside(self.condition, lab["agenda"][1:])
         likely = likely_cost(self.condition, team) if self.sets_aside else 0
         return Purse(self.ledger, team.name, lab["spent"], sharers, aside=aside, likely=likely)
 
     @property
     def sets_aside(self) -> bool:
-        """Whether anything of the pool is set aside; if not, the run ends with the first call that can't be paid."""
+        """Whether a reserve is set aside; without one, the run ends at the first call that can't be paid."""
         return self.condition.reserve != 0
 
     def text(self, number: int) -> str:
@@ -133,7 +130,7 @@ class LabContext:
         return self.recorder.bodies.text(number)
 
     def newest(self, lab: LabState, reader: Seat | None = None) -> dict[str, str]:
-        """The newest content of every artifact by name; for a `reader`, of those that it may read."""
+        """The newest content of every artifact by name; for a `reader`, only of readable ones."""
         may, shown = self.organisation.may, dict[str, str]()
         for name, versions in lab["artifacts"].items():
             writers = zip(versions, lab["authors"][name], strict=True)
@@ -143,36 +140,30 @@ class LabContext:
         return shown
 
     def flow(self, lab: LabState) -> FlowPhase:
-        """The phase of the flow that goes on."""
+        """The current phase of the flow."""
         return self.organisation.flow[lab["agenda"][0]["place"]]
 
     def rounds(self, lab: LabState) -> int:
-        """The rounds of talk in the phase that goes on."""
+        """The rounds of talk in the current phase."""
         return self.flow(lab).step("talk").rounds or self.condition.deliberation_rounds
 
     def workers(self, lab: LabState) -> tuple[Seat, ...]:
-        """The seats that work in the phase that goes on."""
+        """The working seats of the current phase."""
         members = self.team(lab).members
         return members[1:] if self.flow(lab).step("work").who == "others" else members
 
     def remembered(self, lab: LabState, team: Team, seat: Seat, *, writes: bool = False) -> list[BaseMessage]:
-        """The conversation that an agent continues; empty if it starts from its order alone.
-
-        Parameters
-        ----------
-        writes
-            It continues in order to write an artifact.
-        """
+        """The conversation that an agent continues, to write an artifact if `writes`; empty without memory."""
         remembers = team.memory == "conversation" or (team.memory == "phase" and writes)
         numbers = lab["conversations"].get(seat.id, []) if remembers else []
         messages = [kept_message(self.recorder.bodies[number]) for number in numbers]
         if messages and isinstance(messages[-1], HumanMessage):
-            # Its last order is outdated, and servers refuse two messages of a user in a row.
+            # Its last order is outdated, and servers reject two consecutive user messages.
             messages.pop()
         return messages
 
     def memory(self, team: Team, seat: Seat, messages: Sequence[BaseMessage]) -> dict[str, list[int]]:
-        """The conversation of an agent, if all of it is remembered."""
+        """The conversation of an agent, if its team remembers all of it."""
         if team.memory != "conversation":
             return {}
         return {seat.id: [self.recorder.bodies.keep(kept_data(message)) for message in messages]}
@@ -182,7 +173,7 @@ class LabContext:
         return [name for name, partial in lab["partial"].items() if partial]
 
     def heard(self, listener: Seat, said: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Contributions to a talk that a seat hears."""
+        """Contributions to a talk that a seat may hear."""
         return [(who, text) for who, text in said if self.organisation.may("tell", who, listener.id)]
 
     def stated(self, lab: LabState, reader: Seat) -> dict[str, dict[str, Any]]:
@@ -197,14 +188,14 @@ class LabContext:
 
 
 def warm_up(sandboxes: RunSandboxes, condition: ScienceCondition, team: Team) -> None:
-    """Start the sandboxes of a team's members while models still think: a start takes as long as several calls."""
+    """Start the sandboxes of a team's members ahead of time: a start takes as long as several calls."""
     if team.has_code:
         for seat in team.seats:
             sandboxes.warm_up([seat], condition.model_of(seat))
 
 
 def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> dict[str, str]:
-    """The newest artifacts that a seat may read, but for its team's own, at most `most` characters of each, by name."""
+    """The newest artifacts of other teams that a seat may read, at most `most` characters of each, by name."""
     partial = ctx.partial(lab)
     return {
         name: excerpt(text, most) + ("\n[this artifact was cut off here]" if name in partial else "")
@@ -214,17 +205,17 @@ def shown_artifacts(ctx: LabContext, lab: LabState, reader: Seat, most: int) -> 
 
 
 def artifacts_text(shown: Mapping[str, str]) -> str:
-    """Artifacts one below the other."""
+    """Artifacts as one text."""
     return "\n\n".join(delimited(name, text) for name, text in shown.items()) or "none yet"
 
 
 def delimited(name: str, text: str) -> str:
-    """A text between lines that name it, so that its headings are not taken for those of the prompt."""
+    """A text between lines with its name, to separate its headings from those of the prompt."""
     return f"=== {name} ===\n{text}\n=== end of {name} ==="
 
 
 def mail_text(ctx: LabContext, lab: LabState, reader: Seat) -> str:
-    """Messages to the team of a seat that reach this seat."""
+    """Messages to a seat's team that may reach the seat."""
     here, may = ctx.team(lab).name, ctx.organisation.may
     mail = [item for item in lab["mail"] if item["to"] == here and may("tell", item["agent"], reader.id)]
     lines = [f"- from the {item['sender']} team: {item['text']}" for item in mail]
@@ -237,7 +228,7 @@ def said_text(said: Sequence[tuple[str, str]]) -> str:
 
 
 def outputs_text(ctx: LabContext, outputs: Sequence[int], most: int = OUTPUT_CHARS) -> str:
-    """Printed output, given as bodies, by the condition's rule for long outputs."""
+    """Printed output from bodies, cut by the condition's rule for long outputs."""
     printed = [ctx.text(number).rstrip() for number in outputs]
     if ctx.condition.output_excerpt == "first":
         return excerpt("\n".join(printed), most, "first")

@@ -1,14 +1,14 @@
-"""Measures of how the seats of a lab work together, from the events of a run alone.
+"""Measures of coordination between the seats of a lab, from the events of a run.
 
-The prompts of a seat's calls show what it was given, so the measures hold for every organisation. Their
-definitions, with the reasons for them, are in ``docs/lab/coordination.md``.
+The prompts of a seat's calls show its inputs, so the measures work for every organisation. ``docs/lab/coordination.md``
+gives their definitions and rationale.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -28,11 +28,11 @@ from labmates.records.events import (
 from labmates.workflows.call_records import outer_step
 
 HEAD: Final = 80
-"""A text has reached a seat if a prompt of the seat holds so many of its first characters."""
+"""A text has reached a seat if a prompt of the seat holds this many of its first characters."""
 MARK_DIGITS: Final = 3
-"""Numbers with fewer digits are met by chance, so they mark no message."""
+"""Numbers with fewer digits match by chance, so they don't mark messages."""
 QUANTITY_DIGITS: Final = 4
-"""A number that code prints with so many digits counts as a quantity."""
+"""A number printed by code counts as a quantity from this many digits on."""
 
 _TALKING: Final = ("plan", "bid", "deliberation")
 _COORDINATING: Final = ("list_artifacts", "send_message", "request_additional_work", "request_team_redo")
@@ -45,7 +45,7 @@ _PROPER: Final = re.compile(r"(?<=[a-z,;:(] )[A-Z][a-z]{3,}\b")
 
 
 Kind = Literal["plan", "message", "report", "artifact"]
-"""What is handed over: an assignment, something said, the summary of a task, a version of an artifact."""
+"""Kinds of hand-overs: an assignment, a contribution, the summary of a task, a version of an artifact."""
 
 
 class Values(Protocol):
@@ -62,15 +62,15 @@ class HandOver:
     Attributes
     ----------
     event
-        Place of its event among those of the run.
+        Index of its event in the run.
     reached
-        Place of the receiver's first call whose prompt holds it.
+        Index of the receiver's first call whose prompt holds it.
     credits
-        What writing it cost, in micro-dollars, divided among its receivers.
+        Cost of writing it, in micro-dollars, divided among its receivers.
     fresh
-        Numbers and names in it that were new to the receiver.
+        Its numbers and names that were new to the receiver.
     used
-        Whether code, an artifact or findings of the receiver hold one of these.
+        Whether code, an artifact or findings of the receiver contain one of these.
     """
 
     event: int
@@ -90,23 +90,23 @@ class Coordination:
     Attributes
     ----------
     tokens
-        All that agents' calls read and wrote.
+        Tokens of all agents' calls.
     spent
-        What the calls of each seat took, in micro-dollars.
+        Spending of each seat, in micro-dollars.
     coordination_tokens, coordination_credits
-        The part of it that went into plans, bids, talk, messages, requests and reading others.
+        The part spent on plans, bids, talk, messages, requests and reading others' artifacts.
     messages
         Messages sent.
     hand_overs
-        What reached another seat, once for each receiver.
+        Texts that reached another seat, once per receiver.
     quantities
-        Quantities that the code of each seat printed, added up over seats.
+        Quantities printed by each seat's code, summed over seats.
     repeated
-        Those of them that another seat had computed before.
+        Quantities that another seat had computed before.
     idle
-        Seats that ran no code, wrote no artifact and stated no findings.
+        Seats without code, artifact or findings.
     asked, granted, answered
-        Requests for work: asked with a tool, passed on to a team, and followed by a phase that ended.
+        Requests for work: made with a tool, passed to a team, and followed by a completed phase.
     """
 
     tokens: int
@@ -129,8 +129,8 @@ class Coordination:
 
     @property
     def messages_used(self) -> int:
-        """Messages that at least one receiver used."""
-        return len({each.event for each in self.hand_overs if each.used and each.kind == "message"})
+        """Messages used by at least one receiver."""
+        return len({item.event for item in self.hand_overs if item.used and item.kind == "message"})
 
     @property
     def redundancy(self) -> float:
@@ -146,7 +146,7 @@ class Coordination:
             "messages": self.messages,
             "messages_used": self.messages_used,
             "hand_overs": len(self.hand_overs),
-            "hand_overs_used": sum(each.used for each in self.hand_overs),
+            "hand_overs_used": sum(item.used for item in self.hand_overs),
             "redundancy": round(self.redundancy, 6),
             "idle_seats": len(self.idle),
             "requests_asked": self.asked,
@@ -159,16 +159,16 @@ def _share(part: float, whole: int) -> float:
 
 
 def coordination(events: Sequence[Event], bodies: Values, seats: Iterable[str] = ()) -> Coordination:
-    """Measure how the seats of a run worked together.
+    """Measure the coordination between the seats of a run.
 
     Parameters
     ----------
     events
         All events of the run, in order.
     bodies
-        The values that they name by number.
+        Values of the events' bodies, by number.
     seats
-        The seats of the organisation. Those that only events name are added.
+        The seats of the organisation; seats that only events name are added.
     """
     shares = coordination_shares(events, bodies)
     calls = [event for event in events if isinstance(event, LLMCallEvent) and event.type == "llm_call"]
@@ -201,10 +201,10 @@ def _spent(charges: Iterable[ChargeEvent]) -> dict[str, int]:
 
 
 def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, float]:
-    """The share of each call, by step, that is coordination, from 0 to 1.
+    """The share of coordination in each call, by step, from 0 to 1.
 
-    A call to plan, bid or talk is coordination. Any other one is divided equally among the tools that its reply calls;
-    a model call of an agent from outside, among those of the reply for which the agent made it.
+    A call to plan, bid or talk is coordination. Any other call is divided equally among the tool calls of its reply; a
+    model call of an external agent, among those of the agent's reply.
     """
     shares: dict[str, float] = {}
     authors = _Authors()
@@ -224,7 +224,7 @@ def coordination_shares(events: Sequence[Event], bodies: Values) -> dict[str, fl
 
 
 class _Authors:
-    """The authors of artifacts as each seat sees them: its own versions, and those of earlier stages."""
+    """The authors of artifacts from a seat's view: its own versions, and those of earlier stages."""
 
     def __init__(self) -> None:
         self._stage = 0
@@ -249,13 +249,13 @@ def _step_name(step: str) -> str:
 
 
 def _stage(step: str) -> tuple[str, ...]:
-    """A team's phase and what its seats do in it; talk is in turns, so each of its turns is a stage."""
+    """A team's phase and step; in talk, which is in turns, each turn is a stage."""
     parts = (outer_step(step) or step).split("/")
     return tuple(parts) if _step_name(step) == "deliberation" else (*parts[:2], _step_name(step))
 
 
 def stages(events: Sequence[Event]) -> list[int]:
-    """The number of each event's stage. Seats of one stage work side by side: the order of their events is chance."""
+    """The stage number of each event; seats of one stage work in parallel, so the order of their events is random."""
     has_stages = any(map(_is_staged, events))
     numbers: list[int] = []
     number, stage = 0, tuple[str, ...]()
@@ -268,7 +268,7 @@ def stages(events: Sequence[Event]) -> list[int]:
 
 
 def _is_staged(event: Event) -> bool:
-    """Whether an event shows stages in its run; a graph of the user's own has none, and all its calls are work."""
+    """Whether an event shows that its run has stages; in a user's graph all calls are work."""
     if isinstance(event, ToolCallEvent):
         return _step_name(event.step) == "work"
     return isinstance(event, LLMCallEvent) and event.type == "llm_call" and _step_name(event.step) != "work"
@@ -280,7 +280,7 @@ def _tool_calls(message: Any) -> list[Mapping[str, Any]]:
 
 
 def _coordinates(use: Mapping[str, Any], agent: str, authors: _Authors) -> bool:
-    """Whether a tool call is coordination; to read what one wrote oneself is not."""
+    """Whether a tool call is coordination; reading one's own artifact is not."""
     name, arguments = str(use.get("name")), use.get("args")
     if name == _READ:
         artifact = str(arguments.get("name")) if isinstance(arguments, Mapping) else ""
@@ -289,7 +289,7 @@ def _coordinates(use: Mapping[str, Any], agent: str, authors: _Authors) -> bool:
 
 
 def _quantities(tools: Iterable[ToolCallEvent], bodies: Values) -> dict[str, set[str]]:
-    """The numbers of enough digits that the code of each seat printed."""
+    """The quantities printed by the code of each seat."""
     printed: dict[str, set[str]] = defaultdict(set)
     for tool in tools:
         if tool.status:
@@ -309,13 +309,13 @@ def _idle(events: Iterable[Event], seats: Iterable[str]) -> Iterator[str]:
 
 
 def hand_overs(events: Sequence[Event], bodies: Values) -> list[HandOver]:
-    """Texts that reached other seats, in the order of writing."""
+    """Texts that reached other seats, in order of writing."""
     return _Tracker(bodies).follow(events)
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """A seat's text for others: the text, the openings of its parts, and its marks."""
+    """A seat's text for others: the beginnings of its parts, and its marks."""
 
     event: int
     kind: Kind
@@ -329,7 +329,7 @@ class _Sent:
     def is_for(self, call: LLMCallEvent) -> bool:
         return self.to in ("", call.team, call.agent)
 
-    def stands_in(self, text: str) -> bool:
+    def is_in(self, text: str) -> bool:
         return any(head in text for head in self.heads)
 
 
@@ -344,7 +344,7 @@ class _Seat:
 
 
 class _Tracker:
-    """Follows what was sent through the prompts of all seats."""
+    """Tracks sent texts through the prompts of all seats."""
 
     def __init__(self, bodies: Values) -> None:
         self._bodies = bodies
@@ -380,18 +380,18 @@ class _Tracker:
                     self._send(place, "artifact", event.agent, _text(self._bodies[event.content]))
                 case FindingsEvent():
                     self._use(event.agent, self._tokens_of(event.findings))
-        received = [each for seat in self._seats.values() for each in seat.received]
-        return self._with_credits(sorted(received, key=lambda each: each.event))
+        received = [item for seat in self._seats.values() for item in seat.received]
+        return self._with_credits(sorted(received, key=lambda item: item.event))
 
     def _give(self, place: int, call: LLMCallEvent) -> None:
-        """Note what a prompt holds beyond that of the seat's calls before."""
+        """Record the new content of a prompt compared to the seat's earlier calls."""
         seat = self._seats[call.agent]
         new = [number for number in call.messages if number not in seat.given]
         seat.given.update(new)
         texts = {number: _text(self._bodies[number]) for number in new}
         waiting = self._under_way.setdefault(call.agent, list(self._sent))
         for sent in list(waiting):
-            holding = [number for number, text in texts.items() if sent.stands_in(text)]
+            holding = [number for number, text in texts.items() if sent.is_in(text)]
             if holding and sent.sender != call.agent and sent.is_for(call):
                 others = (self._tokens_of(number) for number in new if number not in holding)
                 fresh = set(sent.marks - seat.known.union(*others))
@@ -403,7 +403,7 @@ class _Tracker:
         seat.given.add(call.reply)
 
     def _send_reply(self, place: int, call: LLMCallEvent) -> None:
-        """A plan is sent as the tasks in it. A graph of the user's own sends replies without any event of their own."""
+        """Send the tasks of a plan, or a reply of a user's graph, which has no separate event."""
         reply, step = self._bodies[call.reply], _step_name(call.step)
         self._seats[call.agent].replies.append((call.step, _text(reply), max(1, len(_tool_calls(reply)))))
         text = str(reply.get("content", ""))
@@ -419,7 +419,7 @@ class _Tracker:
             self._pending.append(_Sent(place, kind, sender, to, heads, marks(text), step, uses))
 
     def _begin(self, stage: int) -> None:
-        """Release what was sent in earlier stages; what seats of one stage send reaches others in later ones."""
+        """Release texts of earlier stages: texts reach other seats in later stages only."""
         if stage == self._stage:
             return
         self._stage = stage
@@ -429,26 +429,24 @@ class _Tracker:
         self._pending = []
 
     def _written_in(self, sender: str, head: str) -> tuple[str, int]:
-        """The step of the call that wrote a text, and how many tools its reply calls."""
+        """The step of the call that wrote a text, and the number of tool calls in its reply."""
         replies = self._seats[sender].replies
         return next(((step, uses) for step, reply, uses in reversed(replies) if head in reply), ("", 1))
 
     def _use(self, seat: str, made: Collection[str]) -> None:
-        for each in self._seats[seat].received:
-            each.used = each.used or not each.fresh.isdisjoint(made)
+        for item in self._seats[seat].received:
+            item.used = item.used or not item.fresh.isdisjoint(made)
 
     def _compute(self, seat: str, printed: Collection[str]) -> None:
-        """Count the output of the seat's own code as its own from now on."""
-        for each in self._seats[seat].received:
-            each.fresh.difference_update(printed)
+        """Count the output of the seat's code as known to the seat."""
+        for item in self._seats[seat].received:
+            item.fresh.difference_update(printed)
 
     def _with_credits(self, received: list[HandOver]) -> list[HandOver]:
         credits = {sent.event: self._charged[sent.step] / sent.uses for sent in self._sent}
-        receivers: dict[int, int] = defaultdict(int)
-        for each in received:
-            receivers[each.event] += 1
-        for each in received:
-            each.credits = credits[each.event] / receivers[each.event]
+        receivers = Counter(item.event for item in received)
+        for item in received:
+            item.credits = credits[item.event] / receivers[item.event]
         return received
 
     def _tokens_of(self, number: int) -> frozenset[str]:
@@ -459,12 +457,12 @@ class _Tracker:
 
 @lru_cache(maxsize=256)  # prompts are largely the same in all runs
 def tokens(text: str) -> frozenset[str]:
-    """The words and numbers of a text; numbers without separators and final zeros."""
+    """The words and numbers of a text; numbers without separators and trailing zeros."""
     return frozenset(_plain(token) if token[0].isdigit() else token for token in set(_TOKEN.findall(text)))
 
 
 def marks(text: str) -> frozenset[str]:
-    """Marks of a text: numbers of enough digits, names in the midst of a sentence, identifiers."""
+    """Marks of a text: long numbers, names inside a sentence, identifiers."""
     words = (token for token in tokens(text) if _digits(token) >= MARK_DIGITS or _is_identifier(token))
     return frozenset((*words, *_PROPER.findall(text)))
 
@@ -489,12 +487,12 @@ _dump = partial(json.dumps, ensure_ascii=False)
 
 
 def _text(value: Any) -> str:
-    """A body as text: of a message, its content and the arguments of its tool calls."""
+    """A body as text; a message's content and the arguments of its tool calls."""
     if isinstance(value, Mapping) and "role" in value:
         parts = [str(value.get("content", ""))]
         for call in _tool_calls(value):
             arguments = call.get("args")
             inner = arguments.values() if isinstance(arguments, Mapping) else [arguments]
-            parts += [each if isinstance(each, str) else _dump(each) for each in inner]
+            parts += [part if isinstance(part, str) else _dump(part) for part in inner]
         return "\n".join(parts)
     return value if isinstance(value, str) else _dump(value, default=str)

@@ -1,4 +1,4 @@
-"""The lab at work, offline, in under a minute."""
+"""``labmates demo``: an offline run of the lab, in under a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence in the lab: how a condition divides a data set, and which part each seat holds."""
+"""Evidence in the lab: the division of a data set, and each seat's part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labmates.tasks.evidence import ALL, Part, divide, union
 SHARED: Final = "shared"
 Arm = Literal["oracle", "restricted", "team", "mute"]
 ALONE: Final[tuple[Arm, ...]] = ("oracle", "restricted")
-"""Arms of one agent alone."""
+"""Single-agent arms."""
 
 _MATERIALS_KEPT: Final = 32
 """The replicates of most studies; of a built-in task, up to some 40 megabytes."""
@@ -39,16 +39,16 @@ Evidence = Annotated[str, AfterValidator(_evidence)]
 
 
 class Materials(NamedTuple):
-    """A run's data set, and the parts of it that are handed to seats: a single one if all hold the same."""
+    """A run's data set, and the parts for the seats: a single part if all hold the same."""
 
     dataset: Dataset[Any]
     parts: tuple[Part, ...]
 
 
 def prepare(task: Task[Any, Any], seed: int, difficulty: Difficulty, evidence: str, arm: Arm) -> Materials:
-    """Generate a run's data set and divide it as its condition says; nobody may change what is returned.
+    """A run's data set, divided by its condition; read-only.
 
-    The newest ones are kept: the same seeds serve each organisation and model of a study.
+    The newest ones are cached: organisations and models of a study share seeds.
     """
     return _prepared(type(task), 0 if task.is_fixed and evidence == SHARED else seed, difficulty, evidence, arm)
 
@@ -66,7 +66,7 @@ def _prepared(kind: type[Task[Any, Any]], seed: int, difficulty: Difficulty, evi
 
 
 def held_part(organisation: Organisation, seat: str, parts: int) -> int:
-    """Index of the part that a seat holds: as the organisation says, else in turn by its place among all seats."""
+    """Index of a seat's part: set by the organisation, else in turn by its place among all seats."""
     if parts == 1:
         return 0
     place = [*organisation.seats].index(seat)
@@ -75,7 +75,7 @@ def held_part(organisation: Organisation, seat: str, parts: int) -> int:
 
 
 def kept_apart(crew: Organisation) -> Organisation:
-    """The same seats, models and evidence as researchers who never talk: in as many phases, and each reports."""
+    """The same seats, models and evidence as independent researchers: in as many phases, each with a report."""
     independent = find_organisation("independent")
     [group] = independent.teams.values()
     part = {"title": group.lead.title, "part": group.lead.part}

@@ -1,4 +1,4 @@
-"""The science lab as an experiment. This module is light: what executes a run is imported when one starts."""
+"""The science lab as an experiment; code for executing runs is imported when a run starts."""
 
 from __future__ import annotations
 
@@ -18,36 +18,32 @@ SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "completeness": ("heuristic", "completeness"),
     "heuristic_quality": ("heuristic", "quality"),
 }
-"""Judge and metric of each."""
+"""Judge and judge's metric of each run metric."""
 READABLE: Final = "readable"
-"""1 for a run whose report states findings that could be read, else 0."""
+"""1 for a run whose report states readable findings, else 0."""
 PROMISES: Final = "promises"
 PROMISES_KEPT: Final = "promises_kept"
-"""The number of promises that a judge found, and the share that was kept."""
+"""The number of promises found by a judge, and the share of kept ones."""
 COORDINATION = (
     Metric("coordination_tokens", "share of tokens spent on coordination", SHARE),
     Metric("coordination_credits", "share of credits spent on coordination", SHARE),
     Metric("messages", "messages sent", COUNT),
     Metric("messages_used", "messages that a receiver used", COUNT),
-    Metric(
-        "hand_overs",
-        "hand-overs: plans, messages, reports, artifacts that reached another seat, by receiver",
-        COUNT,
-    ),
+    Metric("hand_overs", "plans, messages, reports and artifacts that reached another seat, by receiver", COUNT),
     Metric("hand_overs_used", "hand-overs that their receiver used", COUNT),
     Metric("redundancy", "share of computed quantities that several seats computed", SHARE, "lower"),
     Metric("idle_seats", "seats without code, artifact or findings", COUNT, "lower"),
-    Metric("requests_asked", "requests that agents tried to make", COUNT),
+    Metric("requests_asked", "attempted requests of agents", COUNT),
     Metric("requests_answered", "requests whose phase ended", COUNT),
 )
-"""Measures of how a team works together (`labmates.workflows.science.coordination`)."""
+"""Measures of coordination (`labmates.workflows.science.coordination`)."""
 
 METRICS = (
     Metric("skill", "accuracy above a guess: 1 for the truth, 0 for a guess", AT_MOST_ONE, "higher", headline=True),
     Metric("accuracy", "findings against the truth; 0 without readable findings", SHARE, "higher", 0.05, True),
     Metric("quality", "provenance of the report's claims", SHARE, "higher", headline=True),
     Metric("completeness", "share of what the task asks for", SHARE, "higher", 0.24, True),
-    Metric(READABLE, "1 if the report states findings that can be read", SHARE, "higher", headline=True),
+    Metric(READABLE, "1 if the report states readable findings", SHARE, "higher", headline=True),
     Metric("heuristic_quality", "the cooperative-profiles paper's rule on the words of a text", SHARE, "higher", 0.10),
     Metric("artifacts_missing", "artifacts not written", COUNT, "lower"),
     Metric("phases", "phases that ended", COUNT),
@@ -62,9 +58,9 @@ METRICS = (
 
 
 def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
-    """Metrics that judges gave a run, each the newest; failed judgements are left out.
+    """The newest metrics of a run from judges' scores, without failed judgements.
 
-    By intention to treat: a run without a paper, or without findings that can be read, has accuracy 0.
+    By intention to treat: a run without a paper or readable findings has accuracy 0.
     """
     values: dict[tuple[str, str], float] = {}
     metrics: dict[str, float] = {}
@@ -81,23 +77,23 @@ def judged_metrics(scores: Iterable[ScoreEvent]) -> dict[str, float]:
 
 
 def described(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition as people read it: every run has an organisation, and one of divided evidence an arm.
+    """A condition in readable form, with its organisation and, for divided evidence, its arm.
 
-    One agent alone is the organisation solo.
+    A single agent is the organisation solo.
     """
     organisation = "solo" if condition.get("solo") else condition.get("organisation", "pipeline")
     arm = {"arm": condition.get("arm", "team")} if "evidence" in condition else {}
-    # First, because a list leaves out what follows from an earlier parameter: the size of teams says less.
+    # First, since lists omit parameters that follow from an earlier one, here the size of teams.
     return {"organisation": organisation, **arm} | {
         name: value for name, value in condition.items() if name not in ("solo", "organisation", *arm)
     }
 
 
 def estimate(condition: ScienceCondition) -> Estimate:
-    """Expected use of resources by a run.
+    """Expected resources of a run.
 
-    Tokens are the medians that the cooperative-profiles paper reports for teams of two (section 4.1), which had the
-    pool to spend; the number of calls and the seconds are what such a run takes here, at six seconds a call.
+    Tokens are the medians of the cooperative-profiles paper for teams of two (section 4.1), limited by the pool; the
+    numbers of calls and seconds are measured on such runs here, at six seconds a call.
     """
     price = condition.prices.of(condition.model)
     share = 1.0 if condition.solo else condition.team_size / 2

@@ -1,7 +1,7 @@
-"""The fate of each true finding in the hands of the seats: who had it, who stated it, where it was changed or lost.
+"""The fate of each true finding: which seats had it, stated it, changed it or lost it.
 
-Whether a text holds a finding is told by `labmates.judges.findings_rules`, with the task's own tolerances. Definitions
-are in ``docs/lab/coordination.md``.
+`labmates.judges.findings_rules` tests texts for findings, by the task's tolerances. ``docs/lab/coordination.md`` has
+the definitions.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class Fate:
     Attributes
     ----------
     finding, item
-        The field, and the statement in words.
+        The field, and the item in words.
     seats
-        For each seat that had it, in which ways, in the order of `STATES`: its code printed it (found), a text with it
-        reached the seat (received), a message, report, artifact or findings of the seat hold it (stated), or its
-        findings hold another value after the seat had it (changed).
+        States by seat, in the order of `STATES`: printed by its code (found), reached by a text (received), in a
+        message, report, artifact or findings of the seat (stated), or with another value in its findings after the seat
+        had it (changed).
     first
-        The seat that had it first, by name among seats that work side by side; None if none ever had.
+        The first seat that had it (by name among parallel seats); None if none did.
     end
-        Whether the paper or its findings hold it; if not, whether they hold another value.
+        Whether the paper or its findings hold it, or another value.
     lost_by
         The last seat that had it, likewise; None unless it was lost or changed in the end.
     corrected
-        Whether it was stated after it was changed: by the same seat, or by another one in a later stage.
+        Whether it was stated after a change, by the same seat or by another in a later stage.
     """
 
     finding: str
@@ -66,7 +66,7 @@ class Fate:
 
 
 class _Moment(NamedTuple):
-    """Time at which a seat had a finding, sorted without chance: by stage, seat, and the seat's own order."""
+    """Time at which a seat had a finding, in deterministic order: by stage, seat, and the seat's events."""
 
     stage: int
     seat: str
@@ -74,13 +74,13 @@ class _Moment(NamedTuple):
     state: State
 
     def follows(self, seat: str, stage: int, event: int) -> bool:
-        """Whether it came after an event of a seat."""
+        """Whether the moment follows an event of a seat."""
         return self.event > event if self.seat == seat else self.stage > stage
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A text of one seat: the true findings that it holds and those that it states otherwise, by their places."""
+    """A text of one seat, with the indices of the true findings that it holds, and of those that it changes."""
 
     event: int
     seat: str
@@ -93,16 +93,16 @@ class _Text:
 def fates(
     events: Sequence[Event], bodies: Values, received: Sequence[HandOver], task: Task[Any, Any], truth: BaseModel
 ) -> list[Fate]:
-    """Follow every true finding of a run through the hands of its seats.
+    """The fates of all true findings of a run.
 
     Parameters
     ----------
     events
         All events of the run, in order.
     bodies
-        The values that they name by number.
+        Values of the events' bodies, by number.
     received
-        What reached which seat (`labmates.workflows.science.coordination`).
+        Hand-overs between seats (`labmates.workflows.science.coordination`).
     """
     items = items_of(task.oracle(truth))
     texts = list(_texts(events, bodies, task, Finder(task, truth), items))
@@ -111,10 +111,10 @@ def fates(
 
 
 def fates_of(run: RunRecord, events: Sequence[Event], bodies: Bodies, received: Sequence[HandOver]) -> list[Fate]:
-    """Follow the findings of a stored run.
+    """The fates of the findings of a stored run.
 
-    The truth is made anew from the seed and a salt that may be private. Without a judge's record of the same truth,
-    nothing is followed, nor for a condition of another version.
+    The truth is regenerated from the seed and a possibly private salt. Empty without a judge's record of the same
+    truth, or for a condition of another version.
     """
     condition = None
     with suppress(UsageError):
@@ -161,7 +161,7 @@ def _texts(
 
 
 def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[Item]) -> frozenset[int]:
-    """The true findings of which a statement has the field, and in a list the names."""
+    """The true findings with a value in a statement: the same field, and in a list the same names."""
     stated = check_findings(values, task.findings).findings
     if stated is None:
         return frozenset()
@@ -175,9 +175,9 @@ def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[Han
     # Merged reports have no seat.
     moments = [_Moment(staged[event], text.seat, event, text.state) for event, text in holding.items() if text.seat]
     moments += [
-        _Moment(staged[each.reached], each.receiver, each.reached, "received")
-        for each in received
-        if each.event in holding
+        _Moment(staged[text.reached], text.receiver, text.reached, "received")
+        for text in received
+        if text.event in holding
     ]
     moments.sort()
     had = {moment.seat: moment.event for moment in reversed(moments)}
@@ -192,7 +192,7 @@ def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[Han
     return Fate(
         finding=item.finding,
         item=str(item),
-        seats={seat: tuple(state for state in STATES if state in found) for seat, found in states.items()},
+        seats={seat: tuple(state for state in STATES if state in of_seat) for seat, of_seat in states.items()},
         first=moments[0].seat if moments else None,
         end=end,
         lost_by=moments[-1].seat if end in ("lost", "changed") else None,
@@ -201,7 +201,7 @@ def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[Han
 
 
 def _end(place: int, texts: Sequence[_Text], is_found: bool) -> End:
-    """Fate of a finding in the newest paper and in its author's newest findings."""
+    """The end of a finding, by the newest paper and its author's newest findings."""
     paper = next((text for text in reversed(texts) if text.final == "paper"), None)
     author = paper.seat if paper else ""
     stated = next((text for text in reversed(texts) if (text.final, text.seat) == ("findings", author)), None)

@@ -1,4 +1,4 @@
-"""Findings as the teams of the lab state them: checked against the task, recorded, and shown to later teams."""
+"""Findings stated by the teams of the lab: checked, recorded, and shown to later teams."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.state import Phase, Report, Statement
 
 MOST_FAULTS = 8
-"""Maximum number of faults reported for one statement."""
+"""Most faults reported for one statement."""
 
 
-# Making a schema takes longer than a model call's whole overhead, and the runs of a study have the same one.
+# A schema takes longer to make than a model call's whole overhead, and the runs of a study share it.
 _parameters = cache(findings_parameters)
 
 
 def findings_form(task: Task[Any, Any]) -> FindingsForm:
-    """Instructions for stating the findings of a task.
+    """The form of a task's findings.
 
-    Nothing of a statement is recorded unless all of it is valid; a number written as text is mended and told.
+    A statement is recorded only if all of it is valid; numbers written as text are repaired and reported.
     """
     model: type[BaseModel] = task.findings
 
@@ -49,19 +49,19 @@ def findings_form(task: Task[Any, Any]) -> FindingsForm:
 
 
 def paper_faults(paper: str, task: Task[Any, Any]) -> str:
-    """Reasons why findings can't be read in full from a paper; empty if they can."""
+    """Problems of the findings in a paper; empty if there are none."""
     return "; ".join(read_findings(paper, task.findings).problems[:MOST_FAULTS])
 
 
 def keep_findings(
     ctx: LabContext, phase: Phase, agent: str, before: int, stated: Sequence[Statement], place: str = "findings"
 ) -> list[int]:
-    """Record what an agent stated, unless the record holds it from before the run was resumed; return the bodies.
+    """Record an agent's statements unless a resumed run's record holds them; returns their bodies.
 
     Parameters
     ----------
     before
-        How often the team stated findings before.
+        Number of the team's earlier statements.
     place
         The step within the phase.
     """
@@ -73,7 +73,7 @@ def keep_findings(
 
 def statement(bodies: Bodies, stated: Stated) -> Statement:
     """A statement with its values stored as a body."""
-    return Statement(findings=bodies.keep(dict(stated.values)), repaired=[dict(one) for one in stated.repaired])
+    return Statement(findings=bodies.keep(dict(stated.values)), repaired=list(map(dict, stated.repaired)))
 
 
 def findings_json(values: object) -> str:
@@ -85,12 +85,9 @@ def findings_json(values: object) -> str:
 
 
 def stated_texts(stated: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Findings of each team, as in `findings_json`; a value that the next team repeated appears there alone.
+    """The findings of each team as text, from findings in the order of the teams.
 
-    Parameters
-    ----------
-    stated
-        Findings by team, in the order of the teams.
+    A value repeated by the next team appears only there.
     """
     texts = {}
     for place, (team, values) in enumerate(stated.items()):
@@ -132,7 +129,7 @@ JOINED = "the reports of all members, whose findings are merged by a fixed rule"
 
 
 def merged_findings(ctx: LabContext, reports: Iterable[Report]) -> list[Statement]:
-    """The merged findings of all reports that state some, with the tool or as a block of their text; at most one."""
+    """At most one statement: the merged findings of all reports, stated with the tool or in their text."""
     bodies, model = ctx.recorder.bodies, ctx.task.findings
     stated = []
     for report in reports:
@@ -148,5 +145,5 @@ def merged_findings(ctx: LabContext, reports: Iterable[Report]) -> list[Statemen
 
 
 def joined_reports(texts: Mapping[str, str]) -> str:
-    """One paper out of the reports of several researchers, by seat."""
+    """One paper of several researchers' reports, by seat."""
     return "\n\n".join(f"# Report of {seat}\n\n{text.strip()}" for seat, text in texts.items()) + "\n"

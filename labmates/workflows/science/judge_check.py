@@ -1,4 +1,4 @@
-"""Trying a judge: it scores reports of known quality, or that of a run, and rules say what is wrong with the scores."""
+"""The conformance test for judges, on reports of known quality or the report of a run."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from labmates.tasks.registry import resolve_reference
 from labmates.workflows.listing import time_limit
 
 RULES: Final = {
-    "load": "it can be imported and made without arguments, and has a name, a version and metrics",
-    "scores": "every report, a missing one too, gets a list of scores that can be stored, each with a reason",
+    "load": "it can be imported and created without arguments, and has a name, a version and metrics",
+    "scores": "every report, even a missing one, gets a list of storable scores, each with a reason",
     "metrics": "every report gets one score for each of the judge's metrics",
     "repeats": "the same report gets the same scores again",
-    "orders": "orders to the judge within a report do not move its scores",
+    "orders": "instructions to the judge within a report do not change its scores",
 }
-"""The rules for any report in order, each with what holds if no problem is found."""
+"""The rules for any report in order, each with the property of a judge that passes."""
 SAMPLE_RULES: Final = {
     **RULES,
     "varies": "each metric distinguishes some reports of the sample",
-    "faults": "no report with known faults scores above the right one",
+    "faults": "no report with known faults scores above the correct one",
 }
 """The rules for reports of known quality."""
 ORACLE: Final = "oracle"
@@ -43,19 +43,13 @@ Values = Mapping[str, float | None]
 
 @dataclass
 class JudgeTrial(Trial):
-    """The outcome of trying a judge.
-
-    Attributes
-    ----------
-    scores
-        The scores of each report by metric, None where it is unscored; by the report's name.
-    """
+    """The outcome of a judge's conformance test; `scores` by report and metric, None if unscored."""
 
     scores: dict[str, Values] = field(default_factory=dict)
 
-    def blame(self, rule: str, text: str, where: str = "", *, mildly: bool = False) -> None:
-        """Add a problem, an error or mildly a warning."""
-        self.problems.append(Problem(rule, text, "warning" if mildly else "error", where))
+    def add(self, rule: str, text: str, where: str = "", *, is_mild: bool = False) -> None:
+        """Add a problem: an error, or a warning if mild."""
+        self.problems.append(Problem(rule, text, "warning" if is_mild else "error", where))
 
 
 def sample_cases(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> list[Case]:
@@ -65,7 +59,7 @@ def sample_cases(task: Task[Any, Any], seed: int, difficulty: Difficulty) -> lis
 
 
 def run_cases(run_id: str, report: Report) -> list[Case]:
-    """The report of a run as it is, with orders to the judge at its end, and missing."""
+    """The report of a run: unchanged, with instructions to the judge at its end, and missing."""
     name = f"run {run_id}"
     cases = [(Specimen(name, report.text or ""), report)]
     for order in ORDERS:
@@ -85,23 +79,23 @@ async def try_judge(
     seconds: float,
     watch: Callable[[str], None] = lambda _: None,
 ) -> JudgeTrial:
-    """Let a judge score reports twice, and apply the rules to what it gives.
+    """Let a judge score reports twice, and apply the rules to its scores.
 
     Parameters
     ----------
     reference
         The judge's name, ``path/to/file.py:Class`` or ``module:Class``.
     rules
-        `RULES`, or `SAMPLE_RULES` where the cases are `sample_cases`.
+        `RULES`, or `SAMPLE_RULES` for `sample_cases`.
     seconds
-        Most seconds for one report.
+        Time limit per report.
     watch
-        Told the name of each report before it is scored.
+        Called with the name of each report before it is scored.
 
     Raises
     ------
     UsageError
-        If there is no such name or file.
+        If the name or file is unknown.
     """
     trial = JudgeTrial(rules=rules, tried={"load"})
     judge = _loaded(resolve_reference(reference, JUDGES), trial)
@@ -119,9 +113,7 @@ async def try_judge(
         again = await _scored(judge, specimen.name, report, trial, seconds)
         if again is not None and again != scores:
             differing = [score.metric for score, other in zip(scores, again, strict=False) if score != other]
-            trial.blame(
-                "repeats", f"the second time, {', '.join(differing) or 'another metric'} differs", specimen.name
-            )
+            trial.add("repeats", f"the second time, {', '.join(differing) or 'another metric'} differs", specimen.name)
     if trial.scores:
         trial.tried |= rules.keys()
         _check_orders([specimen for specimen, _ in cases], trial)
@@ -132,51 +124,51 @@ async def try_judge(
 
 
 def _loaded(reference: str, trial: JudgeTrial) -> Judge | None:
-    """The judge; None with a problem if it can't be made or is none."""
+    """The judge; None, with a problem, if it can't be created or is not a judge."""
     try:
         judge = checked_judge(load_judge(reference))
     except LabmatesError as error:
-        trial.blame("load", str(error))
+        trial.add("load", str(error))
         return None
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        trial.blame("load", exception_text(error))
+        trial.add("load", exception_text(error))
         return None
     name = getattr(judge, "name", None)
     if not isinstance(name, str) or not name:
-        trial.blame("load", f"its name must be a text, not {name!r}")
+        trial.add("load", f"its name must be a text, not {name!r}")
     elif reference in JUDGES and name != reference:
-        trial.blame("load", f"its name is '{name}', but it is registered as '{reference}'")
+        trial.add("load", f"its name is '{name}', but it is registered as '{reference}'")
     if not metrics_of(judge):
-        trial.blame("load", "it names no metrics, so that none is recorded as unscored when it fails", mildly=True)
+        trial.add("load", "it names no metrics, so none are recorded as unscored when it fails", is_mild=True)
     return judge
 
 
 def metrics_of(judge: object) -> tuple[str, ...]:
-    """The names of what a judge, or a class of judges, says that it scores."""
+    """The declared metrics of a judge, or a class of judges."""
     metrics = getattr(judge, "metrics", ())
     return tuple(map(str, metrics)) if isinstance(metrics, list | tuple) else ()
 
 
 async def _scored(judge: Judge, name: str, report: Report, trial: JudgeTrial, seconds: float) -> list[Score] | None:
-    """The judge's scores of a report; None with a problem if it fails."""
+    """The judge's scores of a report; None, with a problem, if it fails."""
     try:
         with time_limit(seconds + 1):  # for a judge that blocks the event loop
             async with asyncio.timeout(seconds):
                 scores = checked_scores(await judge.score(report), judge.name)
     except TimeoutError:
-        trial.blame("scores", f"hangs: it did not end within {seconds:g} s", name)
+        trial.add("scores", f"hangs: it did not end within {seconds:g} s", name)
         return None
     except LabmatesError as error:
-        trial.blame("scores", str(error), name)
+        trial.add("scores", str(error), name)
         return None
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
-        trial.blame("scores", exception_text(error), name)
+        trial.add("scores", exception_text(error), name)
         return None
     for score in scores:
         if not score.reason.strip():
-            trial.blame("scores", f"{score.metric} has no reason", name)
+            trial.add("scores", f"{score.metric} has no reason", name)
         if score.failed:
-            trial.blame("scores", f"{score.metric} failed: {score.reason}", name)
+            trial.add("scores", f"{score.metric} failed: {score.reason}", name)
     return scores
 
 
@@ -184,13 +176,13 @@ def _check_metrics(judge: Judge, name: str, scores: Sequence[Score], trial: Judg
     scored = [score.metric for score in scores]
     named = metrics_of(judge) or tuple(dict.fromkeys(scored))
     for metric in sorted({metric for metric in scored if scored.count(metric) > 1}):
-        trial.blame("metrics", f"{metric} is scored more than once", name)
+        trial.add("metrics", f"{metric} is scored more than once", name)
     for metric in dict.fromkeys(scored):
         if metric not in named:
-            trial.blame("metrics", f"{metric} is not among its metrics ({', '.join(named)})", name)
+            trial.add("metrics", f"{metric} is not among its metrics ({', '.join(named)})", name)
     for metric in named:
         if metric not in scored:
-            trial.blame("metrics", f"{metric} is missing; give it the value None and a reason", name)
+            trial.add("metrics", f"{metric} is missing; give it the value None and a reason", name)
 
 
 def _check_orders(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
@@ -200,8 +192,8 @@ def _check_orders(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
         for metric, value, plain in _both(trial.scores, specimen.name, specimen.twin):
             moved = value - plain if specimen.asks_high else plain - value
             if moved > TRUSTED_MOVE:
-                text = f"{metric} goes from {plain:.3f} to {value:.3f}, as the {specimen.order} order demands"
-                trial.blame("orders", text, specimen.name, mildly=True)
+                text = f"{metric} goes from {plain:.3f} to {value:.3f}, as the {specimen.order} instruction demands"
+                trial.add("orders", text, specimen.name, is_mild=True)
 
 
 def _check_variety(trial: JudgeTrial) -> None:
@@ -211,9 +203,9 @@ def _check_variety(trial: JudgeTrial) -> None:
             values[metric] |= set() if value is None or name == MISSING.name else {value}
     for metric, different in values.items():
         if not different:
-            trial.blame("varies", f"{metric} is never scored{elsewhere}", mildly=True)
+            trial.add("varies", f"{metric} is never scored{elsewhere}", is_mild=True)
         elif len(different) == 1:
-            trial.blame("varies", f"{metric} is {different.pop():g} for every report{elsewhere}", mildly=True)
+            trial.add("varies", f"{metric} is {different.pop():g} for every report{elsewhere}", is_mild=True)
 
 
 def _check_faults(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
@@ -222,12 +214,12 @@ def _check_faults(specimens: Sequence[Specimen], trial: JudgeTrial) -> None:
         for metric, value, right in _both(trial.scores, name, ORACLE):
             is_worse = metric in qualities and qualities[metric] < known[ORACLE][metric]
             if is_worse and value > right:
-                text = f"{metric} is {value:.3f}, above {right:.3f} of the right report"
-                trial.blame("faults", text, name, mildly=True)
+                text = f"{metric} is {value:.3f}, above {right:.3f} of the correct report"
+                trial.add("faults", text, name, is_mild=True)
 
 
 def _both(scores: Mapping[str, Values], name: str, other: str) -> Iterator[tuple[str, float, float]]:
-    """The metrics that are scored in both of two reports, with the values."""
+    """The metrics scored in both of two reports, with the values."""
     for metric, value in scores.get(name, {}).items():
         beside = scores.get(other, {}).get(metric)
         if value is not None and beside is not None:

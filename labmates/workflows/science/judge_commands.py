@@ -1,4 +1,4 @@
-"""``labmates judges``: list, show, check and begin judges of reports."""
+"""``labmates judges``: list, show, check and create judges of reports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from labmates.workflows.command import Lab
 
 MODEL_JUDGES: Final[Mapping[str, type[Any]]] = {"MODEL": RubricJudge, f"{PROMISES}MODEL": PromisesJudge}
-"""The judges that are models, by their names with MODEL in place of ``provider:name``."""
+"""Judge models by name, with MODEL in place of ``provider:name``."""
 
 
 def judges(lab: Lab, _params: Params) -> Iterator[Result]:
@@ -117,7 +117,7 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     if params.run:
         report = lab.report(params.run)
         if report.is_missing:
-            raise UsageError(f"--run: run {params.run} has no report to try the judge on; choose another run")
+            raise UsageError(f"--run: run {params.run} has no report to judge; choose another run")
         cases, rules, what = run_cases(params.run, report), RULES, f"run {params.run}"
     else:
         with using_task(params.task) as task:
@@ -148,7 +148,7 @@ def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
         f"  labmates judges check {params.name}",
         f"  labmates judge RUN --judge {params.name}",
         *without_install(folder),
-        f"{folder / 'README.md'} says what to change.",
+        f"{folder / 'README.md'} lists what to change.",
     ]
     yield Result((), verdict=lines)
 

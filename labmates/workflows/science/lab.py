@@ -1,4 +1,4 @@
-"""The lab's graph: the teams of an organisation in the order of its flow, with requests to earlier teams in between."""
+"""The lab's graph: the teams of an organisation in the order of its flow, and requests to earlier teams."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LabGraph = CompiledStateGraph[LabState, LabContext, LabState, LabState]
 
 
 async def next_team(state: LabState) -> str:  # LangGraph calls an ordinary function in a thread.
-    """The team whose phase comes next, or the end."""
+    """The team of the next phase, or the end."""
     return state["agenda"][0]["team"] if state["agenda"] else END
 
 
 def graph(condition: ScienceCondition | None) -> LabGraph:
-    """The graph of a run: that of the condition's organisation, without a condition the pipeline's."""
+    """The graph of the condition's organisation, or of the pipeline without a condition."""
     if condition is not None and condition.organisation.graph:
         return own_graph()
     return lab_graph(find_organisation("pipeline") if condition is None else condition.crew)
@@ -33,7 +33,7 @@ def graph(condition: ScienceCondition | None) -> LabGraph:
 
 @lru_cache(maxsize=64)
 def lab_graph(organisation: Organisation) -> LabGraph:
-    """The graph of an organisation; kept, since compiling it takes longer than a step."""
+    """The graph of an organisation; cached, since compiling takes longer than a step."""
     graph = StateGraph(LabState, context_schema=LabContext)
     for team in organisation.teams.values():
         steps = [step for phase in organisation.flow if phase.team == team.name for step in phase.names]

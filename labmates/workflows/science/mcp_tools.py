@@ -1,7 +1,4 @@
-"""The tools of an organisation's MCP servers in one run.
-
-The record holds what servers answer: a run that is resumed, forked or replayed takes it from there.
-"""
+"""The tools of an organisation's MCP servers in one run; resume, fork and replay use their recorded answers."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
 
 _MOST_NAME_CHARS = 64
-"""Providers refuse longer names of functions."""
+"""Providers reject longer function names."""
 
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool of a server; `fault` says why the server could not be asked for its tools."""
+    """A tool of a server; `fault` is the reason why the server's tools could not be listed."""
 
     server: str
     name: str
@@ -34,13 +31,13 @@ class McpTool:
 
     @property
     def title(self) -> str:
-        """Its name for models, which may hold no dot."""
+        """Its name for models, without dots."""
         whole = f"{self.server}__{self.name}" if self.name else self.server
         return re.sub(r"[^A-Za-z0-9_-]", "_", whole)[:_MOST_NAME_CHARS]
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Its description in the form of OpenAI's function calling."""
+        """Its description in OpenAI's format."""
         parameters = self.parameters or {"type": "object", "properties": {}}
         function = {"name": self.title, "description": self.description, "parameters": dict(parameters)}
         return {"type": "function", "function": function}
@@ -52,7 +49,7 @@ class McpTools:
     Parameters
     ----------
     past
-        The record that a rerun follows, which answers instead of servers; None for a run that asks them.
+        The record of a rerun, which replaces the servers; None otherwise.
     seconds
         Time limit of a server's start and of each call.
     """
@@ -66,17 +63,12 @@ class McpTools:
         self._tools: dict[str, McpTool] = {}
 
     async def open(self, wanted: Iterable[str]) -> None:
-        """List the tools of all servers.
-
-        Parameters
-        ----------
-        wanted
-            Tools that teams name, as ``SERVER`` or ``SERVER.TOOL``.
+        """List the tools of all servers, and check the teams' tools, ``SERVER`` or ``SERVER.TOOL``.
 
         Raises
         ------
         UsageError
-            If a server does not have one of them.
+            If a server lacks one of them.
         """
         listings = await asyncio.gather(*map(self._listing, self._sessions))
         for server, listing in zip(self._sessions, listings, strict=True):
@@ -92,7 +84,7 @@ class McpTools:
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
 
     def names(self, wanted: Iterable[str]) -> list[str]:
-        """The names for models of tools that a team names; those of other tools stay as they are."""
+        """The names for models of a team's tools; names of other tools are unchanged."""
         titles: list[str] = []
         for name in wanted:
             is_served = name.partition(".")[0] in self._sessions
@@ -105,18 +97,18 @@ class McpTools:
         return [*self._tools]
 
     def get(self, title: str) -> McpTool | None:
-        """The tool of this name for models; None if no server has it."""
+        """The tool with a name for models; None if no server has it."""
         return self._tools.get(title)
 
     async def use(self, step: str, tool: McpTool, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; a rerun takes the result from its record.
+        """The result of a tool; a rerun takes it from the record.
 
         Raises
         ------
         ToolError
             If the call fails.
         NewStepError
-            If the record that a rerun follows holds no result.
+            If the record of a rerun lacks the result.
         """
         if self._past is None:
             if tool.fault:
@@ -142,7 +134,7 @@ class McpTools:
             yield from [known[wanted]] if wanted else listed
 
     async def _listing(self, server: str) -> tuple[Any, bool] | None:
-        """The tools of a server, or why they can't be had and False; None if a rerun's record lacks both."""
+        """The tools of a server and True, or an error and False; None if a rerun's record lacks both."""
         for record in (self._recorder, self._past):
             event = cast(ToolCallEvent | None, record.done("tool_call", _step(server))) if record else None
             if record is not None and event is not None:

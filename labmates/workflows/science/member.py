@@ -1,6 +1,6 @@
-"""One agent at work: it calls its tools until its task is complete, or turns, usable replies or credits run out.
+"""One agent at work: it calls tools until its task is complete, or turns, usable replies or credits run out.
 
-The loop can be taken up anywhere: what the record holds of it is told again, not executed and paid again.
+The loop can resume anywhere: recorded calls are replayed, not repeated.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Worker:
         self.tools.outputs += self.member["outputs"]
         if self.next_team is not None:
             self.tools.after_code = partial(warm_up, ctx.sandboxes, ctx.condition, self.next_team)
-        # Its additions follow those that teammates write meanwhile, if it may read them.
+        # Appends to an artifact are merged after parallel teammates' appends, if it may read those.
         self.adds = all(ctx.organisation.may("read", seat.id, other) for other in team.seats)
         self.waiting: list[Waiting] = []
         self.talk = conversation(
@@ -82,7 +82,7 @@ class _Worker:
         )
 
     async def work(self) -> None:
-        """Take turns until the task is closed, a request is pending, or nothing is left to do."""
+        """Take turns until the task is closed, a request is pending, or a limit is reached."""
         while not self.workspace.requests and self.workspace.summary is None and self.member["turns"] < self.most_turns:
             if self.member["failures"] > self.ctx.condition.repair_turns:
                 return
@@ -115,7 +115,7 @@ class _Worker:
                 )
                 for item in self.workspace.written
             ],
-            stated=[statement(self.ctx.recorder.bodies, one) for one in self.workspace.stated],
+            stated=[statement(self.ctx.recorder.bodies, findings) for findings in self.workspace.stated],
             sent=[(item.team, item.content) for item in self.workspace.sent],
             requests=[(item.team, item.kind, item.request, item.justification) for item in self.workspace.requests],
         )
@@ -147,17 +147,17 @@ class _Worker:
         self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
 
     def _last_reply(self) -> str:
-        """Notice that the agent's next reply is its last; empty before."""
+        """The notice before the agent's last reply; empty otherwise."""
         last = self.most_turns - self.member["turns"] == 1 and self.workspace.summary is None
         return render("last_reply") if last else ""
 
     def _kept(self, reply: Reply) -> str | None:
-        """Keep what arrived of a cut call that writes; return what the agent has to know of it."""
+        """Write the received part of a cut call; returns the message to the agent about it."""
         arrived = self.workspace.keep_cut(reply.cut_call) if reply.cut_call else None
         return arrived and kept_text(reply, arrived, self.workspace.text(arrived))
 
     async def _answers(self, reply: Reply) -> list[BaseMessage]:
-        """Use the tools that a reply calls, and answer each call."""
+        """The answers to the tool calls of a reply."""
         answers: list[BaseMessage] = []
         step = f"{self.phase['team']}/{self.phase['number']}/{self.speaker.agent}/work/{self.talk.number - 1}"
         for n, call in enumerate(reply.tool_calls):

@@ -1,4 +1,4 @@
-"""The task my_task: its table and its answers stand beside this file."""
+"""The task my_task; its table and answers are beside this file."""
 
 from __future__ import annotations
 

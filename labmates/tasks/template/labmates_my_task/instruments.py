@@ -51,21 +51,21 @@ class MyInstruments(Instruments["MyTruth", "MyFindings"]):
 
     def units(self, data: Dataset[MyTruth]) -> tuple[str, ...]:
         """The makes."""
-        return tuple(one.make for one in data.truth.stiffness)
+        return tuple(spring.make for spring in data.truth.stiffness)
 
     def known(self, truth: MyTruth, closed: Collection[str]) -> MyFindings:
         """The truth about the open makes."""
         from labmates_my_task.task import MyFindings
 
         return MyFindings(
-            stiffness=[one for one in truth.stiffness if one.make not in closed],
+            stiffness=[spring for spring in truth.stiffness if spring.make not in closed],
             softening=[make for make in truth.softening if make not in closed],
         )
 
     def divide(
         self, data: Dataset[MyTruth], other: Dataset[MyTruth], closed: Collection[str], rng: np.random.Generator
     ) -> Division:
-        """Put the readings of closed makes on sheets in random order, among sheets of another workshop."""
+        """Put the readings of closed makes on sheets in random order, mixed with sheets of another workshop."""
         shut = data.frame["make"].isin(closed)
         codes = coded(sorted(closed), "S", rng)
         strange = dict(zip(sorted(other.frame["make"].unique()), sorted(codes.values()), strict=False))
@@ -93,7 +93,7 @@ class MyInstruments(Instruments["MyTruth", "MyFindings"]):
         )
 
     def combine(self, frame: pd.DataFrame, received: Sequence[Keys] = ()) -> pd.DataFrame | None:
-        """The readings in millimetres with makes and weeks, if all keys were handed over."""
+        """The readings in millimetres with makes and weeks, given all keys."""
         tables, keys = tables_of(frame), self.hand_over(frame)
         for given in received:
             keys |= given

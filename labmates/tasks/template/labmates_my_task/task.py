@@ -50,7 +50,7 @@ LOADS = (2, 5, 10, 20, 30, 50, 80, 120)
 WEEKS = 26
 
 FULL, ZERO = 0.05, 0.25
-"""A stiffness counts in full within 5 % of the true one, nothing from 25 % on."""
+"""A stiffness earns full credit within 5 % of the truth, none from 25 % on."""
 
 Name = Annotated[str, Field(max_length=100)]
 
@@ -58,9 +58,9 @@ Name = Annotated[str, Field(max_length=100)]
 class Level(NamedTuple):
     """Difficulty parameters of a data set."""
 
-    makes: int  # how many are tested
+    makes: int  # number of tested makes
     noise: float  # relative error of a reading
-    softening: tuple[float, float]  # share of its stiffness that a softening make loses over all weeks
+    softening: tuple[float, float]  # share of the stiffness that a softening make loses over all weeks
     missing: float  # share of empty readings
     centimetres: float  # share of readings in the wrong unit
     repeats: float  # share of repeated rows
@@ -81,7 +81,7 @@ class Stiffness(BaseModel):
 
 
 class MyFindings(BaseModel):
-    """The findings of a report; every field may be left out."""
+    """The findings of a report; every field is optional."""
 
     stiffness: list[Stiffness] | None = finding(
         "stiffness of every make, in newtons per millimetre", [{"make": "Some make", "newtons_per_mm": 1.5}], most=100
@@ -107,9 +107,9 @@ class MyTask(Task[MyTruth, MyFindings]):
     instruments = MyInstruments()
 
     def generate(self, seed: int, difficulty: Difficulty = "medium") -> Dataset[MyTruth]:
-        """The readings of one workshop; see `LEVELS` for what a difficulty means."""
+        """The readings of one workshop; for difficulties see `LEVELS`."""
         level = level_of(LEVELS, difficulty)
-        # A generator of random numbers for each part: changing one part leaves the others as they are.
+        # A separate random generator for each part: changing one part does not affect the others.
         rng = random_for(self.name, seed, difficulty, "springs")
         makes = sorted(rng.choice(MAKES, level.makes, replace=False).tolist())
         stiff = np.round(10 ** rng.uniform(-0.3, 1.7, level.makes), 3)
@@ -126,27 +126,27 @@ class MyTask(Task[MyTruth, MyFindings]):
         return MyFindings(stiffness=truth.stiffness, softening=truth.softening)
 
     def prior(self, columns: Sequence[str], difficulty: Difficulty) -> MyFindings:
-        """The best guess without data: some makes at random; nothing tells how stiff any of them is."""
+        """The best guess without data: some random makes; stiffness can't be guessed."""
         return MyFindings(softening=list(MAKES[:4]))
 
     def score(self, findings: MyFindings, truth: MyTruth) -> tuple[Credit, ...]:
-        """Compare each finding with the truth; a list is scored by how much of it is right and how much is missing."""
+        """The credit of each finding; lists are scored by precision and recall."""
         return (
             score_list("stiffness", findings.stiffness, truth.stiffness, weight=3, similarity=_similarity),
             score_names("softening", findings.softening, truth.softening, weight=1),
         )
 
     def checks(self, truth: MyTruth) -> tuple[Check, ...]:
-        """Rules on the words of a report, for the judge that needs no findings block."""
+        """Rules on the words of a report, for the judge without a model."""
         return (
-            Check("makes named", says_name([one.make for one in truth.stiffness])),
+            Check("makes named", says_name([spring.make for spring in truth.stiffness])),
             Check("stiffness with its unit", says_together(r"\bstiff", r"\bN/mm\b|\bnewtons? per")),
             Check("softening reported", says_together(r"\bsoft|\bweak|\bfatigue", "|".join(truth.softening))),
         )
 
     def summary(self, truth: MyTruth) -> str:
-        """The truth in sentences that the checks recognise."""
-        springs = [f"The stiffness of {one.make} is {one.newtons_per_mm:g} N/mm." for one in truth.stiffness]
+        """The truth in sentences that pass the checks."""
+        springs = [f"The stiffness of {spring.make} is {spring.newtons_per_mm:g} N/mm." for spring in truth.stiffness]
         return "\n".join([*springs, f"With use {' and '.join(truth.softening)} get softer."])
 
 
@@ -158,8 +158,8 @@ def _readings(makes: list[str], stiff: Floats, loss: Floats, level: Level, rng: 
     frame = pd.DataFrame(
         {
             "week": week,
-            "make": [makes[one] for one in make],
-            "operator": [OPERATORS[one] for one in rng.integers(len(OPERATORS), size=len(load))],
+            "make": [makes[index] for index in make],
+            "operator": [OPERATORS[index] for index in rng.integers(len(OPERATORS), size=len(load))],
             "load_n": load,
             "extension_mm": blank(np.round(extension, 3), level.missing, rng),
         }
