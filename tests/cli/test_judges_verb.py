@@ -19,7 +19,7 @@ def test_judges_are_listed_with_what_they_measure(labmates: Labmates) -> None:
     records = {record["name"]: record for record in labmates("judges", "--json").records}
     assert {"heuristic", "verified", "handoff", "MODEL", "promises:MODEL"} <= set(records)
     assert records["verified"]["metrics"] == ["accuracy", "skill", "provenance"]
-    assert records["promises:MODEL"]["title"] == "The share of promises that were kept, as a model finds them."
+    assert records["promises:MODEL"]["title"] == "The share of kept promises, found by a model."
     assert "Completeness, quality and accuracy by rules." in labmates("judges").out
 
 
@@ -87,7 +87,7 @@ def test_wrong_input_is_told(labmates: Labmates, store: Store, arguments: tuple[
 def test_a_run_that_wrote_nothing_is_refused(labmates: Labmates, store: Store) -> None:
     done = labmates("judges", "check", "heuristic", "--run", ended_run(store, "").id)
     assert done.code == 2
-    assert "has no report to try the judge on" in done.err
+    assert "has no report to judge" in done.err
 
 
 def test_a_new_package_passes_the_check_and_its_own_test(labmates: Labmates, tmp_path: Path) -> None:
