@@ -85,8 +85,8 @@ def test_a_number_in_quotes_is_mended_and_told() -> None:
     stated = findings_form(get_task("ecology")).check({"n_species": "1,200"})
     assert stated.values == {"n_species": 1200}
     assert stated.repaired == ({"what": "number written as '1,200'", "where": "field 'n_species'"},)
-    assert "Mended: field 'n_species': number written as '1,200'." in stated.told
-    assert "Not stated: shift_surveys," in stated.told
+    assert "Mended: field 'n_species': number written as '1,200'." in stated.answer
+    assert "Not stated: shift_surveys," in stated.answer
 
 
 @pytest.mark.parametrize(
