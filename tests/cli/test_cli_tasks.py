@@ -261,6 +261,6 @@ def test_a_salt_gives_printed_and_scored_reports_other_data(labmates: Labmates) 
 def test_a_task_is_shown_with_what_guessing_earns(labmates: Labmates) -> None:
     done = labmates("tasks", "show", "geospatial", "--difficulty", "easy")
     assert done.code == 0
-    told = done.out.rpartition("What guessing earns")[2]
+    told = done.out.rpartition("Score of a guess")[2]
     assert '"range_m":910.0' in told
     assert "a skill of 0" in told

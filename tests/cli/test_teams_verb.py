@@ -60,7 +60,7 @@ def test_the_score_of_a_judge_can_be_the_payoff(labmates: Labmates, store: Store
     for more, why in (
         (["--judge", "nobody"], "by the judge 'nobody'"),
         (["--metric", "beauty"], "metrics: accuracy"),
-        (["--model", "openai:x"], "(of these models)"),
+        (["--model", "openai:x"], "(with these models)"),
         (["--model", MODELS[0]], "taken by one model"),
         (["--study", "x"], "has no run of"),
     ):

@@ -31,7 +31,7 @@ def test_teams_and_solo_runs_are_paired_and_the_printed_command_makes_missing_on
     labmates(*RUN, "--visibility", "hidden", "--json")
     told = labmates("analyze", "teamwork", "--out", "t.csv").out
     assert told.strip().startswith("Teams against one agent alone, over all conditions")
-    assert "For these models and tasks alone" in told
+    assert "Valid for these models and tasks only" in told
     assert (labmates.folder / "t-teamwork-pooled.csv").exists()
     assert "against one agent alone" in told
     assert "Differences are teams minus solo." in told

@@ -1,10 +1,10 @@
-"""When does a team beat one agent? Runs of the arms of divided evidence, paired by seed, over the split.
+"""The necessity of a team: runs of the arms of divided evidence, paired by seed, over the split.
 
-The necessity index of a finding is (team − restricted) / (oracle − restricted): 0 where the team does no better than
-one agent with the readings alone, 1 where it does as well as one agent with all instruments. It is undefined where
-the oracle is no better than the restricted agent. Runs of one arm, seed and condition are averaged first; a seed counts
-where all three arms have it. A report that can't be read has accuracy 0 (intention to treat). The index of the same
-seats kept apart, (mute − restricted) / (oracle − restricted), is over the seeds that have the arm mute as well.
+The necessity index of a finding is (team − restricted) / (oracle − restricted): 0 if the team is no better than one
+agent with only the readings, 1 if it equals one agent with all instruments. It is undefined if the oracle is no better
+than the restricted agent. Runs of one arm, seed and condition are averaged first; a seed counts if all three arms have
+it. An unreadable report has accuracy 0 (intention to treat). The index of the same seats without contact,
+(mute − restricted) / (oracle − restricted), is over the seeds with the arm mute.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 _ARMS: Final = ("oracle", "team", "mute", "restricted")
 _APART: Final = 0.15
-"""Distance between arms at a split, so that their intervals do not overlap: a share of that between splits."""
+"""Horizontal offset between arms at a split, against overlapping intervals, as a share of that between splits."""
 ARMS: Final = ("restricted", "team", "oracle")
 MUTE: Final = "mute"
 ALL: Final = "all findings"
 LEAST_GAIN: Final = 0.02
-"""The index is undefined where the oracle gains less accuracy than this over the restricted agent."""
+"""The index is undefined if the oracle's gain over the restricted agent is smaller."""
 
 _OF_TEAMS = {*TEAM_FIELDS, "organisation", "solo", "arm", "evidence"}
 
 
 def arm_figures(played: Sequence[Play]) -> Iterator[Drawing]:
-    """A figure for each condition and team: accuracy and dollars of each arm over the split, with intervals over seeds.
+    """Figures by condition and team: accuracy and dollars of each arm over the split, with intervals over seeds.
 
-    Conditions with one arm alone have none.
+    Conditions with a single arm have none.
     """
     teams = dict.fromkeys((play.settings, play.teams) for play in played if play.teams)
     for number, (settings, team) in enumerate(teams, 1):
@@ -110,9 +110,9 @@ class Play:
     Attributes
     ----------
     settings
-        What all arms of a comparison share, as JSON.
+        Parameters common to all arms of a comparison, as JSON.
     teams
-        Organisation and options of the team, as JSON; empty for one agent alone.
+        Organisation and parameters of the team, as JSON; empty for a single agent.
     credit
         Accuracy over `ALL` findings, and the credit of each.
     spent
@@ -130,18 +130,18 @@ class Play:
 
 @dataclass(frozen=True)
 class Necessity:
-    """A team beside both arms of one agent, at one split, for one finding.
+    """A comparison of a team with both single-agent arms, at one split, for one finding.
 
     Attributes
     ----------
     seeds
-        Seeds that all arms have.
+        Number of seeds common to all arms.
     means, spent
-        Mean credit and dollars of each arm that was run.
+        Mean credit and dollars of each arm.
     gain
         Team minus restricted, with its interval over seeds.
     index, mute_index
-        None where the oracle is no better than the restricted agent, or without runs of the arm.
+        None if the oracle is no better than the restricted agent, or without runs of the arm.
     """
 
     condition: Mapping[str, Any]
@@ -157,7 +157,7 @@ class Necessity:
 
     @property
     def verdict(self) -> str:
-        """Whether the team beats one agent with the readings, in words."""
+        """The verdict on the team against one agent with the readings."""
         low, high = self.gain.low, self.gain.high
         if low is None or high is None or low <= 0 <= high:
             return "can't tell"
@@ -165,14 +165,14 @@ class Necessity:
 
 
 def plays(judged: Sequence[Judged]) -> Iterator[Play]:
-    """The runs with divided evidence that have ended and that the verified judge has scored."""
+    """Ended runs with divided evidence and a score of the verified judge."""
     for each in judged:
         condition = each.run.condition
         scores = [s for s in each.scores if (s.judge, s.metric) == ("verified", "accuracy") and s.value is not None]
         if each.run.status not in ENDED or not str(condition.get("evidence", "")).startswith("split:") or not scores:
             continue
         arm = str(condition.get("arm", "team"))
-        credit = {one["finding"]: float(one["credit"]) for one in scores[-1].details.get("credits", [])}
+        credit = {entry["finding"]: float(entry["credit"]) for entry in scores[-1].details.get("credits", [])}
         yield Play(
             settings=_text({name: value for name, value in condition.items() if name not in _OF_TEAMS}),
             teams=_text({name: condition[name] for name in (*TEAM_FIELDS, "organisation", "solo") if name in condition})
@@ -191,7 +191,7 @@ def _text(values: Mapping[str, Any]) -> str:
 
 
 def necessity(played: Sequence[Play]) -> list[Necessity]:
-    """Compare the arms: for each condition, team and split, over all findings and for each."""
+    """Comparisons of the arms by condition, team and split, over all findings and for each."""
     compared: list[Necessity] = []
     groups = groupby(sorted(played, key=_place), key=_place)
     for (settings, split), members in groups:
@@ -221,7 +221,7 @@ def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -
         }
 
         def index(arm: str, credit: Mapping[str, Mapping[int, float]] = credit) -> Estimate | None:
-            return index_of(*([credit[one][seed] for seed in over[arm]] for one in ("restricted", arm, "oracle")))
+            return index_of(*([credit[name][seed] for seed in over[arm]] for name in ("restricted", arm, "oracle")))
 
         gains = [credit["team"][seed] - credit["restricted"][seed] for seed in seeds]
         yield Necessity(
@@ -239,17 +239,17 @@ def _compared(settings: str, teams: str, split: float, played: Sequence[Play]) -
 
 
 def index_of(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[float]) -> Estimate | None:
-    """The necessity index with its interval over seeds, by the jackknife; None where it is undefined."""
+    """The necessity index with its jackknife interval over seeds; None if undefined."""
     value = _ratio(restricted, team, oracle)
     if value is None:
         return None
     places = range(len(team))
     left_out = [
-        _ratio(*([one for at, one in enumerate(arm) if at != place] for arm in (restricted, team, oracle)))
+        _ratio(*([*arm[:place], *arm[place + 1 :]] for arm in (restricted, team, oracle)))
         for place in (places if len(team) > 1 else ())
     ]
-    interval = intervals.clusters(value, [float("nan") if one is None else one for one in left_out])
-    # The engine's words are for models; here the clusters are seeds.
+    interval = intervals.clusters(value, [float("nan") if ratio is None else ratio for ratio in left_out])
+    # The texts of the interval speak of models; here the clusters are seeds.
     return replace(
         interval, method=interval.method.replace("model", "seed"), reason=interval.reason.replace("model", "seed")
     )
@@ -261,7 +261,7 @@ def _ratio(restricted: Sequence[float], team: Sequence[float], oracle: Sequence[
 
 
 def necessity_table(compared: Sequence[Necessity], name: str, title: str) -> Table:
-    """The curve of index, accuracy and cost over the split, and a verdict on each."""
+    """A table of index, accuracy, cost and verdict over the split."""
     arms = [arm for arm in ("restricted", MUTE, "team", "oracle") if any(arm in each.means for each in compared)]
     rows = [
         {
@@ -307,7 +307,7 @@ def team_name(teams: Mapping[str, Any]) -> str:
 
 
 def verdicts(compared: Sequence[Necessity]) -> list[str]:
-    """Sentences that say at which split, for which task, team and model a team beats one agent."""
+    """Sentences on the splits at which a team beats one agent, by task, team and model."""
     words = {
         "team is better": "A team beats one agent with the readings",
         "one agent is better": "One agent with the readings beats a team",

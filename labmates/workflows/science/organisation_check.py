@@ -1,4 +1,4 @@
-"""Trial of an organisation: two offline runs with a scripted model, and a summary of them."""
+"""The check of an organisation: two offline runs with a scripted model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from labmates.workflows.unkept import unkept_services
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, and what breaks it; empty if it holds."""
+    """A rule, and its violation; empty if it holds."""
 
     name: str
     about: str
@@ -35,13 +35,13 @@ class Rule:
 
 
 async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list[Rule]:
-    """Run an organisation twice and return how far it keeps the rules.
+    """Run an organisation twice, and apply the rules.
 
     Parameters
     ----------
     condition
-        Its models should be scripted ones: nothing is kept of the runs. They take the places of people; other agents
-        from outside work as in any run.
+        With scripted models, since the runs are not stored. They also replace people; other external agents work as in
+        any run.
     """
     people = {name: condition.model for name, (_, seat) in condition.organisation.seats.items() if seat.human}
     if people:
@@ -59,10 +59,10 @@ async def check_organisation(condition: ScienceCondition, seed: int = 0) -> list
         Rule("ends", "it ends before its pool is empty", "the pool ran out" if first.status == "exhausted" else ""),
         Rule("delivers", "every artifact is written", f"not written: {', '.join(missing)}" if missing else ""),
         Rule("states", "the findings of the paper are stated", "" if stated else "no findings were stated"),
-        Rule("valid", "the run may be used", first.invalid or ""),
+        Rule("valid", "the run is valid", first.invalid or ""),
         Rule("pays", "it spends no more than its pool", over),
         Rule("shares", "no seat spends more than its share", next(_overspent(condition, recorder), "")),
-        Rule("agents", "agents from outside do nothing but their work", next(_misdeeds(condition, recorder), "")),
+        Rule("agents", "external agents do nothing but their work", next(_misdeeds(condition, recorder), "")),
         Rule("private", "no seat reads beyond its channels", next(_peeks(condition, recorder), "")),
         Rule("repeats", "the same seed gives the same events", _difference(first, recorder, second, again)),
     ]
@@ -79,7 +79,7 @@ def _written(events: Sequence[Event]) -> set[str]:
 
 
 def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
-    """Yield who spent more than its share of the pool, but for the writing of artifacts."""
+    """Seats that spent more than their share of the pool, without the writing of artifacts."""
     spent: Counter[str] = Counter()
     for event in recorder.events:
         if isinstance(event, ChargeEvent) and "/write/" not in event.step:
@@ -90,7 +90,7 @@ def _overspent(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]
 
 
 def _misdeeds(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
-    """Yield the recorded failures and violations of agents from outside."""
+    """The recorded failures and violations of external agents."""
     outside = {name for name, (_, seat) in condition.organisation.seats.items() if seat.is_outside}
     for event in recorder.events:
         if isinstance(event, WarningEvent) and event.agent in outside:
@@ -98,7 +98,7 @@ def _misdeeds(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
 
 
 def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
-    """Yield who read an artifact that only hidden teammates wrote."""
+    """Seats that read an artifact written only by hidden teammates."""
     authors: dict[str, set[str]] = {}
     for event in recorder.events:
         if isinstance(event, ArtifactEvent):
@@ -110,11 +110,11 @@ def _peeks(condition: ScienceCondition, recorder: Recorder) -> Iterator[str]:
             yield f"{event.agent} read {name} ({event.step})"
 
 
-def _difference(first: Outcome, one: Recorder, second: Outcome, other: Recorder) -> str:
+def _difference(first: Outcome, recorder: Recorder, second: Outcome, again: Recorder) -> str:
     """The first step in which two runs differ; empty if there is none."""
     if (first.status, dict(first.metrics)) != (second.status, dict(second.metrics)):
         return "the runs end differently"
-    stories = [_story(one), _story(other)]
+    stories = [_story(recorder), _story(again)]
     steps = dict.fromkeys([*stories[0], *stories[1]])
     differing = (step for step in steps if stories[0].get(step) != stories[1].get(step))
     return next((f"step {step} ({kind})" for kind, step in differing), "")

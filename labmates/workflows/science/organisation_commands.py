@@ -1,4 +1,4 @@
-"""``labmates organisations``: list, show, draw, check and begin organisations."""
+"""``labmates organisations``: list, show, draw, check and create organisations."""
 
 from __future__ import annotations
 

@@ -17,12 +17,8 @@ _VERBS: Final = {"read": "reads", "tell": "tells", "ask": "asks"}
 def mermaid(organisation: Organisation) -> str:
     """The phases, teams, seats and channels of an organisation as a Mermaid flowchart.
 
-    Counted seats are one node (``member ×3``). Channels open to everyone are a note; lists are arrows.
-
-    Parameters
-    ----------
-    organisation
-        With the seats of all its teams; those within its size are drawn.
+    Counted seats are one node (``member ×3``). Channels open to everyone are a note; lists are arrows. Only seats
+    within the organisation's size are drawn.
     """
     seated = organisation.of_size(organisation.size)
     return "\n".join([_HEAD, *_phases(seated), *_teams(seated), *_channels(seated), ""])
@@ -58,7 +54,7 @@ def _teams(organisation: Organisation) -> Iterator[str]:
 
 
 def _stems(team: Team) -> Counter[str]:
-    """The number of seats by name, where counted seats share one."""
+    """The number of seats by name; counted seats share their stem."""
     counted = Counter(map(_stem, team.seats))
     return Counter(_stem(seat) if counted[_stem(seat)] > 1 else seat for seat in team.seats)
 
@@ -68,7 +64,7 @@ def _stem(seat: str) -> str:
 
 
 def _channels(organisation: Organisation) -> Iterator[str]:
-    if organisation.graph or not organisation.has_colleagues:  # code decides itself who reads, tells and asks whom
+    if organisation.graph or not organisation.has_colleagues:  # code decides about communication itself
         return
     nodes = _nodes(organisation)
     for verb, who, whom in organisation.channels.lists():
@@ -80,7 +76,7 @@ def _channels(organisation: Organisation) -> Iterator[str]:
 
 
 def _nodes(organisation: Organisation) -> dict[str, str]:
-    """The nodes by all names that channels may have for them."""
+    """The nodes by all names usable in channels."""
     teams = {name: f"team_{name}" for name in organisation.teams}
     stems = {stem: f"seat_{stem}" for team in organisation.teams.values() for stem in _stems(team)}
     seats = {seat: stems.get(seat) or stems[_stem(seat)] for seat in organisation.seats}

@@ -1,16 +1,16 @@
 """Comparison of organisations: score, money and time, paired by seed with all else equal.
 
-Runs are grouped into *places*: equal task, difficulty, model, budget, evidence and every other parameter that is not
-the organisation's own. Runs of one organisation, place and seed are averaged; differences are over the seeds that both
-have. All differences in score are adjusted together (Holm). An organisation is on the front of its place if no other
-has a higher mean score for no more money; its share of the front is over resamples of the seeds that all have.
+Runs are grouped into *places*: equal task, difficulty, model, budget, evidence and all other parameters except those of
+organisations. Runs of one organisation, place and seed are averaged; differences are over common seeds. All differences
+in score are adjusted together (Holm). An organisation is on the Pareto front of its place if no other has a higher mean
+score for no more money; its share of the front is over resamples of the common seeds.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -42,7 +42,7 @@ SIGNIFICANT: Final = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """Measures of one organisation in one place by seed and name, each the mean of its runs of that seed.
+    """Measures of one organisation in one place by seed and name, averaged over runs of a seed.
 
     The measures are score, dollars, seconds and those of coordination.
     """
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Difference:
-    """One organisation minus another over the seeds that both have; `p_holm` adjusts all differences in score."""
+    """One organisation minus another over common seeds; `p_holm` is adjusted for all differences in score."""
 
     first: str
     second: str
@@ -78,9 +78,9 @@ class Place:
     Attributes
     ----------
     settings
-        What they share.
+        Their common parameters.
     front
-        Share of resamples in which each is on the front, by name; empty with fewer than three common seeds.
+        Share of resamples with the organisation on the front, by name; empty with fewer than three common seeds.
     """
 
     settings: Mapping[str, Any]
@@ -90,20 +90,18 @@ class Place:
 
     @property
     def leading(self) -> list[str]:
-        """The organisations on the front of means, from the highest score to the least money."""
-        points = [(each.mean("score"), each.mean("dollars")) for each in self.outcomes]
-        return [each.name for each, on in zip(self.outcomes, on_front(np.array([points]))[0], strict=True) if on]
+        """The organisations on the front of means, from the highest score to the lowest cost."""
+        points = [(outcome.mean("score"), outcome.mean("dollars")) for outcome in self.outcomes]
+        is_leading = on_front(np.array([points]))[0]
+        return [outcome.name for outcome, leads in zip(self.outcomes, is_leading, strict=True) if leads]
 
 
 def places(
     runs: Sequence[RunRecord], score: str, coordination: Callable[[RunRecord], Mapping[str, float]]
 ) -> list[Place]:
-    """Runs with this metric by place, for each place with two organisations or more, with differences and fronts.
+    """Places with two or more organisations with this metric, with differences and fronts.
 
-    Parameters
-    ----------
-    coordination
-        The measures of coordination of a run.
+    `coordination` gives the coordination measures of a run.
     """
     cells: dict[str, dict[str, dict[int, list[Mapping[str, float]]]]] = {}
     for run in runs:
@@ -120,7 +118,7 @@ def places(
 
 
 def label(condition: Mapping[str, Any]) -> str:
-    """The organisation of a condition with its own parameters, in a few words."""
+    """The organisation of a condition with its parameters, in a few words."""
     words = [team_name(condition)]
     words += [str(condition["arm"])] if "arm" in condition else []
     words += ["theory of mind"] if condition.get("theory_of_mind") else []
@@ -138,8 +136,8 @@ def _place(
         Outcome(name, {seed: averaged(values) for seed, values in sorted(seeds.items())})
         for name, seeds in by_name.items()
     ]
-    outcomes.sort(key=lambda each: (-each.mean("score"), each.mean("dollars")))
-    differences = [each for pair in combinations(outcomes, 2) if (each := _difference(*pair, domain_of(score)))]
+    outcomes.sort(key=lambda outcome: (-outcome.mean("score"), outcome.mean("dollars")))
+    differences = [d for pair in combinations(outcomes, 2) if (d := _difference(*pair, domain_of(score)))]
     return Place(settings, outcomes, differences, _front(outcomes))
 
 
@@ -150,47 +148,35 @@ def _difference(first: Outcome, second: Outcome, domain: Domain) -> Difference |
 
     def over(measure: str, domain: Domain) -> Estimate:
         pairs = zip(first.column(measure, seeds), second.column(measure, seeds), strict=True)
-        return intervals.mean([one - other for one, other in pairs], domain.difference())
+        return intervals.mean([a - b for a, b in pairs], domain.difference())
 
     return Difference(first.name, second.name, len(seeds), over("score", domain), over("dollars", ANY))
 
 
 def _adjusted(compared: Sequence[Place]) -> list[Place]:
-    adjusted = iter(holm([each.score.p for place in compared for each in place.differences]))
+    adjusted = iter(holm([difference.score.p for place in compared for difference in place.differences]))
     return [
-        Place(
-            place.settings,
-            place.outcomes,
-            [Difference(d.first, d.second, d.seeds, d.score, d.dollars, next(adjusted)) for d in place.differences],
-            place.front,
-        )
-        for place in compared
+        replace(place, differences=[replace(d, p_holm=next(adjusted)) for d in place.differences]) for place in compared
     ]
 
 
 def _front(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    seeds = sorted(set.intersection(*({*each.by_seed} for each in outcomes)))
+    seeds = sorted(set.intersection(*({*outcome.by_seed} for outcome in outcomes)))
     if len(seeds) < 3:
         return {}
-    points = np.array([[each.column(measure, seeds) for measure in ("score", "dollars")] for each in outcomes])
+    points = np.array([[outcome.column(measure, seeds) for measure in ("score", "dollars")] for outcome in outcomes])
     drawn = np.random.default_rng(0).integers(len(seeds), size=(RESAMPLES, len(seeds)))
     shares = on_front(points[..., drawn].mean(axis=3).transpose(2, 0, 1)).mean(axis=0)
-    return {each.name: float(share) for each, share in zip(outcomes, shares, strict=True)}
+    return {outcome.name: float(share) for outcome, share in zip(outcomes, shares, strict=True)}
 
 
 def on_front(points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether each point is on the front of its sample.
+    """Whether each point is on the Pareto front of its sample, shape (samples, points).
 
     Parameters
     ----------
     points
-        Score and dollars of each point, of shape (samples, points, 2).
-
-    Returns
-    -------
-    ndarray
-        Of shape (samples, points): true if no other point has at least the score for at most the money, one of them
-        strictly.
+        Score and dollars of each point, shape (samples, points, 2).
     """
     score, money = points[..., 0], points[..., 1]
     no_worse = (score[:, :, None] >= score[:, None, :]) & (money[:, :, None] <= money[:, None, :])
@@ -199,7 +185,7 @@ def on_front(points: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def domain_of(score: str) -> Domain:
-    """The values that a metric can take."""
+    """The domain of a metric."""
     domains = {metric.name: metric.domain for metric in METRICS}
     domain = domains.get(score, SHARE)
     return domain if isinstance(domain, Domain) else ANY
@@ -221,11 +207,11 @@ def outcomes_table(compared: Sequence[Place], score: str) -> Table:
     """Score, money and time of each organisation in each place."""
     domains = {"score": domain_of(score), "dollars": ANY}
     rows = [
-        _row(place, each, domains)
-        | {"on_front": each.name in place.leading, "seconds": each.mean("seconds")}
-        | {"front_share": place.front.get(each.name)}
+        _row(place, outcome, domains)
+        | {"on_front": outcome.name in place.leading, "seconds": outcome.mean("seconds")}
+        | {"front_share": place.front.get(outcome.name)}
         for place in compared
-        for each in place.outcomes
+        for outcome in place.outcomes
     ]
     columns = [*_HEAD_COLUMNS, Column("score", score, ".3f", "both")]
     columns += [Column("dollars", form=".3f", shows="both"), Column("seconds", form=".0f")]
@@ -237,7 +223,7 @@ def outcomes_table(compared: Sequence[Place], score: str) -> Table:
 def coordination_table(compared: Sequence[Place]) -> Table:
     """Measures of coordination of each organisation in each place."""
     domains = {metric.name: metric.domain_in({}) for metric in COORDINATION}
-    rows = [_row(place, each, domains) for place in compared for each in place.outcomes]
+    rows = [_row(place, outcome, domains) for place in compared for outcome in place.outcomes]
     columns = [*_HEAD_COLUMNS, *COORDINATION_COLUMNS]
     return Table("organisation_coordination", "Coordination by organisation", columns, rows, [COORDINATION_NOTE])
 
@@ -246,25 +232,25 @@ def differences_table(compared: Sequence[Place], score: str) -> Table:
     """The differences between all pairs of organisations of a place."""
     rows = [
         {name: place.settings.get(name) for name in HEADS}
-        | {"first": each.first, "second": each.second, "seeds": each.seeds, "p_holm": each.p_holm}
-        | each.score.row("score")
-        | each.dollars.row("dollars")
+        | {"first": d.first, "second": d.second, "seeds": d.seeds, "p_holm": d.p_holm}
+        | d.score.row("score")
+        | d.dollars.row("dollars")
         for place in compared
-        for each in place.differences
+        for d in place.differences
     ]
     columns = [*(Column(name, once=True) for name in HEADS), Column("first"), Column("second"), Column("seeds")]
     columns += [Column("score", score, "+.3f", "both"), Column("p_holm", "p (Holm)", ".4f")]
     columns += [Column("dollars", form="+.3f", shows="both")]
-    remarks = ["First minus second, over the seeds that both have; p is adjusted for all differences in score."]
-    remarks += notes([each.score for place in compared for each in place.differences])
+    remarks = ["First minus second, over common seeds; p is adjusted for all differences in score."]
+    remarks += notes([difference.score for place in compared for difference in place.differences])
     return Table("organisation_differences", "Organisations side by side", columns, rows, remarks)
 
 
 def verdicts(compared: Sequence[Place], score: str) -> Iterator[str]:
-    """For each place, which organisation leads, which ones it beats, and which one costs least on the front."""
+    """A sentence per place: the leading organisation, those it beats, and the cheapest on the front."""
     for place in compared:
         best, *rest = place.outcomes
-        sure = {each.second for each in place.differences if each.first == best.name and _is_sure(each)}
+        sure = {d.second for d in place.differences if d.first == best.name and _is_sure(d)}
         beaten = [other.name for other in rest if other.name in sure]
         open_ = [other.name for other in rest if other.name not in sure]
         where = ", ".join(str(place.settings[name]) for name in HEADS if name in place.settings)
@@ -285,15 +271,15 @@ def _is_sure(difference: Difference) -> bool:
 def front_figure(place: Place, score: str) -> Figure:
     """Draw score against money with intervals, and a line through the front."""
     figure, [ax] = new_figure(6.4, 4.2)
-    for number, each in enumerate(place.outcomes):
+    for number, outcome in enumerate(place.outcomes):
         colour, marker = look(number)
-        money = intervals.mean(each.column("dollars"))
-        value = intervals.mean(each.column("score"), domain_of(score))
+        money = intervals.mean(outcome.column("dollars"))
+        value = intervals.mean(outcome.column("score"), domain_of(score))
         ax.errorbar(
             [money.value], [value.value], error_bars([value]), error_bars([money]),
-            fmt=marker, color=colour, capsize=2, label=each.name,
+            fmt=marker, color=colour, capsize=2, label=outcome.name,
         )  # fmt: skip
-    front = sorted((each.mean("dollars"), each.mean("score")) for each in place.outcomes if each.name in place.leading)
+    front = sorted((o.mean("dollars"), o.mean("score")) for o in place.outcomes if o.name in place.leading)
     ax.plot(*zip(*front, strict=True), color="grey", linewidth=0.8, zorder=0)
     ax.set_xlabel("dollars, 95 % interval")
     ax.set_ylabel(f"{score}, 95 % interval")

@@ -1,4 +1,4 @@
-"""Organisations as code: a function of the user's own, or the LangGraph graph that it returns, works in the lab.
+"""Organisations as code: a user's function, or the LangGraph graph that it returns, works in the lab.
 
 Model and tool calls go through the `Lab`, so the budget, the sandbox, the record, resume, replay, fork and judges are
 those of any run. A run repeats exactly if the function calls each seat's model and tools in the same order.
@@ -61,7 +61,7 @@ DIVIDED = "It is divided: each seat's Python session holds the records of one in
 
 @dataclass
 class Place:
-    """Working place of one seat, and its work so far."""
+    """The workplace of one seat."""
 
     speaker: Speaker
     purse: Purse
@@ -112,12 +112,12 @@ def _task() -> str:
 
 
 class Lab:
-    """The lab as a function of one's own sees it.
+    """The lab, for a user's function.
 
     Attributes
     ----------
     brief
-        The project, the findings that the paper has to state, the data set and what to write, as a message.
+        A message with the project, the findings to state, the data set and the sections to write.
     """
 
     def __init__(self, ctx: LabContext, phase: Phase) -> None:
@@ -141,16 +141,16 @@ class Lab:
             yield
 
     def model(self, seat: str = "researcher") -> BaseChatModel:
-        """The chat model of a seat, whose calls draw on the pool; ``--model-for SEAT=MODEL`` chooses it."""
+        """The chat model of a seat, paid by the pool; ``--model-for SEAT=MODEL`` sets it."""
         return SeatModel(seat=seat, ask=partial(self.call, seat))
 
     def tools(self, seat: str = "researcher", names: Sequence[str] = TOOLS) -> list[BaseTool]:
-        """The tools of a seat, and those of other packages (entry points ``labmates.tools``) and MCP servers by name.
+        """Tools of a seat by name, including those of other packages (entry points ``labmates.tools``) and MCP servers.
 
         Raises
         ------
         UsageError
-            If there is no such tool.
+            If a tool is unknown.
         """
         names = self._ctx.mcp.names(names)
         known = [*TOOLS, *OWN_TOOLS.names(), *self._ctx.mcp.titles]
@@ -159,7 +159,7 @@ class Lab:
         return [self._tool(seat, name) for name in names]
 
     def data(self, seat: str = "researcher") -> str:
-        """The description of the data that a seat holds: with divided evidence, of its part alone."""
+        """The description of a seat's data; with divided evidence, of its part only."""
         return self._ctx.description(seat)
 
     async def run_code(self, code: str, seat: str = "researcher") -> CodeResult:
@@ -170,7 +170,7 @@ class Lab:
         return await (await self._place(seat)).tools.code.run(code)
 
     async def deliver(self, paper: str, findings: Mapping[str, Any] | None = None, *, seat: str = "researcher") -> None:
-        """Deliver the paper and, unless it has a block of them, its findings.
+        """Deliver the paper, and its findings unless the paper has a findings block.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class Lab:
         )
 
     def _keep(self, seat: str, workspace: Workspace) -> None:
-        """Record what a seat wrote and stated, for all seats to read."""
+        """Record a seat's artifacts and findings, readable for all seats."""
         ctx = self._ctx
         for item in workspace.written:
             self._versions[item.name] = self._versions.get(item.name, 0) + 1
@@ -243,7 +243,7 @@ class Lab:
             version = self._versions[item.name]
             keep_version(ctx, self._phase, seat, item.name, version, content, item.description, partial=item.partial)
             self._artifacts[item.name] = item.content
-        stated = [statement(ctx.recorder.bodies, one) for one in workspace.stated]
+        stated = [statement(ctx.recorder.bodies, findings) for findings in workspace.stated]
         keep_findings(ctx, self._phase, seat, self._stated, stated)
         self._stated += len(stated)
         workspace.written.clear()
@@ -272,7 +272,7 @@ class Lab:
 
 
 def message_of(reply: Reply) -> AIMessage:
-    """A reply as a message that carries its usage."""
+    """A reply as a message with its usage."""
     usage = reply.usage
     total = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     return reply.message.model_copy(
@@ -281,7 +281,7 @@ def message_of(reply: Reply) -> AIMessage:
 
 
 class SeatModel(BaseChatModel):
-    """The chat model of a seat, under the budget of the run; it answers asynchronous calls alone."""
+    """The chat model of a seat, under the budget of the run; supports only asynchronous calls."""
 
     seat: str
     ask: Callable[[list[BaseMessage], Sequence[dict[str, Any]]], Awaitable[AIMessage]]
@@ -291,7 +291,7 @@ class SeatModel(BaseChatModel):
         return "labmates-seat"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        """The model with tools that it may call."""
+        """The model with tools."""
         kwargs.pop("tool_choice", None)
         return cast(
             Runnable[Any, AIMessage], self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
@@ -318,7 +318,7 @@ class SeatModel(BaseChatModel):
 
 
 def load_function(place: str) -> Callable[[Lab], object]:
-    """The function that ``module:function`` or ``file.py:function`` names.
+    """The function at ``module:function`` or ``file.py:function``.
 
     Raises
     ------
@@ -346,7 +346,7 @@ def own_graph() -> CompiledStateGraph[LabState, LabContext, LabState, LabState]:
 
 
 async def _work(state: LabState, runtime: Runtime[LabContext]) -> dict[str, Any]:
-    """Let the function, or the graph that it returns, work until it ends or the pool is empty."""
+    """Run the function, or the graph that it returns, until it ends or the pool is empty."""
     ctx, phase = runtime.context, state["agenda"][0]
     team = phase["team"]
     ctx.recorder.once(PhaseEvent(step=f"{team}/0/phase", team=team, status="started", number=0, reason="planned"))
@@ -362,7 +362,7 @@ async def _work(state: LabState, runtime: Runtime[LabContext]) -> dict[str, Any]
 
 
 async def _finish(lab: Lab, made: object) -> None:
-    """Await what a function returned, or invoke it; its last message is the paper if none was delivered."""
+    """Await or invoke a function's result; its last message is the paper if none was delivered."""
     if isawaitable(made):
         made = await cast(Awaitable[object], made)
     if not isinstance(made, Runnable):
@@ -374,7 +374,7 @@ async def _finish(lab: Lab, made: object) -> None:
 
 
 def _brief(ctx: LabContext) -> Order:
-    """The whole project as one order, with the facts that its text renders."""
+    """The whole project as one order, with the facts in its text."""
     data = ctx.parts[0].description if len(ctx.parts) == 1 else DIVIDED
     team = next(iter(ctx.organisation.teams.values()))
     facts = {

@@ -1,4 +1,4 @@
-"""The science lab: the report, the truth beside its findings, artifacts, requests and figures."""
+"""The page of a science run: report, findings and truth, artifacts, requests and figures."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Finding:
     Attributes
     ----------
     true
-        Each true statement, where it first appeared, and where it was lost.
+        Each true item, the team at which it first appeared, and at which it was lost.
     stated
-        As the report states it; empty if it does not.
+        The report's statement; empty without one.
     teams
-        Findings that each team stated with the tool, with their credit.
+        Each team's findings stated with the tool, with their credit.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Finding:
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
-    """Sections on a run of the science lab."""
+    """The sections of a run's page."""
     artifacts = reader.events("artifact")
     newest = {event.name: number for number, event in artifacts.items()}
     report = ""
@@ -58,7 +58,7 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
         number = artifacts[newest[REPORT]].content
         report = artifact_text(reader.values([number]).get(number, ""))
     if details := _verified(reader):
-        teams = [(team, said["accuracy"]) for team, said in details.get("teams", {}).items()]
+        teams = [(team, statement["accuracy"]) for team, statement in details.get("teams", {}).items()]
         body = render("findings.html", findings=findings(details, report), teams=teams)
         yield Section("findings", "Findings and truth", body)
     if claims := provenance(reader):
@@ -83,13 +83,13 @@ def sections(reader: RunReader, links: Links) -> Iterator[Section]:
 
 
 def _verified(reader: RunReader) -> Mapping[str, Any]:
-    """Details of the newest comparison of the findings with the truth; empty without one."""
+    """Details of the newest score of the findings; empty without one."""
     scores = [score for score in reader.all("score") if score.judge == "verified" and "credits" in score.details]
     return scores[-1].details if scores else {}
 
 
 def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
-    """The truth beside the findings of the report and the teams, from the details of a verified score."""
+    """The truth and the findings of the report and the teams, from the details of a verified score."""
     stated = details.get("findings") or _stated(report)
     teams = details.get("teams", {})
     true = grouped(
@@ -111,7 +111,7 @@ def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
 
 
 def _of_teams(finding: str, teams: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
-    """Yield each team's statement of a finding and its credit; a repetition names the first team."""
+    """Each team's statement of a finding and its credit; a repetition names the first team."""
     stated: dict[str, str] = {}
     for team, statement in teams.items():
         text = _shown(statement["findings"].get(finding))
@@ -120,7 +120,7 @@ def _of_teams(finding: str, teams: Mapping[str, Any]) -> Iterator[tuple[str, flo
 
 
 def provenance(reader: RunReader) -> dict[str, Any] | None:
-    """The newest audit of the paper's claims, by status; None without an audit or a claim."""
+    """The newest audit of the paper's claims, by status; None without an audit or claims."""
     audits = [
         score
         for score in reader.all("score")
@@ -150,9 +150,9 @@ def _stated(report: str) -> Mapping[str, Any]:
 
 
 def _shown(value: object) -> str:
-    """Statement of one finding, an entry a line."""
+    """The statement of one finding, one entry per line."""
     if isinstance(value, list):
-        return "\n".join(_entry(one) for one in value) or "none"
+        return "\n".join(map(_entry, value)) or "none"
     return _entry(value)
 
 

@@ -58,30 +58,30 @@ from labmates.workflows.services import VIEWER, Services
 from labmates.workflows.stop_signal import Steps
 
 LEAST_CHARS: Final = 80
-"""A paper or another artifact of fewer characters, runs of white space counted as one, has no substance.
+"""A shorter artifact has no substance (runs of white space count as one character).
 
-Noise that was written as an artifact had 3 to 60; a heading with one honest sentence has more.
+Noise written as an artifact had 3 to 60 characters; a heading with one real sentence has more.
 """
 MOST_FAILED_REPLIES: Final = 0.5
-"""Of a run whose credits ran out before its paper, above this share of failed replies it is they that are to blame."""
+"""A larger share of failed replies makes a run without a paper invalid, even if its credits ran out."""
 PAPER = "paper"
-"""The last stage of a single team: its results pass on to its own paper."""
+"""The last stage of a single team, which hands its results to its own paper."""
 
 _TRUTHS_KEPT = 256
 _making_truth = Lock()
 
 
 def invalid_work(artifacts: Mapping[str, str], replies: int, failed: int, *, exhausted: bool) -> str | None:
-    """Reason why a run's work is unusable; None if it is usable.
+    """The reason why a run's work is unusable; None if it is usable.
 
-    A run that had spent its credits before its paper was written is valid: what a budget pays is what is studied.
+    A run without a paper is valid if its credits ran out: the effect of the budget is under study.
 
     Parameters
     ----------
     artifacts
-        The newest content of each artifact by name, the paper's included.
+        Newest content of each artifact by name, including the paper.
     replies, failed
-        The number of replies that seats gave, and of those that could not be used.
+        Numbers of the seats' replies, and of unusable ones.
     exhausted
         Whether the credits ran out before the end.
     """
@@ -111,7 +111,7 @@ async def outcome(state: LabState, ctx: LabContext) -> Outcome:
 
 @asynccontextmanager
 async def opened(condition: ScienceCondition, services: Services) -> AsyncIterator[LabContext]:
-    """Make the data set and open what the lab's nodes work with."""
+    """The context of the lab's nodes, with the data set and all resources."""
     assert services.sandbox_pool is not None
     task = get_task(condition.task)
     seed = data_seed(derive(services.seed, "dataset"))
@@ -191,7 +191,7 @@ def _approvals(condition: ScienceCondition, services: Services, steps: Steps, li
 
 
 class _Writer:
-    """Writes the parts of a data set, each once: the one place that decides which file a seat's sandbox gets."""
+    """Writer of the parts of a data set, each once; the only code that chooses the file for a seat's sandbox."""
 
     def __init__(
         self, condition: ScienceCondition, preparing: asyncio.Task[Materials], folder: Callable[[], Path]
@@ -200,7 +200,7 @@ class _Writer:
         self._written: dict[int, asyncio.Task[Path]] = {}
 
     async def of_seat(self, seat: str) -> Path:
-        """The CSV file of what a seat holds."""
+        """The CSV file of a seat's part."""
         parts = (await asyncio.shield(self._preparing)).parts
         place = held_part(self._condition.crew, seat, len(parts))
         if place not in self._written:
@@ -216,30 +216,30 @@ class _Writer:
 async def scored(
     ctx: LabContext, ledger: Ledger, exhausted: bool, *, judging: Judging | None = None, seed: int = 0
 ) -> Outcome:
-    """Let the judges score what the lab has made, and return how the run ended.
+    """Let the judges score the lab's work; returns the run's outcome.
 
     Parameters
     ----------
     ledger
-        What pays for judges' calls.
+        Pays for judges' calls.
     exhausted
         Whether the pool ran out before the end.
     judging
-        Who judges; None for the judges that need no model.
+        The judges; None for those without a model.
     seed
-        Seed of the run, for the calls of judges that ask models.
+        Seed of the run, for judges' model calls.
     """
     recorder = ctx.recorder
     report = _report(ctx.condition, _known(ctx.dataset), recorder.events, recorder.bodies)
     judging = judging or Judging(DEFAULT_PANEL, ctx.caller.hub)
-    # Calls of models without a known price have drawn on the pool alone.
+    # Calls of models without a known price were charged to the pool only.
     ledger.restore(charges(recorder.events) - ledger.spent, call="pool", member="")
     open_ = assessments(judging, seed=seed, ledger=ledger, prices=ctx.condition.prices, had=_scores(recorder))
     for verdict in await asyncio.gather(*(assessment.hold(report) for assessment in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), *_replies(recorder), exhausted=exhausted)
-    metrics = await asyncio.to_thread(_metrics, recorder, ctx.organisation)  # other runs go on meanwhile
+    metrics = await asyncio.to_thread(_metrics, recorder, ctx.organisation)  # other runs continue meanwhile
     return Outcome("exhausted" if exhausted else "completed", metrics, invalid)
 
 
@@ -248,15 +248,15 @@ def _scores(recorder: Recorder) -> list[ScoreEvent]:
 
 
 def report_of(condition: ScienceCondition, seed: int, events: Sequence[Event], bodies: Bodies) -> Report:
-    """Material for judges of a run: its newest report, the work behind it, and the truth, recomputed from the seed."""
-    # One at a time: many runs of a study have the same data set, which takes seconds of a processor.
+    """The judges' input for a run: its newest report, earlier work, and the truth, recomputed from the seed."""
+    # One at a time: many runs of a study share a data set, which takes seconds of processor time.
     with _making_truth:
         known = _known_again(condition.task, condition.difficulty, data_seed(derive(seed, "dataset")))
     return _report(condition, known, events, bodies)
 
 
 class _Known(NamedTuple):
-    """Facts about a data set for judges."""
+    """A data set's truth and columns, for judges."""
 
     truth: BaseModel
     columns: tuple[str, ...]
@@ -355,7 +355,7 @@ def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, flo
 
 
 def _replies(recorder: Recorder) -> tuple[int, int]:
-    """The number of replies that seats gave, without the model calls behind them, and of those that failed."""
+    """The number of the seats' replies, without external agents' model calls, and of failed ones."""
     replies = sum(event.type == "llm_call" and not outer_step(event.step) for event in recorder.events)
     failed = recorder.usage().failed_replies
-    return max(replies, failed), failed  # a program that dies leaves a failed reply without a call
+    return max(replies, failed), failed  # a crashed program leaves a failed reply without a call

@@ -1,4 +1,4 @@
-"""Means over science runs: of the scores that judges gave, and of the measures of coordination."""
+"""Means over science runs: judges' scores, coordination measures, fates of findings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
 
 Newest = Mapping[str, Mapping[tuple[str, str], float | None]]
-"""By run, judge and metric, the newest score; None where the judge failed."""
+"""The newest score by run, judge and metric; None if the judge failed."""
 
 
 def scores_table(judged: Sequence[Judged], newest: Newest) -> Table:
-    """Mean scores: a row for each metric, judge and choice of models."""
+    """Mean scores: a row per metric, judge and models."""
     values = grouped(
-        ((metric, judge, each.run.shown_models), (value, each.readable))
-        for each in judged
-        for (judge, metric), value in newest[each.run.id].items()
+        ((metric, judge, item.run.shown_models), (value, item.readable))
+        for item in judged
+        for (judge, metric), value in newest[item.run.id].items()
     )
     rows: list[dict[str, Any]] = []
     means: list[Estimate] = []
@@ -57,11 +57,11 @@ def _row(metric: str, scored: Sequence[tuple[float | None, bool]]) -> tuple[dict
 
 def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], object]) -> Iterator[str]:
     yield (
-        "The newest score of each judge. A run without a paper or without findings that can be read counts, with "
+        "The newest score of each judge. A run without a paper or readable findings counts, with "
         "accuracy 0 (intention to treat); per protocol is the mean of the other runs, unreadable the share of these. "
-        "Unscored are runs that a judge failed at, which count in no mean."
+        "Unscored are runs on which a judge failed; means exclude them."
     )
-    if old := sum(all(score.metric != SKILL for score in each.scores) for each in judged):
+    if old := sum(all(score.metric != SKILL for score in item.scores) for item in judged):
         yield (
             f"{old} of {len(judged)} runs have no skill (accuracy beyond guessing), since an earlier version judged "
             "them: compare their accuracy. labmates judge adds skill where the task is of the version that made the "
@@ -88,28 +88,28 @@ Measured = Sequence[tuple["RunRecord", Mapping[str, float]]]
 
 
 def coordination_table(measured: Measured) -> Table:
-    """Mean measures of coordination: a row for each condition."""
+    """Mean measures of coordination: a row per condition."""
     domains = [metric.domain_in({}) for metric in COORDINATION]
     return _by_condition("coordination", "Coordination", measured, COORDINATION_COLUMNS, domains, COORDINATION_NOTE)
 
 
 def fates_table(measured: Measured) -> Table:
-    """Mean shares of true findings by what became of them: a row for each condition."""
+    """Mean shares of true findings by their fate: a row per condition."""
     columns = [Column(end, form=".0%", shows="both") for end in measured[0][1]]
     note = "Shares of the true findings. Lost: a seat had it, the paper lacks it. Changed: the paper has another value."
-    return _by_condition("fates", "What became of true findings", measured, columns, [SHARE] * len(columns), note)
+    return _by_condition("fates", "Fates of true findings", measured, columns, [SHARE] * len(columns), note)
 
 
 def _by_condition(
     name: str, title: str, measured: Measured, columns: Sequence[Column], domains: Sequence[Domain], note: str
 ) -> Table:
-    """A table of means with their intervals, a row for each condition."""
+    """A table of means with intervals, a row per condition."""
     runs: dict[str, list[tuple[RunRecord, Mapping[str, float]]]] = defaultdict(list)
     for run, values in measured:
         runs[run.key].append((run, values))
     firsts = [members[0][0] for members in runs.values()]
     conditions = [described(run.condition) for run in firsts]
-    names = [each for each in _ALWAYS if any(each in condition for condition in conditions)]
+    names = [name for name in _ALWAYS if any(name in condition for condition in conditions)]
     names += settings_apart(conditions, {*_ALWAYS})
     rows: list[dict[str, Any]] = [
         {**shown_settings(condition, names), "runs": len(members)}
@@ -121,5 +121,5 @@ def _by_condition(
         estimates += averages
         for row, estimate in zip(rows, averages, strict=True):
             row.update(estimate.row(column.key))
-    heads = [*(Column(each, once=True) for each in names), Column("runs")]
+    heads = [*(Column(setting, once=True) for setting in names), Column("runs")]
     return Table(name, title, [*heads, *columns], rows, [note, *notes(estimates)])

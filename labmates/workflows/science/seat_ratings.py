@@ -1,13 +1,12 @@
-"""The lab as a game between models: each team is a seat, each seat takes a model, and all get the lab's score.
+"""The lab as a game between models: each team is a seat, each seat takes a model, and the payoff is the lab's score.
 
-Seats are not alike: who analyses the data does other work than who writes. So the game as it is has a rating of every
-model on every seat, out of an array of shape ``(models,) * seats``. What a model is worth wherever it sits is the
-rating in the symmetrised game, in which models are dealt to seats at random: there, an entry is the mean over all
-seatings of the same models.
+Seats differ in their work, so the asymmetric game rates every model on every seat, from an array of shape ``(models,) *
+seats``. The rating of a model on any seat is that of the symmetrised game, in which models are assigned to seats at
+random: an entry is the mean over all seatings of the same models.
 
-Ratings are those of dilemmas (CoopEval, section 5): the mean over all seatings; the fitness after replicator dynamics,
-in which each seat has a population of its own; and the deviation rating (Marris et al. 2025), for which every model on
-every seat is a row of one program. Every seating must have been played: none is filled in.
+Ratings are those of dilemmas (CoopEval, section 5): the mean over all seatings; the fitness after replicator dynamics
+with a population for each seat; and the deviation rating (Marris et al. 2025), in which every model on every seat is a
+row of one program. Every seating must have been played: missing ones are not imputed.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ class SeatGame:
     Attributes
     ----------
     condition
-        What all runs have in common.
+        Parameters common to all runs.
     scores
-        By seating (the place of each seat's model among the models) the score of each run, with its seed.
+        Seed and score of each run, by seating (the index of each seat's model).
     unscored
-        Runs that have no such score and count nowhere.
+        Runs without the score, which are excluded.
     """
 
     condition: Mapping[str, Any]
@@ -64,16 +63,16 @@ class SeatGame:
 
 @dataclass(frozen=True)
 class SeatRatings:
-    """Ratings of each model on each seat, and, in the last row, on any; arrays of shape ``(seats + 1, models)``.
+    """Ratings of each model on each seat, and on any seat in the last row; shape ``(seats + 1, models)``.
 
     Attributes
     ----------
     estimates
-        The same with their intervals, rows of models; without any if some seating was played once only.
+        The ratings with intervals; without intervals if a seating was played only once.
     resampled
-        ``seed``: data sets were drawn anew, each with all its runs; ``run``: runs within each seating.
+        Unit of the bootstrap: ``seed`` (data sets with all their runs) or ``run`` (runs within each seating).
     unconverged
-        How many of the populations, of all seats and of any, have not come to rest.
+        Number of populations that have not converged.
     """
 
     game: SeatGame
@@ -90,13 +89,12 @@ def seat_ratings(payoffs: Array) -> dict[str, Array]:
     Parameters
     ----------
     payoffs
-        What all get in each game, shape ``(games, models, …)`` with an axis of models for each seat.
+        Common payoff in each game, shape ``(games, models, …)`` with an axis of models for each seat.
 
     Returns
     -------
     ratings
-        By name, each of shape ``(games, seats + 1, models)``; the last row is of the symmetrised game. Ranks are within
-        rows.
+        By name, shape ``(games, seats + 1, models)``; the last row is of the symmetrised game. Ranks are within rows.
     """
     games, seats = len(payoffs), payoffs.ndim - 1
     anywhere = symmetrised(payoffs)
@@ -109,8 +107,8 @@ def seat_ratings(payoffs: Array) -> dict[str, Array]:
 
     deviation = np.stack(
         [
-            np.concatenate([joint_deviation_ratings([one] * seats), deviation_ratings(same)[None]])
-            for one, same in zip(payoffs, anywhere, strict=True)
+            np.concatenate([joint_deviation_ratings([game] * seats), deviation_ratings(same)[None]])
+            for game, same in zip(payoffs, anywhere, strict=True)
         ]
     )
     return {
@@ -120,38 +118,29 @@ def seat_ratings(payoffs: Array) -> dict[str, Array]:
         "deviation": deviation,
         "rank": np.array(
             [
-                [ranks(row, unit=float(np.ptp(game))) for row in one]
-                for one, game in zip(deviation, payoffs, strict=True)
+                [ranks(row, unit=float(np.ptp(game))) for row in rows_]
+                for rows_, game in zip(deviation, payoffs, strict=True)
             ]
         ),
     }
 
 
 def symmetrised(payoffs: Array) -> Array:
-    """Games in which models are dealt to seats at random: the mean over all orders of the seats' axes."""
+    """Symmetrised games, with random assignment of models to seats: the mean over all orders of the seats' axes."""
     orders = list(permutations(range(1, payoffs.ndim)))
     return np.asarray(sum(np.transpose(payoffs, (0, *order)) for order in orders) / len(orders))
 
 
 def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPLES, seed: int = 0) -> SeatRatings:
-    """Ratings of a game's mean scores, with intervals: t with the standard error of a bootstrap.
+    """Ratings of a game's mean scores, with t intervals by the standard error of a bootstrap.
 
-    Where every seating was played with the same seeds, seeds are drawn anew, since runs of one seed share their data
-    set; else runs are drawn within each seating.
-
-    Parameters
-    ----------
-    domain
-        What a score can be.
-    resamples
-        Of the bootstrap.
-    seed
-        Of the bootstrap.
+    If every seating was played with the same seeds, the bootstrap draws seeds, since runs of one seed share their data
+    set; otherwise it draws runs within each seating.
 
     Raises
     ------
     UsageError
-        If a seating was not played, there is one model alone, or there are too many.
+        If a seating was not played, or there is only one model or too many.
     """
     if len(game.models) < 2:
         raise UsageError("a rating compares at least two models; there is only one")
@@ -167,7 +156,7 @@ def rate_teams(game: SeatGame, domain: Domain = ANY, *, resamples: int = RESAMPL
     errors = (
         {name: some.std(axis=0) * math.sqrt(n / (n - 1)) for name, some in seat_ratings(drawn).items()} if n > 1 else {}
     )
-    # Of runs within seatings, the mean of a model on a seat has those of all seatings with it there.
+    # For runs within seatings, the mean of a model on a seat is over all seatings with the model there.
     df = n - 1 if unit == "seed" else sum(len(some) - 1 for some in game.scores.values()) / len(game.models)
     method = f"bootstrap over {'data sets' if unit == 'seed' else 'runs within seatings'}, t"
     for name, of_name in values.items():
@@ -195,23 +184,23 @@ def _domains(scores: Domain, models: int) -> dict[str, Domain]:
 
 
 def _unconverged(payoffs: Array, values: Mapping[str, Array]) -> int:
-    """Count the populations in which some model gets more than `AT_REST` of the range above the average."""
+    """The number of populations in which a model exceeds the average by more than `AT_REST` of the range."""
     averages = (values["population"] * values["fitness"]).sum(axis=1)
     gains = values["fitness"].max(axis=1) - averages
     return int((gains > AT_REST * np.ptp(payoffs)).sum())
 
 
 def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
-    """Ratings as a table: a row for each game, seat and model."""
+    """A table of ratings: a row per game, seat and model."""
     rows: list[dict[str, Any]] = []
     differing = settings_apart([rating.game.condition for rating in rated])
     for rating in rated:
         game = rating.game
-        what = {name: value for name, value in game.condition.items() if isinstance(value, str | int | float)}
-        what |= shown_settings(game.condition, differing)
+        settings = {name: value for name, value in game.condition.items() if isinstance(value, str | int | float)}
+        settings |= shown_settings(game.condition, differing)
         for place, seat in enumerate((*game.seats, ANY_SEAT)):
             for number, model in enumerate(game.models):
-                row: dict[str, Any] = {**what, "seat": seat, "model": model}
+                row: dict[str, Any] = {**settings, "seat": seat, "model": model}
                 for name in RATINGS:
                     row |= rating.estimates[name][place][number].row(name)
                 rows.append({**row, "runs": rating.runs, "unconverged": rating.unconverged})
@@ -227,10 +216,10 @@ def teams_table(rated: Sequence[SeatRatings], metric: str) -> Table:
     for rating in rated:
         if rating.unconverged:
             remarks.append(
-                f"{rating.unconverged} populations have not come to rest: more steps would change their fitness."
+                f"{rating.unconverged} populations have not converged: more steps would change their fitness."
             )
         if rating.game.unscored:
-            remarks.append(f"{len(rating.game.unscored)} runs without this score count nowhere.")
+            remarks.append(f"{len(rating.game.unscored)} runs without this score are excluded.")
     return Table(
         "teams", f"Ratings of models in science teams by {metric}", columns, rows, list(dict.fromkeys(remarks))
     )
@@ -244,15 +233,15 @@ def _means(game: SeatGame) -> Array:
 
 
 def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tuple[Array, Literal["seed", "run"], int]:
-    """Mean payoffs of resamples, the draws, and their number; no resamples if every seating has one play."""
+    """Mean payoffs of resamples, the resampled unit, and the number of units; empty if a seating has a single play."""
     by_seating = {
         seating: {seed: [score for other, score in scores if other == seed] for seed, _ in scores}
         for seating, scores in game.scores.items()
     }
     seeds = sorted(next(iter(by_seating.values())))
-    shared = all(sorted(one) == seeds for one in by_seating.values())
+    shared = all(sorted(by_seed) == seeds for by_seed in by_seating.values())
     unit: Literal["seed", "run"] = "seed" if shared else "run"
-    n = min(len(one) if shared else len(game.scores[seating]) for seating, one in by_seating.items())
+    n = min(len(by_seed) if shared else len(game.scores[seating]) for seating, by_seed in by_seating.items())
     if n < 2:
         return np.empty(0), unit, n
     payoffs = np.empty((resamples, *(len(game.models),) * len(game.seats)))
@@ -269,12 +258,12 @@ def _resampled(game: SeatGame, resamples: int, rng: np.random.Generator) -> tupl
 
 
 def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: float = RATE) -> Array:
-    """Final populations of games, one for each seat; shape ``(games, seats, models)``.
+    """Final populations of games, shape ``(games, seats, models)``.
 
     Parameters
     ----------
     alike
-        Whether seats are alike, and have one population: else what rounding makes of several may drift apart.
+        Whether all seats share one population; separate ones could drift apart by rounding.
     """
     models, seats = payoffs.shape[-1], payoffs.ndim - 1
     logs = np.zeros((len(payoffs), seats, models))
@@ -288,12 +277,12 @@ def _evolved(payoffs: Array, *, alike: bool = False, steps: int = STEPS, rate: f
 
 
 def _against(payoffs: Array, populations: Array) -> Array:
-    """Payoff of each model on each seat against the populations of the others; ``(games, seats, models)``."""
+    """Payoff of each model on each seat against the other seats' populations, shape ``(games, seats, models)``."""
     seats = payoffs.ndim - 1
     gains = []
     for seat in range(seats):
         values = np.moveaxis(payoffs, seat + 1, 1)
-        for other in reversed([one for one in range(seats) if one != seat]):
+        for other in reversed([*range(seat), *range(seat + 1, seats)]):
             values = np.einsum("g...m,gm->g...", values, populations[:, other])
         gains.append(values)
     return np.stack(gains, axis=1)

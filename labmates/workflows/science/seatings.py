@@ -1,4 +1,4 @@
-"""Science runs as plays of the game between models that sit on the teams' seats, and studies that play all of it."""
+"""Science runs as plays of the game between models on the teams' seats, and studies of all seatings."""
 
 from __future__ import annotations
 
@@ -29,31 +29,29 @@ def seat_games(
     judge: str | None = None,
     models: Sequence[str] = (),
 ) -> list[SeatGame]:
-    """Games that science runs are plays of: one for each condition, across the models on its seats.
+    """The games of science runs: one per condition, over the models on its seats.
 
-    Runs of one agent alone, runs that have not ended, and runs with other models than `models` are no part of a game.
+    Single-agent runs, unfinished runs, and runs with other models than `models` are excluded.
 
     Parameters
     ----------
     metric
-        What all models of a run get.
+        Payoff of all models of a run.
     judge
-        Whose newest score it is; by default the run's own metric.
+        Judge of the metric's newest score; by default the run's metric.
     models
-        The models that are compared; by default all that occur.
+        Models to compare; all by default.
 
     Raises
     ------
     TooFewRunsError
-        If none of the runs is one of teams that has ended, or none has the metric.
+        If there is no ended run of teams, or none has the metric.
     """
     played = [run for run in runs if run.kind == ScienceCondition.kind and run.status in ENDED]
     seated = [(run, _seated(run)) for run in played if not run.condition.get("solo")]
     seated = [(run, who) for run, who in seated if not models or set(who) <= set(models)]
     if not seated:
-        raise TooFewRunsError(
-            f"none of these {len(runs)} runs is a science run of teams (of these models) that has ended"
-        )
+        raise TooFewRunsError(f"none of these {len(runs)} runs is an ended science run of teams (with these models)")
     scores = store.score_values([run.id for run, _ in seated]) if judge is not None else {}
     groups: dict[str, list[tuple[RunRecord, tuple[str, ...], float | None]]] = {}
     for run, who in seated:
@@ -77,19 +75,13 @@ def missing_seatings(game: SeatGame) -> list[str]:
 
 
 def seating_study(models: Sequence[str], condition: Mapping[str, Any], *, replicates: int = 3) -> str:
-    """File of a study that plays every seating of these models.
-
-    Parameters
-    ----------
-    condition
-        All other parameters, ``task`` at least.
-    """
+    """A study file that plays every seating of these models; `condition` has all other parameters."""
     seats = find_organisation(condition.get("organisation", "pipeline")).teams
     grid = [dict(zip(seats, who, strict=True)) for who in product(models, repeat=len(seats))]
     spec = {"name": "teams", "kind": ScienceCondition.kind, "description": "Every seating of the models on the teams."}
     fixed = {name: value for name, value in condition.items() if name not in _OF_SEATS}
     head = yaml.safe_dump({**spec, "fixed": {"model": models[0], **fixed}}, sort_keys=False, allow_unicode=True)
-    seatings = "".join(f"    - {json.dumps(one, ensure_ascii=False)}\n" for one in grid)
+    seatings = "".join(f"    - {json.dumps(seating, ensure_ascii=False)}\n" for seating in grid)
     return f"{head}grid:\n  model_for:\n{seatings}replicates: {replicates}\n"
 
 

@@ -1,7 +1,7 @@
-"""The state of the lab's graph. It is small and plain: bodies hold long texts, and the state their numbers.
+"""The state of the lab's graph: small plain data, with long texts in bodies referenced by number.
 
-The `agenda` is a stack of phases. The first is the one that goes on; a request to an earlier team puts a phase on top
-of the asking team's, which goes on when that one has ended.
+The `agenda` is a stack of phases; the first is the current one. A request to an earlier team pushes a phase on top of
+the requesting team's, which continues after it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Asked(TypedDict):
-    """The request that made a phase necessary."""
+    """The request that caused a phase."""
 
     by: str
     kind: RequestKind
@@ -28,7 +28,7 @@ class Asked(TypedDict):
 
 
 class Waiting(TypedDict):
-    """A tool call whose answer is another team's phase, whom it asked, and whether teammates had used up the cap."""
+    """A tool call that waits for another team's phase; `refused` if teammates had used up the cap."""
 
     call: str
     team: str
@@ -54,11 +54,11 @@ class Phase(TypedDict):
     Attributes
     ----------
     place
-        Where it stands in the organisation's flow.
+        Index in the organisation's flow.
     steps
-        Those that are not completed.
+        Steps not yet completed.
     chosen
-        Who works after a bid.
+        Seats that work after a bid.
     """
 
     team: str
@@ -75,7 +75,7 @@ class Phase(TypedDict):
 
 
 class Mail(TypedDict):
-    """A message of an agent, whose team is the sender, to another team."""
+    """A message to another team, from an agent of the team `sender`."""
 
     sender: str
     agent: str
@@ -84,10 +84,7 @@ class Mail(TypedDict):
 
 
 class Draft(TypedDict):
-    """A version of an artifact that a member wrote. `content` is the number of a body.
-
-    Where the version adds to the one before, `content` is what was added.
-    """
+    """A member's version of an artifact; `content` is the body's number, or that of the appended text if it `adds`."""
 
     name: str
     content: int
@@ -97,16 +94,16 @@ class Draft(TypedDict):
 
 
 class Statement(TypedDict):
-    """Findings that a lead stated: the number of their body, and what was mended in their form."""
+    """Findings stated by a lead: the number of their body, and format repairs."""
 
     findings: int
     repaired: list[dict[str, str]]
 
 
 class Report(TypedDict):
-    """Work of an agent that wrote an artifact: versions and statements, oldest first, as numbers of bodies.
+    """An agent's written artifact: versions and statements, oldest first, as numbers of bodies.
 
-    `paid` is false if the pool could pay for none of it.
+    `paid` is false if the pool could pay none of it.
     """
 
     artifact: str
@@ -117,7 +114,7 @@ class Report(TypedDict):
 
 
 class MemberResult(TypedDict):
-    """Result of one agent's step of work; teams merge these in the order of the members."""
+    """Result of one agent's step of work; merged in the order of the members."""
 
     member: Member
     written: list[Draft]
@@ -127,59 +124,59 @@ class MemberResult(TypedDict):
 
 
 def add_counts(old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
-    """Add up counts by name."""
+    """Sums of counts by name."""
     return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
 
 
 def add_versions(old: dict[str, list[T]], new: dict[str, list[T]]) -> dict[str, list[T]]:
-    """Append new versions by name."""
+    """Versions by name, with new ones appended."""
     return {name: [*old.get(name, []), *new.get(name, [])] for name in {**old, **new}}
 
 
 def add_mail(old: list[Mail], new: list[Mail]) -> list[Mail]:
-    """Append messages."""
+    """Messages, with new ones appended."""
     return [*old, *new]
 
 
 def newest(old: dict[str, T], new: dict[str, T]) -> dict[str, T]:
-    """Let newer values replace older ones by name."""
+    """The newest values by name."""
     return {**old, **new}
 
 
 def either(old: bool, new: bool) -> bool:
-    """Once true, always true."""
+    """Logical or."""
     return old or new
 
 
 class LabState(TypedDict):
-    """State of the whole lab. Each team's graph hands back the whole of it, so nothing is added up here.
+    """State of the whole lab. Teams' graphs return all of it, so it needs no reducers.
 
     Attributes
     ----------
     agenda
-        Phases to come, the present one first.
+        Phases to come, the current one first.
     spent
         Charges by team, in micro-dollars.
     spent_by
-        Charges by seat, but for the writing of artifacts.
+        Charges by seat, without the writing of artifacts.
     artifacts
         Versions of each artifact, oldest first, as numbers of bodies.
     partial
-        Whether the newest version of an artifact breaks off, by name.
+        Whether the newest version of an artifact is cut off, by name.
     authors
-        Who wrote each version of an artifact, by name.
+        Author of each version of an artifact, by name.
     findings
-        Versions of the findings that each team stated, oldest first, as numbers of bodies.
+        Versions of each team's findings, oldest first, as numbers of bodies.
     asked
-        Number of requests made, by ``asking>asked`` team.
+        Number of requests, by ``asking>asked`` team.
     phases
         Number of phases so far, by team.
     earlier
-        By team, the phases that ended since it wrote its artifact.
+        Ended phases since the team wrote its artifact, by team.
     conversations
-        What agents remember, as numbers of bodies.
+        Remembered messages by agent, as numbers of bodies.
     exhausted
-        The pool could not pay a call that the lab can't do without.
+        Whether the pool could not pay an indispensable call.
     """
 
     agenda: list[Phase]
@@ -198,9 +195,9 @@ class LabState(TypedDict):
 
 
 class TeamState(TypedDict):
-    """State of one team's graph: the lab's, to which its steps add, and what its members bring back.
+    """State of one team's graph: the lab's state with reducers, and its members' results.
 
-    `over` ends the passage at once, since the pool can't pay it.
+    `over` ends the phase at once.
     """
 
     agenda: list[Phase]
@@ -222,7 +219,7 @@ class TeamState(TypedDict):
 
 
 class WorkOrder(TypedDict):
-    """Order to one member to work: the lab as it is when the step starts."""
+    """Order to one member to work, with the lab's state at the start of the step."""
 
     agent: str
     sharers: int
@@ -230,13 +227,13 @@ class WorkOrder(TypedDict):
 
 
 def start(condition: ScienceCondition, seed: int) -> LabState:
-    """The state in which a run of the lab starts: the phases of the organisation's flow."""
+    """The first state of a run."""
     del seed
     return first_state(condition.crew)
 
 
 def first_state(organisation: Organisation) -> LabState:
-    """The state in which a lab of this organisation starts."""
+    """The first state of a lab, with the phases of the organisation's flow."""
     phases: Counter[str] = Counter()
     agenda = []
     for place, phase in enumerate(organisation.flow):
@@ -260,7 +257,7 @@ def first_state(organisation: Organisation) -> LabState:
 
 
 def new_phase(organisation: Organisation, place: int, number: int, asked: Asked | None = None) -> Phase:
-    """A phase that has not started, like that at a place of the flow."""
+    """A new phase with the steps at an index of the flow."""
     return Phase(
         team=organisation.flow[place].team,
         place=place,
@@ -277,13 +274,13 @@ def new_phase(organisation: Organisation, place: int, number: int, asked: Asked 
 
 
 def readers(agenda: Sequence[Phase]) -> list[str]:
-    """Teams that will read a message sent now: those with a phase that has not started, in order."""
+    """Teams that will read a message sent now: those with an unstarted phase, in order."""
     now = agenda[0]["team"]
     return list(dict.fromkeys(phase["team"] for phase in agenda[1:] if not phase["started"] and phase["team"] != now))
 
 
 def new_member(task: str, *, done: bool = False) -> Member:
-    """A member at its start; if it is `done`, it never works."""
+    """A member at the start of a phase; if it is `done`, it never works."""
     return Member(
         task=task,
         status="done" if done else "ready",

@@ -1,4 +1,4 @@
-"""The science tasks, ours and those of plug-ins: listed, shown, checked and begun, and reports scored without a run."""
+"""``labmates tasks``: list, show, check and create science tasks, and score reports without a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from labmates.workflows.command import Lab
 
 MOST_TEXTS: Final = 4
-"""So many different texts of one rule are printed; ``--json`` has all."""
+"""Most different texts of one rule that are printed; ``--json`` has all."""
 MOST_PLACES: Final = 3
 MOST_BYTES: Final = 20_000_000
 
@@ -68,11 +68,11 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
         parts = {
             f"{task.title} ({task.name}, version {task.version})": task.brief,
             "The data": sample.description,
-            "What the report has to state": findings_schema_text(task),
+            "Findings to state": findings_schema_text(task),
             f"A sample (seed {params.seed}, {params.difficulty}): {len(sample.frame)} rows": (
                 sample.frame.head(8).to_string()
             ),
-            "What guessing earns": _guessing(task, sample, params.difficulty),
+            "Score of a guess": _guessing(task, sample, params.difficulty),
         }
     yield Result((), verdict=[f"{title}\n{text}\n" for title, text in parts.items()])
 
@@ -82,7 +82,7 @@ def _guessing(task: Task[Any, Any], sample: Dataset[Any], difficulty: Difficulty
     stated = task.prior([str(column) for column in sample.frame.columns], difficulty)
     earned = accuracy(task.score(stated, sample.truth))
     block = stated.model_dump_json(exclude_none=True)
-    return f"Without the data one can state {block}\nIt earns {earned:.3f} on the sample, which is a skill of 0."
+    return f"A guess without the data: {block}\nIt earns {earned:.3f} on the sample, which is a skill of 0."
 
 
 class DataParams(Params):
@@ -135,14 +135,14 @@ def score(lab: Lab, params: ScoreParams) -> Iterator[Result]:
 
 @contextmanager
 def using_task(reference: str) -> Iterator[Task[Any, Any]]:
-    """Load a task by its reference for a while; whatever its code raises is a usage error that names it."""
+    """Use a task by its reference; exceptions of its code become usage errors that name it."""
     try:
         yield load_task(resolve_reference(reference))
     except LabmatesError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
         raise UsageError(
-            f"the task '{reference}' {exception_text(error)}; find out more with: labmates tasks check"
+            f"the task '{reference}' {exception_text(error)}; for details: labmates tasks check"
         ) from error
 
 
@@ -152,7 +152,7 @@ def _read(path: Path) -> str:
     Raises
     ------
     UsageError
-        If it can't be read, is too long, or is no UTF-8.
+        If it is unreadable, too long, or not UTF-8.
     """
     is_input = str(path) == "-"
     name = "standard input" if is_input else f"'{path}'"
@@ -198,7 +198,7 @@ def _scored(lab: Lab, task: Task[Any, Any], text: str, params: ScoreParams) -> d
 
 
 def _score_lines(scored: dict[str, Any]) -> Iterator[str]:
-    """Each finding with its credit, then what was mended and left out."""
+    """Each finding with its credit, then repairs and problems."""
     width = max(len("finding"), *(len(finding["finding"]) for finding in scored["findings"])) + 2
     yield f"{'finding':<{width}}{'credit':>6}{'weight':>8}  reason"
     for finding in scored["findings"]:
@@ -248,13 +248,13 @@ def new(_lab: Lab, params: NewTaskParams) -> Iterator[Result]:
         f"  labmates tasks check {params.name}",
         f"  labmates run science --task {params.name} --model scripted:diligent",
         *without_install(folder),
-        f"{folder / 'README.md'} says what to change.",
+        f"{folder / 'README.md'} lists what to change.",
     ]
     yield Result((), verdict=lines)
 
 
 def without_install(folder: Path) -> list[str]:
-    """How a new package is used where nothing is installed."""
+    """Instructions for using a new package without installing it."""
     place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
     return [f"Without installing it: uvx --with {place} --from 'labmates[lab]' labmates …"]
 
@@ -289,14 +289,14 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
 def trial_result(
     trial: Trial, name: str, what: str, facts: Mapping[str, Any], *, tables: Sequence[Table] = (), **more: Any
 ) -> Result:
-    """The outcome of trying a task or a judge, a line for each rule.
+    """The outcome of a conformance test of a task or a judge, a line per rule.
 
     Parameters
     ----------
     what
-        What it was tried with.
+        Description of the test data.
     facts, more
-        What the JSON object has before and after the verdict.
+        Entries of the JSON object before and after the verdict.
     """
     verdicts = list(_verdicts(trial))
     lines = [f"{name}: {what}"]
@@ -317,7 +317,7 @@ def _verdicts(trial: Trial) -> Iterator[dict[str, Any]]:
         severities = {problem.severity for problem in problems}
         passed = "ok" if rule in trial.tried else "not tried"
         status = next((worst for worst in ("error", "warning") if worst in severities), passed)
-        texts = [{"severity": each.severity, "text": each.text, "where": each.where} for each in problems]
+        texts = [{"severity": p.severity, "text": p.text, "where": p.where} for p in problems]
         yield {"rule": rule, "status": status, "about": about, "problems": texts}
 
 

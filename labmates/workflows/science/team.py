@@ -1,8 +1,7 @@
-"""A team's graph: plan, work in parallel, deliberate, write or report. One passage is one phase of the team.
+"""A team's graph: plan, work in parallel, deliberate, write or report. One pass is one phase of the team.
 
-The organisation says which of these steps there are. If members have asked earlier teams for work, the passage ends
-after the work and the lab sends those teams first; then the team's graph is entered again, and the members who waited
-continue.
+The organisation selects the steps. If members request work from earlier teams, the pass ends after the work and those
+teams run first; then the team's graph is entered again, and the waiting members continue.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.graph import END, START, StateGraph
@@ -24,6 +23,7 @@ from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
 from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.purse import Purse
+from labmates.models.asking import Accept, Read
 from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.orders import Order
 from labmates.models.prefix import mark_continued
@@ -56,11 +56,12 @@ from labmates.workflows.science.state import (
 )
 from labmates.workflows.science.writing import Author, keep_version
 
+T = TypeVar("T")
 Update = dict[str, Any]
 
 MOST_PLAN_CHARS = 6_000
 MOST_HALVED = 5
-"""So often the material of an artifact is halved until the pool can pay for an artifact written from it."""
+"""The material of an artifact is halved up to this many times, until the pool can pay for writing it."""
 
 
 TeamGraph = CompiledStateGraph[TeamState, LabContext, TeamState, LabState]
@@ -95,12 +96,12 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
 
 
 async def entrance(state: TeamState) -> str | list[Send]:
-    """Begin the phase, or continue with the work that waited for another team."""
+    """Begin the phase, or continue after another team's work."""
     return await next_step(state) if state["agenda"][0]["started"] else "begin"
 
 
 async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
-    """The node of the first step that is not completed; the end of the passage if a member waits for another team."""
+    """The node of the first uncompleted step; the end of the pass if a member waits for another team."""
     if state.get("over"):
         return END
     phase = state["agenda"][0]
@@ -116,7 +117,7 @@ async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an
 
 
 async def begin(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Start the phase; without a plan, its members do their parts."""
+    """Start the phase; before a plan, members have their parts as tasks."""
     ctx, phase = runtime.context, state["agenda"][0]
     team = ctx.team(state)
     where = _here(phase, "phase")
@@ -127,14 +128,14 @@ async def begin(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 def _members(ctx: LabContext, state: TeamState, tasks: Mapping[str, str], *, done: bool = False) -> dict[str, Member]:
-    """The members of a phase; those without a task of their own do their part, and who doesn't work is done."""
+    """The members of a phase; those without a task do their part, and non-workers are done."""
     workers = ctx.workers(state)
     members = ctx.team(state).members
     return {s.id: new_member(tasks.get(s.id, s.part), done=done or s not in workers) for s in members}
 
 
 async def end(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """End the phase, all of whose steps are completed."""
+    """End the phase after its last step."""
     ctx, phase = runtime.context, state["agenda"][0]
     team, where = phase["team"], _here(phase, "end")
     ctx.recorder.once(PhaseEvent(**where, status="ended", number=phase["number"], reason=phase["reason"]))
@@ -144,14 +145,13 @@ async def end(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
-    """End a phase that the pool can't pay: the next one starts, or the run ends where nothing is set aside."""
+    """End a phase that the pool can't pay: the next one starts, or without a reserve the run ends."""
     phase = state["agenda"][0]
     agenda = state["agenda"][1:] if ctx.sets_aside else []
     if ctx.sets_aside:
         where = _here(phase, "skipped")
         ctx.recorder.once(PhaseEvent(**where, status="skipped", number=phase["number"], reason=phase["reason"]))
-    spent = {"spent": {phase["team"]: purse.spent}, "spent_by": purse.spent_by}
-    return {"agenda": agenda, **spent, "exhausted": True, "over": True}
+    return {"agenda": agenda, **_spending(purse), "exhausted": True, "over": True}
 
 
 async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
@@ -178,22 +178,11 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             raise RefusedError("refused", remark=refusal)
 
     try:
-        answer = await ask(
-            ctx.caller,
-            step,
-            speaker,
-            messages,
-            purse,
-            read,
-            name=f"{team.lead.id}, phase {phase['number'] + 1}: plan",
-            repair_turns=ctx.condition.repair_turns,
-            accept=accept,
-            tools=ctx.tools_to_talk(team),
-        )
+        answer = await _ask(ctx, state, team.lead, "plan", messages, purse, read, accept)
     except InsufficientFundsError:
         if not (purse.is_bound_by_share or (ctx.sets_aside and team.artifact == REPORT)):
             return unpaid(ctx, state, purse)
-        # The paper is always written, from the available material.
+        # The paper is always written, from whatever material exists.
         answer, exhausted = None, not purse.is_bound_by_share
     text, tasks = answer or ("(no plan)", {})
     planned: Phase = {
@@ -204,17 +193,16 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     }
     return {
         "agenda": [planned, *state["agenda"][1:]],
-        "spent": {team.name: purse.spent},
-        "spent_by": purse.spent_by,
+        **_spending(purse),
         "exhausted": exhausted,
         "conversations": ctx.memory(team, team.lead, [*messages, AIMessage(text)]),
     }
 
 
 async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Let each member bid its contribution; the highest bidder works alone. Bidding ends when nobody bids.
+    """Let each member bid; the highest bidder works alone. Bidding ends without bids.
 
-    Among equal bids, whoever has worked least often goes first, in the order of the seats.
+    Among equal bids, the seat that has worked least often wins, then the first one.
     """
     ctx, phase = runtime.context, state["agenda"][0]
     team = ctx.team(state)
@@ -226,17 +214,7 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     for seat in ctx.workers(state):
         messages = _opening(ctx, state, seat, bid_prompt(ctx, state, seat, purse.of(seat.id)))
         try:
-            answer = await ask(
-                ctx.caller,
-                f"{team.name}/{phase['number']}/{seat.id}/bid",
-                ctx.speaker(team, seat),
-                messages,
-                purse,
-                read_bid,
-                name=f"{seat.id}, phase {phase['number'] + 1}: bid",
-                repair_turns=ctx.condition.repair_turns,
-                tools=ctx.tools_to_talk(team),
-            )
+            answer = await _ask(ctx, state, seat, "bid", messages, purse, read_bid)
         except InsufficientFundsError:
             if purse.is_bound_by_share:
                 continue
@@ -258,15 +236,14 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         agenda[0] = {**agenda[0], "members": members, "chosen": [best]}
     return {
         "agenda": agenda,
-        "spent": {team.name: purse.spent},
-        "spent_by": purse.spent_by,
+        **_spending(purse),
         "exhausted": exhausted,
         "conversations": conversations,
     }
 
 
 def read_bid(reply: Reply, last: bool) -> tuple[int, str]:
-    """The points of a bid and its task, from a line ``7: fit the model``."""
+    """The points and the task of a bid, from a line ``7: fit the model``."""
     del last
     match = re.search(r"^[\s*\-#>`_]*(10|\d)[`*_]*\s*:[*_]*\s*(\S.*)$", reply.text, flags=re.MULTILINE)
     if match is None:
@@ -275,7 +252,7 @@ def read_bid(reply: Reply, last: bool) -> tuple[int, str]:
 
 
 def read_tasks(text: str, members: Sequence[Seat]) -> dict[str, str]:
-    """Task of each member for whom the text has a line ``name: task``."""
+    """The task of each member with a line ``name: task`` in the text."""
     tasks = {}
     for seat in members:
         lines = re.findall(rf"^[\s*\-#>`_]*{seat.id}[`*_]*\s*:[*_]*\s*(\S.*)$", text, flags=re.MULTILINE)
@@ -285,9 +262,9 @@ def read_tasks(text: str, members: Sequence[Seat]) -> dict[str, str]:
 
 
 async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Take over what the members bring back from work, in the order of the members.
+    """Merge the results of the members' work, in the order of the members.
 
-    Each asked with what was left of the team's requests when the step started; those beyond the cap are refused here.
+    Members request against the cap at the start of the step; requests beyond the cap are refused here.
     """
     ctx, phase = runtime.context, state["agenda"][0]
     artifacts: dict[str, list[int]] = {}
@@ -306,7 +283,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             name, content = draft["name"], draft["content"]
             before = [*state["artifacts"].get(name, []), *artifacts.get(name, [])]
             if draft["adds"]:
-                # A teammate may have written meanwhile: additions go after that.
+                # A teammate may have written in parallel: append after that.
                 cut = partial.get(name, state["partial"].get(name, False))
                 content = ctx.recorder.bodies.keep(continued(ctx.text(before[-1]), ctx.text(content), cut=cut))
             artifacts.setdefault(name, []).append(content)
@@ -355,7 +332,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """Let the members speak in turn, each hearing what was said; who has spoken goes on in the same conversation."""
+    """Let the members speak in turn; each hears the others, and continues its conversation in later rounds."""
     ctx, phase = runtime.context, state["agenda"][0]
     team = ctx.team(state)
     purse = ctx.purse(state, team.name)
@@ -375,17 +352,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 order = deliberation_prompt(ctx, lab, role, round_, purse)
                 messages = _opening(ctx, state, role, order, data=False, continued=True)
             try:
-                text = await ask(
-                    ctx.caller,
-                    step,
-                    ctx.speaker(team, role),
-                    messages,
-                    purse,
-                    _read_said,
-                    name=f"{role.id}, phase {phase['number'] + 1}: deliberation {round_}",
-                    repair_turns=ctx.condition.repair_turns,
-                    tools=ctx.tools_to_talk(team),
-                )
+                text = await _ask(ctx, state, role, f"deliberation/{round_}", messages, purse, _read_contribution)
             except InsufficientFundsError:
                 if purse.is_bound_by_share:
                     continue
@@ -406,8 +373,7 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             conversations |= ctx.memory(team, seat, spoken[seat.id][0])
     return {
         "agenda": [{**phase, "said": talk, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
-        "spent": {team.name: purse.spent},
-        "spent_by": purse.spent_by,
+        **_spending(purse),
         "exhausted": exhausted,
         "conversations": conversations,
     }
@@ -437,7 +403,7 @@ async def write(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 
 async def report(state: WorkOrder, runtime: Runtime[LabContext]) -> Update:
-    """Have one member state its findings and write a separate report, which its teammates don't read."""
+    """Let one member state its findings and write a separate report, hidden from its teammates."""
     ctx, lab = runtime.context, state["lab"]
     team = ctx.team(lab)
     seat = team.seats[state["agent"]]
@@ -462,18 +428,18 @@ async def merge(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     findings = merged_findings(ctx, reports.values())
     before = len(state["findings"].get(team.name, []))
     merged = keep_findings(ctx, phase, "", before, findings)
-    written = {seat: one for seat, one in reports.items() if one["versions"]}
-    if not written and not all(one["paid"] for one in reports.values()):
+    written = {seat: report for seat, report in reports.items() if report["versions"]}
+    if not written and not all(report["paid"] for report in reports.values()):
         return unpaid(ctx, state, Purse(ctx.ledger, team.name, state["spent"]))
     update: Update = {
         "agenda": [{**phase, "steps": phase["steps"][1:]}, *state["agenda"][1:]],
         "findings": {team.name: merged},
-        "artifacts": {one["artifact"]: one["versions"] for one in written.values()},
-        "authors": {one["artifact"]: [seat] * len(one["versions"]) for seat, one in written.items()},
-        "partial": {one["artifact"]: one["partial"] for one in written.values()},
+        "artifacts": {report["artifact"]: report["versions"] for report in written.values()},
+        "authors": {report["artifact"]: [seat] * len(report["versions"]) for seat, report in written.items()},
+        "partial": {report["artifact"]: report["partial"] for report in written.values()},
     }
     if written:
-        texts = {seat: ctx.text(one["versions"][-1]) for seat, one in written.items()}
+        texts = {seat: ctx.text(report["versions"][-1]) for seat, report in written.items()}
         paper = ctx.recorder.bodies.keep(joined_reports(texts))
         version = len(state["artifacts"].get(team.artifact, [])) + 1
         keep_version(ctx, phase, "", team.artifact, version, paper, JOINED, partial=False)
@@ -483,7 +449,37 @@ async def merge(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     return update
 
 
-def _read_said(reply: Reply, last: bool) -> str:
+async def _ask(
+    ctx: LabContext,
+    state: TeamState,
+    seat: Seat,
+    what: str,
+    messages: list[BaseMessage],
+    purse: Purse,
+    read: Read[T],
+    accept: Accept[T] | None = None,
+) -> T | None:
+    """A seat's answer in a step without tools, ``plan`` or ``deliberation/2``; None if unusable."""
+    team, phase = ctx.team(state), state["agenda"][0]
+    return await ask(
+        ctx.caller,
+        f"{team.name}/{phase['number']}/{seat.id}/{what}",
+        ctx.speaker(team, seat),
+        messages,
+        purse,
+        read,
+        name=f"{seat.id}, phase {phase['number'] + 1}: {what.replace('/', ' ')}",
+        repair_turns=ctx.condition.repair_turns,
+        accept=accept,
+        tools=ctx.tools_to_talk(team),
+    )
+
+
+def _spending(purse: Purse) -> Update:
+    return {"spent": {purse.name: purse.spent}, "spent_by": purse.spent_by}
+
+
+def _read_contribution(reply: Reply, last: bool) -> str:
     if not reply.text.strip():
         raise UnusableAnswerError(
             "it has no text." if not reply.tool_calls else "answer with sentences, not with a tool call."
@@ -498,7 +494,7 @@ def _here(phase: Phase, what: str, agent: str = "") -> dict[str, str]:
 
 
 def _orders(ctx: LabContext, state: LabState, purse: Purse, author: Seat, artifact: str) -> Iterator[list[BaseMessage]]:
-    """Yield the transcript that ends with the order to write, and shorter ones for a pool that can't pay it."""
+    """Transcripts that end with the order to write, ever shorter for a pool that can't pay."""
     if ctx.team(state).memory != "step":
         order = write_prompt(ctx, state, purse, author, artifact)
         messages: list[BaseMessage] | None = _opening(ctx, state, author, order, writes=True)
@@ -520,7 +516,7 @@ def _opening(
     writes: bool = False,
     continued: bool = False,
 ) -> list[BaseMessage]:
-    """The transcript that ends with an order: what the agent remembers, or its system prompt."""
+    """A transcript that ends with an order, after the agent's memory or its system prompt."""
     team = ctx.team(state)
     asked = mark_continued(order.human()) if continued or team.memory == "conversation" else order.human()
     before = ctx.remembered(state, team, seat, writes=writes)
@@ -528,4 +524,4 @@ def _opening(
 
 
 NODES = {"plan": plan, "bid": bid, "talk": deliberate, "write": write}
-"""The nodes of the steps, but for those of work."""
+"""The nodes of the steps, except work and report."""

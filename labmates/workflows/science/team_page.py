@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError
+from labmates.grouping import grouped
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
@@ -29,10 +30,10 @@ from labmates.workflows.science.fates import Fate, fates_of
 render = templates_of(__package__)
 
 MOST_EVENTS: Final = 5_000
-"""A run with more events is not followed while its page is waited for."""
+"""A run with more events has no team sections, which would take too long."""
 MOST_FATES: Final = 100
 MOST_LABELS: Final = 12
-"""A graph with more edges has its numbers in tooltips alone."""
+"""A graph with more edges shows numbers only in tooltips."""
 _INSTRUMENTS: Final = 3
 _WIDTH, _HEIGHT, _RADIUS, _NODE, _BEND = 760, 430, 155, 14, 24
 
@@ -40,7 +41,7 @@ _Place = tuple[float, float]
 
 
 def team_sections(reader: RunReader) -> Iterator[Section]:
-    """The sections on how the seats of a run that has ended worked together; none for one agent alone."""
+    """The sections on the coordination of an ended run's seats; none for a single agent."""
     run = reader.run
     condition = None
     with suppress(UsageError):  # a condition of another version
@@ -63,13 +64,13 @@ def team_sections(reader: RunReader) -> Iterator[Section]:
 
 
 def _seats_with_calls(condition: ScienceCondition, events: Sequence[Event]) -> dict[str, str]:
-    """The team of each seat that called its model: in the organisation's order, then by name."""
+    """The team of each seat with model calls, in the organisation's order, then by name."""
     teams = {event.agent: event.team for event in events if event.type == "llm_call"}
     return {seat: teams[seat] for seat in dict.fromkeys([*condition.crew.seats, *sorted(teams)]) if seat in teams}
 
 
 def _heads(condition: ScienceCondition, seats: Mapping[str, str], followed: Sequence[Fate]) -> dict[str, str]:
-    """The seats, each with the instrument that it holds where evidence is divided."""
+    """The seats, with their instruments if evidence is divided."""
     all_ = dict.fromkeys([*seats, *(seat for fate in followed for seat in fate.seats)])
     if condition.evidence == "shared" or condition.crew.graph:
         return dict.fromkeys(all_, "")
@@ -91,14 +92,8 @@ class _Edge:
 
 
 def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:
-    """The seats on a circle, and on the arrows between them what was handed over, used and paid for it.
-
-    Parameters
-    ----------
-    teams
-        The team of each seat.
-    """
-    # What a rule merged out of reports, or a seat without a model wrote, comes from no node.
+    """The seats on a circle, with arrows for hand-overs: number, used ones, and cost; `teams` by seat."""
+    # Merged reports, and texts of seats without a model, have no node.
     edges = [edge for edge in _edges(measured) if edge.sender in teams]
     names = list(teams)
     places = {
@@ -121,18 +116,16 @@ def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:
 
 
 def _edges(measured: Coordination) -> list[_Edge]:
-    pairs = dict.fromkeys((each.sender, each.receiver) for each in measured.hand_overs)
-    edges = []
-    for sender, receiver in pairs:
-        between = [each for each in measured.hand_overs if (each.sender, each.receiver) == (sender, receiver)]
-        used, credits = sum(each.used for each in between), sum(each.credits for each in between)
-        edges.append(_Edge(sender, receiver, len(between), used, credits))
-    return edges
+    pairs = grouped(((item.sender, item.receiver), item) for item in measured.hand_overs)
+    return [
+        _Edge(*pair, len(items), sum(item.used for item in items), sum(item.credits for item in items))
+        for pair, items in pairs.items()
+    ]
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """An arrow that is bent to one side, so that both directions between two seats can be seen."""
+    """An arrow bent to one side, so that both directions between two seats are visible."""
 
     edge: _Edge
     start: _Place
@@ -156,13 +149,13 @@ class _Curve:
         return tag("path", title, d=path, class_=class_, stroke_width=round(1 + 3 * share, 1))
 
     def label(self) -> Markup:
-        # A third of the way, where the label of the other direction is not.
+        # A third of the way, apart from the other direction's label.
         x, y = (0.4 * s + 0.47 * b + 0.13 * e for s, b, e in zip(self.start, self.bend, self.end, strict=True))
         return tag("text", self.edge.text, x=round(x, 1), y=round(y + 4, 1), class_="tick middle over")
 
 
 def _towards(seat: _Place, aim: _Place) -> tuple[float, float, float]:
-    """The place on the rim of a seat where a line to `aim` begins, and its angle."""
+    """The point on the rim of a seat in the direction of `aim`, and the angle."""
     angle = atan2(aim[1] - seat[1], aim[0] - seat[0])
     return seat[0] + (_NODE + 3) * cos(angle), seat[1] + (_NODE + 3) * sin(angle), angle
 

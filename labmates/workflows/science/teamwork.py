@@ -1,15 +1,15 @@
-"""Effect of teamwork: each run of teams beside its twin, one agent alone on equal terms.
+"""The effect of teamwork: each run of teams paired with its twin, a single agent on equal terms.
 
-Twins are of the same kind and seed (so they have the same data set) and of equal condition in everything that one agent
-alone has too: task, difficulty, model, budget, visibility, prices, turns, length of replies and so on. How large teams
-are and how they talk belongs to teams only, so one solo run may be the twin of several conditions of teams. Runs of the
-same condition and seed are averaged before they are paired, and a pair counts once. By intention to treat, a run
-without a paper or without findings that can be read has accuracy 0; the mean over pairs in which both sides can be
-read (per protocol) stands beside it. A run that a judge failed at has no part in that score's mean; how many pairs
-are behind a mean stands beside it. Skill, accuracy beyond guessing, comes first.
+Twins have the same kind, the same seed (so the same data set) and equal conditions in all parameters of a single agent:
+task, difficulty, model, budget, visibility, prices, turns, length of replies and so on. Team size and communication
+belong to teams only, so one solo run may be the twin of several conditions of teams. Runs of the same condition and
+seed are averaged before pairing, and a pair counts once. By intention to treat, a run without a paper or readable
+findings has accuracy 0; a second column has the mean over pairs with readable reports on both sides (per protocol).
+Runs on which a judge failed are excluded from that score's mean, which has its number of pairs beside it. Skill,
+accuracy beyond guessing, comes first.
 
-A difference is always teams minus solo. The interval of a mean difference is over the pairs of a condition. Scores are
-compared where the same version of the same judge gave them, the newest one of each run.
+A difference is teams minus solo. The interval of a mean difference is over the pairs of a condition. Scores are
+compared if the same version of the same judge gave them, by the newest score of each run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -38,16 +37,16 @@ if TYPE_CHECKING:
     from labmates.records.store import Store
 
 OF_TEAMS_ONLY: Final = ("phases", "requests", *(metric.name for metric in COORDINATION))
-"""Metrics that say nothing of one agent alone."""
+"""Metrics without meaning for a single agent."""
 REPEATED: Final = ("heuristic_quality",)
-"""Metrics that repeat a judge's score under another name."""
+"""Metrics that repeat a judge's score."""
 SKILL: Final = "skill"
 MIXED: Final = "its teams are of different models; one agent alone is of one"
 NO_SOLO: Final = "no run of one agent alone"
 NO_TEAMS: Final = "no run of teams"
 INTENTION: Final = (
-    "A report without findings that can be read counts, with accuracy 0 (intention to treat); per protocol is the mean "
-    "over the pairs in which every report can be read."
+    "A report without readable findings counts, with accuracy 0 (intention to treat); per protocol is the mean over "
+    "the pairs in which all reports are readable."
 )
 WITHOUT_SKILL: Final = (
     "No pair has skill (accuracy beyond guessing): an earlier version judged these runs, so compare their accuracy. "
@@ -57,7 +56,7 @@ WITHOUT_SKILL: Final = (
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """Compared quantity: a judge's score, or, without a judge, a number of the run (``credits``, ``tokens``)."""
+    """A compared quantity: a judge's score, or without a judge, a number of the run (``credits``, ``tokens``)."""
 
     judge: str
     version: str
@@ -66,14 +65,14 @@ class Measure:
 
 @dataclass(frozen=True)
 class Judged:
-    """A run that has ended and the scores that it was given, oldest first."""
+    """A run and its scores, oldest first."""
 
     run: RunRecord
     scores: tuple[ScoreEvent, ...]
 
     @property
     def readable(self) -> bool:
-        """Whether its report states readable findings; true for a run without a judge's word on it."""
+        """Whether its report states readable findings; true without a judge's verdict."""
         verdicts = [score.readable for score in self.scores if score.readable is not None]
         return not verdicts or verdicts[-1]
 
@@ -90,9 +89,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class Pair:
-    """Runs of teams and of one agent alone with the same seed; more than one on a side are averaged.
+    """Runs of teams and of a single agent with the same seed, averaged on each side.
 
-    `readable` tells whether all their reports state findings that can be read.
+    `readable` if all their reports state readable findings.
     """
 
     seed: int
@@ -109,11 +108,11 @@ class Mean:
     Attributes
     ----------
     pairs
-        How many pairs have it on both sides.
+        Number of pairs with the measure on both sides.
     difference
         The mean difference with its interval.
     per_protocol, readable_pairs
-        The mean difference over the pairs in which all reports can be read (None without any), and their number.
+        The mean difference over the pairs with readable reports (None without any), and their number.
     """
 
     measure: Measure
@@ -127,7 +126,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One condition of teams beside one agent alone."""
+    """One condition of teams compared with a single agent."""
 
     kind: str
     key: str
@@ -139,7 +138,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Unpaired:
-    """Runs of one condition that have no twin, and why; `runs` and `seeds` belong together."""
+    """Runs of one condition without a twin, with the reason; `seeds` are those of `runs`."""
 
     side: Literal["teams", "solo"]
     kind: str
@@ -152,10 +151,7 @@ class Unpaired:
 
 @dataclass(frozen=True)
 class Teamwork:
-    """All that is paired and all that is not; `unfinished` are runs that have not ended, which count nowhere.
-
-    `pooled` has one answer over all conditions for each measure.
-    """
+    """All comparisons, `pooled` over conditions and by condition; `unfinished` runs are excluded."""
 
     pooled: tuple[Pooled, ...]
     contrasts: tuple[Contrast, ...]
@@ -172,35 +168,35 @@ def judged_runs(store: Store, runs: Sequence[RunRecord]) -> list[Judged]:
 
 
 def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
-    """Pair runs of teams with their twins of one agent alone, and compare them.
+    """Pair runs of teams with their single-agent twins, and compare them.
 
     Parameters
     ----------
     domains
-        By condition and metric, the values that it can take; of those that are not named, judges' scores are shares.
+        Domains of metrics by condition; unnamed judges' scores are shares.
     """
-    ended = [one for one in judged if one.run.status in ENDED]
-    solo = [one for one in ended if one.run.condition.get("solo")]
+    ended = [item for item in judged if item.run.status in ENDED]
+    solo = [item for item in ended if item.run.condition.get("solo")]
     twins = _Twins(solo)
     contrasts: list[Contrast] = []
     unpaired: list[Unpaired] = []
-    for group in _groups(one for one in ended if not one.run.condition.get("solo")):
+    for group in _groups(item for item in ended if not item.run.condition.get("solo")):
         pairings = [(runs, twins.of(runs[0].run)) for runs in _by_seed(group)]
         if pairs := [_pair(runs, alone) for runs, alone in pairings if alone]:
             solo_key = next(alone[0].run.key for _, alone in pairings if alone)
             contrasts.append(_contrast(group[0].run, solo_key, pairs, domains))
-        if lonely := [one for runs, alone in pairings if not alone for one in runs]:
+        if lonely := [item for runs, alone in pairings if not alone for item in runs]:
             run = lonely[0].run
             is_mixed = run.models != [run.condition.get("model")]
             unpaired.append(_unpaired("teams", lonely, MIXED if is_mixed else NO_SOLO))
     paired = {run for contrast in contrasts for pair in contrast.pairs for run in pair.solo_runs}
-    left_over = _groups(one for one in solo if one.run.id not in paired)
+    left_over = _groups(item for item in solo if item.run.id not in paired)
     unpaired += [_unpaired("solo", group, NO_TEAMS) for group in left_over]
     return Teamwork(
         pooled(contrasts, lambda contrast, measure: _domain(measure, domains(contrast.condition))),
         tuple(contrasts),
         tuple(unpaired),
-        tuple(one.run.id for one in judged if one.run.status not in ENDED),
+        tuple(item.run.id for item in judged if item.run.status not in ENDED),
     )
 
 
@@ -208,7 +204,7 @@ HOLM: Final = "p (Holm): two-sided, adjusted for all differences of this table."
 
 
 def teamwork_table(compared: Teamwork) -> Table:
-    """Means of all contrasts, a row for each condition of teams and measure."""
+    """Means of all contrasts, a row per condition of teams and measure."""
     rows = []
     usual = ("task", "model", "visibility", "team_size")
     differing = settings_apart([contrast.condition for contrast in compared.contrasts], usual)
@@ -229,14 +225,14 @@ def teamwork_table(compared: Teamwork) -> Table:
     remarks = ["Differences are teams minus solo, the mean over pairs.", HOLM, INTENTION, *notes(differences)]
     if not any(mean.measure.metric == SKILL for contrast in compared.contrasts for mean in contrast.means):
         remarks.append(WITHOUT_SKILL)
-    remarks += [f"{len(one.runs)} runs of {one.side} have no partner: {one.reason}." for one in compared.unpaired]
+    remarks += [f"{len(u.runs)} runs of {u.side} have no partner: {u.reason}." for u in compared.unpaired]
     return Table("teamwork", "Teams against one agent alone", columns, rows, remarks)
 
 
 def measures(judged: Judged) -> dict[Measure, float]:
-    """Comparable measures of a run: scores of judges, then metrics that no judge gave, tokens and credits."""
+    """Comparable measures of a run: judges' scores, other metrics, tokens and credits."""
     run = judged.run
-    # A plus sign adds a helper, not another judge.
+    # The part after a plus sign names a fallback, not another judge.
     values = {
         Measure(score.judge, score.version.partition("+")[0], score.metric): score.intended
         for score in judged.scores
@@ -251,7 +247,7 @@ def measures(judged: Judged) -> dict[Measure, float]:
 
 
 class _Twins:
-    """Runs of one agent alone, looked up by the settings that a run of teams shares with them."""
+    """Single-agent runs, looked up by the parameters common to teams."""
 
     def __init__(self, solo: Iterable[Judged]) -> None:
         self._by_fields: dict[tuple[str, ...], dict[str, list[Judged]]] = {}
@@ -261,7 +257,7 @@ class _Twins:
 
     def of(self, run: RunRecord) -> list[Judged]:
         """Twins of a run of teams."""
-        return [one for fields, twins in self._by_fields.items() for one in twins.get(_shared(run, fields), ())]
+        return [twin for fields, twins in self._by_fields.items() for twin in twins.get(_shared(run, fields), ())]
 
 
 def _shared(run: RunRecord, fields: Sequence[str]) -> str:
@@ -273,29 +269,27 @@ def _shared(run: RunRecord, fields: Sequence[str]) -> str:
 
 
 def _groups(judged: Iterable[Judged]) -> list[list[Judged]]:
-    """Runs by condition, in the order in which the conditions came."""
-    groups = grouped((run.run.key, run) for run in judged)
-    return list(groups.values())
+    """Runs by condition, in order of first occurrence."""
+    return list(grouped((item.run.key, item) for item in judged).values())
 
 
 def _by_seed(group: Sequence[Judged]) -> list[list[Judged]]:
-    ordered = sorted(group, key=lambda judged_run: judged_run.run.seed)
-    return [list(runs) for _, runs in groupby(ordered, key=lambda judged_run: judged_run.run.seed)]
+    return [runs for _, runs in sorted(grouped((item.run.seed, item) for item in group).items())]
 
 
 def _pair(teams: Sequence[Judged], solo: Sequence[Judged]) -> Pair:
     ours, theirs = _average(teams), _average(solo)
     return Pair(
         teams[0].run.seed,
-        tuple(one.run.id for one in teams),
-        tuple(one.run.id for one in solo),
+        tuple(item.run.id for item in teams),
+        tuple(item.run.id for item in solo),
         tuple(Compared(name, ours[name], theirs[name], ours[name] - theirs[name]) for name in ours if name in theirs),
-        all(one.readable for one in (*teams, *solo)),
+        all(item.readable for item in (*teams, *solo)),
     )
 
 
 def _average(judged: Sequence[Judged]) -> dict[Measure, float]:
-    values = grouped((name, value) for run in judged for name, value in measures(run).items())
+    values = grouped((name, value) for item in judged for name, value in measures(item).items())
     return {name: fmean(many) for name, many in values.items()}
 
 
@@ -303,17 +297,17 @@ def _contrast(run: RunRecord, solo_key: str, pairs: Sequence[Pair], domains: Dom
     by_measure = grouped(
         (comparison.measure, (comparison, pair.readable)) for pair in pairs for comparison in pair.compared
     )
-    # Skill first, then other scores of judges, the numbers of the runs themselves last.
+    # Skill first, then other judges' scores, the runs' numbers last.
     order = sorted(by_measure, key=lambda measure: (measure.metric != SKILL, not measure.judge))
     means = tuple(_mean(measure, by_measure[measure], domains(run.condition)) for measure in order)
     return Contrast(run.kind, run.key, solo_key, run.condition, tuple(pairs), means)
 
 
 def _mean(measure: Measure, samples: Sequence[tuple[Compared, bool]], domains: Mapping[str, Domain]) -> Mean:
-    compared = [one for one, _ in samples]
-    read = [one.difference for one, readable in samples if readable]
-    difference = intervals.mean([one.difference for one in compared], _domain(measure, domains).difference())
-    teams, solo = fmean(one.teams for one in compared), fmean(one.solo for one in compared)
+    compared = [comparison for comparison, _ in samples]
+    read = [comparison.difference for comparison, readable in samples if readable]
+    difference = intervals.mean([c.difference for c in compared], _domain(measure, domains).difference())
+    teams, solo = fmean(c.teams for c in compared), fmean(c.solo for c in compared)
     return Mean(measure, len(compared), teams, solo, difference, fmean(read) if read else None, len(read))
 
 
@@ -323,9 +317,6 @@ def _domain(measure: Measure, domains: Mapping[str, Domain]) -> Domain:
 
 def _unpaired(side: Literal["teams", "solo"], judged: Sequence[Judged], reason: str) -> Unpaired:
     run = judged[0].run
-    ordered = sorted(judged, key=lambda judged_run: judged_run.run.seed)
-    seeds, runs = (
-        tuple(judged_run.run.seed for judged_run in ordered),
-        tuple(judged_run.run.id for judged_run in ordered),
-    )
-    return Unpaired(side, run.kind, run.key, run.condition, seeds, runs, reason)
+    runs = sorted((item.run for item in judged), key=lambda run: run.seed)
+    seeds, ids = tuple(run.seed for run in runs), tuple(run.id for run in runs)
+    return Unpaired(side, run.kind, run.key, run.condition, seeds, ids, reason)

@@ -1,11 +1,11 @@
-"""One answer over all conditions: what working as teams brings, with tasks and models as clusters.
+"""The effect of teamwork pooled over all conditions, with tasks and models as clusters.
 
-Pairs that share a run of one agent alone (teams of several sizes, say) are averaged first, since its luck is in all of
-them: each such block counts once. Blocks are averaged within cells, a model on a task under equal terms of the solo
-runs, and the pooled difference is the mean of the cells.
+Pairs that share a single-agent run (for instance with teams of several sizes) are dependent, so they are averaged
+first: each such block counts once. Blocks are averaged within cells (a model on a task in one condition of the solo
+runs), and the pooled difference is the mean of the cells.
 
-The interval is for new models where there are three or more, for new tasks likewise, and for both at once by the
-variance components of a two-way table. With fewer of either it is for these models and tasks alone, over data sets.
+The interval is for new models if there are three or more, for new tasks likewise, and for both by the variance
+components of a two-way table. With fewer of either it is for these models and tasks only, over data sets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OVER: Final = {
     (False, True): "tasks",
     (True, True): "models and tasks",
 }
-"""What the interval is over, by whether there are enough models and tasks."""
+"""Unit of the interval, by whether there are enough models and enough tasks."""
 Key = tuple[str, str, str]
 """Model, task, and the condition of the solo runs."""
 
@@ -45,17 +45,18 @@ class Pooled:
     Attributes
     ----------
     pairs, blocks
-        Pairs that have it on both sides, and independent comparisons: pairs that share a solo run are one.
+        Numbers of pairs with the measure on both sides, and of independent comparisons: pairs with a common solo run
+        are one.
     conditions, models, tasks
-        How many they are of.
+        Their numbers of conditions, models and tasks.
     over
-        What the interval holds for new ones of: ``models and tasks``, ``models``, ``tasks``, or ``data sets``.
+        The interval is valid for new ``models and tasks``, ``models``, ``tasks``, or ``data sets``.
     teams, solo, difference
         Means of cells.
     p_holm
-        Of the difference, adjusted for all measures.
+        p-value of the difference, adjusted for all measures.
     per_protocol
-        The mean of cells over blocks in which all reports can be read; None without any.
+        The mean of cells over blocks with readable reports; None without any.
     """
 
     measure: Measure
@@ -74,7 +75,7 @@ class Pooled:
 
 @dataclass(frozen=True)
 class _Block:
-    """Pairs that share a run of one agent alone, as one comparison."""
+    """Pairs with a common single-agent run, as one comparison."""
 
     pairs: int
     teams: float
@@ -87,39 +88,39 @@ class _Block:
 
 
 def pooled(contrasts: Sequence[Contrast], domain: Callable[[Contrast, Measure], Domain]) -> tuple[Pooled, ...]:
-    """Pooled difference of each measure, in the order of the first condition that has it.
+    """The pooled difference of each measure, in order of first occurrence.
 
     Parameters
     ----------
     domain
-        Returns the values that a measure can take in a condition.
+        Domain of a measure in a condition.
     """
     measures = dict.fromkeys(mean.measure for contrast in contrasts for mean in contrast.means)
     estimates = [_pooled(measure, contrasts, domain) for measure in measures]
-    adjusted = holm([one.difference.p for one in estimates])
-    return tuple(replace(one, p_holm=p) for one, p in zip(estimates, adjusted, strict=True))
+    adjusted = holm([estimate.difference.p for estimate in estimates])
+    return tuple(replace(estimate, p_holm=p) for estimate, p in zip(estimates, adjusted, strict=True))
 
 
 def _pooled(measure: Measure, contrasts: Sequence[Contrast], domain: Callable[[Contrast, Measure], Domain]) -> Pooled:
-    mine = [one for one in contrasts if any(mean.measure == measure for mean in one.means)]
-    cells = _cells(measure, mine)
+    measured = [contrast for contrast in contrasts if any(mean.measure == measure for mean in contrast.means)]
+    cells = _cells(measure, measured)
     models, tasks = {key[0] for key in cells}, {key[1] for key in cells}
-    domains = [domain(one, measure) for one in mine]
-    whole = Domain(min(one.low for one in domains), max(one.high for one in domains)).difference()
+    domains = [domain(contrast, measure) for contrast in measured]
+    whole = Domain(min(part.low for part in domains), max(part.high for part in domains)).difference()
     enough = len(models) >= LEAST_CLUSTERS, len(tasks) >= LEAST_CLUSTERS
-    blocks = [block for some in cells.values() for block in some]
-    readable = [read for some in cells.values() if (read := [one.difference for one in some if one.readable])]
+    blocks = [block for cell in cells.values() for block in cell]
+    readable = [read for cell in cells.values() if (read := [b.difference for b in cell if b.readable])]
     return Pooled(
         measure,
         sum(block.pairs for block in blocks),
         len(blocks),
-        len(mine),
+        len(measured),
         len(models),
         len(tasks),
         OVER[enough],
-        fmean(fmean(block.teams for block in some) for some in cells.values()),
-        fmean(fmean(block.solo for block in some) for some in cells.values()),
-        _estimate({key: [one.difference for one in some] for key, some in cells.items()}, whole, *enough),
+        fmean(fmean(block.teams for block in cell) for cell in cells.values()),
+        fmean(fmean(block.solo for block in cell) for cell in cells.values()),
+        _estimate({key: [block.difference for block in cell] for key, cell in cells.items()}, whole, *enough),
         None,
         fmean(map(fmean, readable)) if readable else None,
     )
@@ -135,9 +136,9 @@ def _cells(measure: Measure, contrasts: Sequence[Contrast]) -> dict[Key, list[_B
                 if comparison.measure == measure:
                     shared.setdefault((key, min(pair.solo_runs)), []).append((pair, comparison.teams, comparison.solo))
     cells: dict[Key, list[_Block]] = {}
-    for (key, _), some in shared.items():
-        teams, solo = fmean(comparison[1] for comparison in some), fmean(comparison[2] for comparison in some)
-        cells.setdefault(key, []).append(_Block(len(some), teams, solo, all(pair.readable for pair, *_ in some)))
+    for (key, _), members in shared.items():
+        teams, solo = fmean(teams for _, teams, _ in members), fmean(solo for *_, solo in members)
+        cells.setdefault(key, []).append(_Block(len(members), teams, solo, all(pair.readable for pair, *_ in members)))
     return cells
 
 
@@ -154,7 +155,7 @@ def _estimate(cells: Mapping[Key, Sequence[float]], domain: Domain, models: bool
     if len(parts) == 1:
         error, df = math.sqrt(parts[0][0]), float(parts[0][1])
     else:
-        # The residual is in both parts, and counts once.
+        # The residual is in both parts, so it is subtracted once.
         of_models, of_tasks = sides
         left = sum((mean - of_models[key[0]] - of_tasks[key[1]] + value) ** 2 for key, mean in means.items())
         freedom = len(means) - len(of_models) - len(of_tasks) + 1
@@ -168,46 +169,42 @@ def _estimate(cells: Mapping[Key, Sequence[float]], domain: Domain, models: bool
 
 def _by(means: Mapping[Key, float], place: int) -> dict[str, float]:
     groups = grouped((key[place], mean) for key, mean in means.items())
-    return {name: fmean(some) for name, some in groups.items()}
+    return {name: fmean(values) for name, values in groups.items()}
+
+
+_POOLED_FIELDS: Final = ("p_holm", "over", "models", "tasks", "conditions", "pairs", "blocks", "per_protocol")
 
 
 def pooled_table(estimates: Sequence[Pooled]) -> Table:
-    """Estimates over all conditions, a row for each measure."""
+    """Estimates over all conditions, a row per measure."""
     rows = [
         {
-            "judge": one.measure.judge,
-            "measure": one.measure.metric,
-            "teams": one.teams,
-            "solo": one.solo,
-            **one.difference.row("difference"),
-            "p": one.difference.p,
-            "p_holm": one.p_holm,
-            "over": one.over,
-            "models": one.models,
-            "tasks": one.tasks,
-            "conditions": one.conditions,
-            "pairs": one.pairs,
-            "blocks": one.blocks,
-            "per_protocol": one.per_protocol,
+            "judge": estimate.measure.judge,
+            "measure": estimate.measure.metric,
+            "teams": estimate.teams,
+            "solo": estimate.solo,
+            **estimate.difference.row("difference"),
+            "p": estimate.difference.p,
+            **{name: getattr(estimate, name) for name in _POOLED_FIELDS},
         }
-        for one in estimates
+        for estimate in estimates
     ]
     columns = [
         *map(Column, ("judge", "measure", "teams", "solo")),
         Column("difference", form="+.3f", shows="both"),
         Column("p_holm", "p (Holm)", ".4f"),
-        Column("over", "holds for new"),
+        Column("over", "valid for new"),
         *map(Column, ("models", "tasks", "conditions", "pairs")),
         Column("blocks", "independent pairs"),
         Column("per_protocol", "per protocol", "+.3f"),
     ]
     remarks = [
-        "Differences are teams minus solo: the mean over models and tasks. Pairs that share a run of one agent alone "
+        "Differences are teams minus solo: the mean over models and tasks. Pairs with a common single-agent run "
         "count as one. p (Holm) is two-sided, adjusted for all measures of this table.",
-        *notes(one.difference for one in estimates),
+        *notes(estimate.difference for estimate in estimates),
     ]
-    if any(one.over == "data sets" for one in estimates):
+    if any(estimate.over == "data sets" for estimate in estimates):
         remarks.append(
-            f"For these models and tasks alone: new ones need {LEAST_CLUSTERS} models or tasks at the least."
+            f"Valid for these models and tasks only: new ones need at least {LEAST_CLUSTERS} models or tasks."
         )
     return Table("teamwork-pooled", "Teams against one agent alone, over all conditions", columns, rows, remarks)

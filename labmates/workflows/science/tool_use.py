@@ -1,4 +1,4 @@
-"""The tool calls of an agent: paid, carried out and recorded; calls that the record holds are replayed."""
+"""The tool calls of an agent: paid, carried out and recorded; recorded calls are replayed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ToolUse:
     Attributes
     ----------
     held
-        Names of the tools that it may call.
+        Names of its tools.
     outputs
-        What its code printed, as numbers of bodies.
+        Output of its code, as numbers of bodies.
     after_code
         Called after each piece of code.
     """
@@ -42,16 +42,16 @@ class ToolUse:
     after_code: Callable[[], object] = lambda: None
 
     async def use(self, step: str, call: ToolCall) -> str:
-        """Carry out a call and answer it; one that the record holds is replayed.
+        """The answer to a call; a recorded call is replayed.
 
         Raises
         ------
         InsufficientFundsError
-            If the purse can't pay it.
+            If the purse can't pay the call.
         """
         event = cast(ToolCallEvent | None, self.ctx.recorder.done("tool_call", step))
         if event is not None:
-            return self._tell(step, call, event)
+            return self._replayed(step, call, event)
         refusal = self._refusal(step, call)
         price = self.ctx.condition.prices.tool_call
         async with self.ctx.caller.steps.step():
@@ -60,12 +60,12 @@ class ToolUse:
                 paid = -hold.charge(price).amount
             self._record(step, call, used, paid)
             if used.code is not None or call.name not in ARGUMENTS:
-                # The lab's other tools are free to repeat.
+                # Other tools of the lab can be repeated at no cost.
                 await self.ctx.recorder.flush()
         return used.text
 
     def _refusal(self, step: str, call: ToolCall) -> str:
-        """Note for the agent if a person refuses the call; empty if the call may go ahead."""
+        """The message to the agent if a person refuses the call; empty if it is approved."""
         approvals = self.ctx.approvals
         if call.name not in ARGUMENTS or not (approvals.cover("write") or approvals.cover("request")):
             return ""
@@ -108,7 +108,7 @@ class ToolUse:
         self.outputs.append(self.ctx.recorder.bodies.keep(text))
         return _Used(text, result.status == "ok", result)
 
-    def _tell(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
+    def _replayed(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
         charge = cast(ChargeEvent | None, self.ctx.recorder.done("charge", step))
         self.purse.note(charge.amount if charge else 0)
         if event.status:
@@ -138,7 +138,7 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class _Used:
-    """Outcome of a tool call: the text for the agent, and the code's result if it ran any."""
+    """Outcome of a tool call: the text for the agent, and the result of code, if any."""
 
     text: str
     ok: bool = True
@@ -151,7 +151,7 @@ def _kept(files: Sequence[OutputFile]) -> str:
 
 
 def earlier_code(ctx: LabContext, team: str, agent: str) -> list[str]:
-    """Code that the agent ran so far and whose variables should still exist."""
+    """The agent's earlier code that defines the variables of its session."""
     first = max((e.number for e in ctx.recorder.events if _starts_anew(e, team)), default=0)
     cells: list[str] = []
     for event in ctx.recorder.events:

@@ -1,7 +1,7 @@
-"""The step in which an agent states the findings and writes an artifact, in one reply or in several.
+"""The step in which an agent states the findings and writes an artifact, in one or several replies.
 
-A reply may be cut by the length limit; then the artifact goes on where it stopped. A statement that is not valid goes
-back to the agent, and so does, once, a paper whose findings were neither stated with the tool nor can be read from it.
+If the length limit cuts a reply, the next one continues the artifact. The agent must correct an invalid statement, and
+once a paper whose findings were not stated with the tool and are unreadable.
 """
 
 from __future__ import annotations
@@ -31,26 +31,20 @@ from labmates.workflows.science.findings import findings_json, keep_findings, pa
 from labmates.workflows.science.state import LabState, Phase
 
 MOST_READS = 6
-"""So many replies may only read artifacts."""
+"""Most replies that only read artifacts."""
 MOST_PIECES = 12
-"""In so many pieces, and one more, an artifact is written at most, whatever is left in the pool."""
+"""An artifact is written in at most this many pieces plus one."""
 
 
 class Author:
-    """An agent at the step of writing: the lead, or each member where all report.
-
-    Parameters
-    ----------
-    artifact
-        Name of the artifact that it writes.
+    """An agent that writes the artifact `artifact`: the lead, or each member if all report.
 
     Attributes
     ----------
     versions
-        The versions written so far, oldest first, as numbers of bodies. What was written before the pool ran dry, or
-        before no reply could be used any more, is kept.
+        The versions so far, oldest first, as numbers of bodies; kept if the pool runs dry or replies become unusable.
     findings
-        What was stated, likewise.
+        The statements so far, likewise.
     """
 
     def __init__(self, ctx: LabContext, lab: LabState, purse: Purse, seat: Seat, artifact: str) -> None:
@@ -69,10 +63,10 @@ class Author:
         self._sent_back = False
 
     def affordable(self, orders: Iterable[list[BaseMessage]]) -> list[BaseMessage]:
-        """The first of ever shorter transcripts for which the purse also pays a reply of fitting length.
+        """The first of ever shorter transcripts that leaves money for a long enough reply; the last one if none does.
 
-        For the first one that is what the artifact is likely to take, for each further one half of it; where nothing is
-        set aside, any reply will do. If the purse can't pay for any, it is the last one.
+        The required length is that of the expected artifact, halved for each further transcript; without a reserve, any
+        length is enough.
         """
         ctx, team = self._ctx, self.team
         wanted = team.tokens.output if ctx.sets_aside else 0
@@ -86,17 +80,16 @@ class Author:
         return messages
 
     async def write(self, messages: list[BaseMessage]) -> None:
-        """Ask until the artifact is complete and its findings have no faults.
+        """Ask until the artifact is complete and its findings are valid, with `repair_turns` repair turns in all.
 
-        A reply that can't be used is asked for again, `repair_turns` times in all. One that only reads artifacts is
-        answered with their text.
+        A reply that only reads artifacts is answered with their text.
 
         Raises
         ------
         InsufficientFundsError
             If the pool can't pay (another) reply.
         EndpointError
-            As `Caller.call` does.
+            See `Caller.call`.
         """
         async with self._ctx.agents.step(self._seat.id):
             await self._write(messages)
@@ -133,23 +126,23 @@ class Author:
                     return
                 talk.messages = order = _refused(asked, reply, "\n\n".join(filter(None, [problem, refusal])))
                 continue
-            came_on = self._keep()
+            has_progressed = self._keep()
             problem = problem or self._faults_of_the_paper()
             if problem:
                 talk.fail(problem.partition("\n")[0])
-            repairs, pieces = (repairs, pieces + 1) if came_on and not problem else (repairs + 1, pieces)
-            if (self._stands and not problem) or pieces > MOST_PIECES or repairs > most:
+            repairs, pieces = (repairs, pieces + 1) if has_progressed and not problem else (repairs + 1, pieces)
+            if (self._is_complete and not problem) or pieces > MOST_PIECES or repairs > most:
                 return
             # The remark lists the stated findings: the order stays short.
             talk.messages = [*order[:-1], append_line(order[-1], self._remark(reply, problem))]
 
     @property
-    def _stands(self) -> bool:
+    def _is_complete(self) -> bool:
         """Whether this step has completed the artifact."""
         return bool(self.versions) and not self.workspace.is_partial(self.artifact)
 
     def _state(self, reply: Reply) -> str:
-        """Take a reply's findings; return their fault, if any."""
+        """Record a reply's findings in the workspace; returns their fault, if any."""
         problem = ""
         for call in reply.tool_calls:
             if call.name == STATE:
@@ -160,7 +153,7 @@ class Author:
         return problem
 
     def _answers(self, reply: Reply, problem: str) -> Iterator[ToolMessage]:
-        """Yield the answers to the calls of a reply that only reads, and perhaps states findings."""
+        """The answers to the calls of a reply that only reads, and perhaps states findings."""
         for call in reply.tool_calls:
             text = problem or self._standing()
             if call.name == READ:
@@ -171,13 +164,13 @@ class Author:
             yield ToolMessage(text, tool_call_id=call.id)
 
     def _take(self, reply: Reply, *, last: bool) -> None:
-        """Take the artifact of a reply; a reply that only adds findings to a finished artifact need not have one."""
+        """Write the artifact of a reply; a reply that only adds findings to a finished artifact needs none."""
         name, text = self.artifact, reply.text
         only_states = bool(reply.tool_calls) and all(call.name == STATE for call in reply.tool_calls)
         if only_states and reply.cut_call is None and not sections_of(text):
             return
-        stands = self._stands and not (set(TO_WRITE) & {call.name for call in reply.tool_calls})
-        if not stands or _first_line(text) == _first_line(self.workspace.text(name)):
+        is_finished = self._is_complete and not (set(TO_WRITE) & {call.name for call in reply.tool_calls})
+        if not is_finished or _first_line(text) == _first_line(self.workspace.text(name)):
             take(self.workspace, reply, name, last=last)
         elif text.strip() and not paper_faults(text, self._ctx.task):
             with suppress(ToolError):
@@ -186,7 +179,7 @@ class Author:
     def _refusal(self, number: int) -> str:
         """A person's objection to a completed artifact, which is then withdrawn; empty if approved.
 
-        What a length limit cut is kept without a question: it becomes whole by a later reply.
+        Partial versions need no approval: later replies complete them.
         """
         new = self.workspace.written[len(self.versions) :]
         if not new or new[-1].partial:
@@ -199,9 +192,9 @@ class Author:
         return refusal
 
     def _faults_of_the_paper(self) -> str:
-        """Faults, reported once, that keep a paper's findings from being read if none were stated with the tool."""
+        """Faults of a paper's findings, reported once, if none were stated with the tool."""
         stated = self.findings or self._stated_before
-        if self.team.artifact != REPORT or stated or self._sent_back or not self._stands:
+        if self.team.artifact != REPORT or stated or self._sent_back or not self._is_complete:
             return ""
         faults = paper_faults(self.workspace.text(self.artifact), self._ctx.task)
         self._sent_back = bool(faults)
@@ -214,7 +207,7 @@ class Author:
         return f"{newest.answer} What stands:\n{findings_json(dict(newest.values))}"
 
     def _remark(self, reply: Reply, problem: str) -> str:
-        """Feedback on a reply, and the work left to do."""
+        """Feedback on a reply, and the remaining work."""
         name = self.artifact
         if self.versions and self.workspace.is_partial(name):
             left = kept_text(reply, name, self.workspace.text(name))
@@ -238,7 +231,7 @@ class Author:
         )
 
     def _keep(self) -> bool:
-        """Record what the last reply has brought: versions, and findings; return whether it came on by that."""
+        """Record the versions and findings of the last reply; returns whether it made progress."""
         agent = self._seat.id
         new = self.workspace.written[len(self.versions) :]
         for item in new:
@@ -249,14 +242,14 @@ class Author:
                 self._ctx, self._phase, agent, item.name, version, content, item.description, partial=item.partial
             )
         had = len(self.findings)
-        stated = [statement(self._ctx.recorder.bodies, one) for one in self.workspace.stated[had:]]
+        stated = [statement(self._ctx.recorder.bodies, findings) for findings in self.workspace.stated[had:]]
         place = "findings" if self.artifact == self.team.artifact else f"{agent}/findings"
         self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated, place)
         return bool(new) or (bool(stated) and not had)
 
 
 def _refused(asked: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:
-    """The transcript with a reply whose artifact was refused, and the reason."""
+    """The transcript with a refused reply and the reason."""
     if not reply.tool_calls:
         return sent_back(asked, reply, RefusedError("refused", remark=remark))
     return [*asked, reply.message, *(ToolMessage(remark, tool_call_id=call.id) for call in reply.tool_calls)]
@@ -268,21 +261,20 @@ def _only_reads(reply: Reply) -> bool:
 
 
 def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
-    """Put the artifact that a reply writes on the desk: by its tool calls, or as plain text where there are none.
+    """Write the artifact of a reply into the workspace: by its tool calls, or as plain text without calls.
 
-    What arrived of a cut call, or of a cut text, is put there as a partial version. A text that follows a partial
-    version continues it, unless it starts with the same line again.
+    The received part of a cut call or text becomes a partial version. A text after a partial version continues it,
+    unless it starts with the same line.
 
     Parameters
     ----------
     last
-        No other reply will be asked for: one that gives the artifact a name of its own is taken, since it is all that
-        the team has.
+        Whether this is the last reply: then an artifact under another name is accepted.
 
     Raises
     ------
     UnusableAnswerError
-        If there is no artifact in the reply; the text says why, and goes back to the agent.
+        If the reply has no artifact; the agent gets the text.
     """
     wrong, misnamed, before = "", None, len(workspace.written)
     for call in reply.tool_calls:
@@ -339,7 +331,7 @@ def keep_version(
     *,
     partial: bool,
 ) -> None:
-    """Record a version of an artifact, unless the record holds it from before the run was resumed."""
+    """Record a version of an artifact, unless a resumed run's record holds it."""
     where = {"step": f"{phase['team']}/{phase['number']}/{name}/{version}", "team": phase["team"], "agent": agent}
     ctx.recorder.once(
         ArtifactEvent(**where, name=name, version=version, content=content, description=description, partial=partial)
