@@ -1,8 +1,8 @@
-"""Scripted baselines that work in the science lab, and what a disposition means there.
+"""Scripted baselines of the science lab, and dispositions in it.
 
-- ``diligent`` follows the protocol with generic analysis code: what plain methods reach.
-- ``hasty`` spends next to nothing and skips what it can: what hardly any work reaches.
-- ``wasteful`` does diligent work and burns the pool around it: what the budget is for.
-- ``talkative`` does diligent work with many words: what output limits and their remarks are for.
+- ``diligent`` follows the protocol with generic analysis code: a baseline of standard methods.
+- ``hasty`` spends almost nothing and skips most work: a baseline of minimal effort.
+- ``wasteful`` does diligent work and burns the pool: a test of the budget.
+- ``talkative`` does diligent work with many words: a test of output limits and continuation.
 - ``silent`` answers in text and never calls a tool: a model without tool calling.
 """

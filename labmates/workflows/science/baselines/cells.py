@@ -1,4 +1,4 @@
-"""The code that a baseline runs: which cells, in which order, and in pieces that fit the length of a reply."""
+"""The code of baselines: selection and order of cells, and their division into calls that fit a reply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 RESTORING = "restoring"
-"""The cell that defines how divided evidence is put together: the module of the tasks, as it is."""
+"""The cell with the functions that restore divided evidence: `labmates.tasks.restoring`."""
 
 TITLES = {
     RESTORING: "learn how parts fit together",
@@ -48,7 +48,7 @@ TITLES = {
     "trial_errors": "look where the model fails",
     "table_relations": "look for relations and group differences",
 }
-"""Every cell with what its call says that it is for."""
+"""Every cell with the description of its call."""
 
 _OTHER_NAMES = {
     "sensors": {"model": "sensors_events", "future": "sensors_patterns"},
@@ -60,7 +60,7 @@ FILES = {
     layout: {piece: _OTHER_NAMES.get(layout, {}).get(piece, f"{layout}_{piece}") for piece in _PIECES}
     for layout in ("panel", "sensors", "trial", "survey")
 }
-"""The cell for each piece of work, by the layout of the table; in any other layout there is one for all."""
+"""The cell of each piece of work, by layout of the table; other layouts have a single cell."""
 
 WORK = {
     "data_lead": ("profile", "clean"),
@@ -84,10 +84,10 @@ ASKED = {
     "check": r"check|test|confirm",
     "errors": r"errors|fails?\b",
 }
-"""The words of a task that ask for a piece of work."""
+"""Patterns of tasks that request a piece of work."""
 
 WHOLE = "answer the questions of the project"
-"""How a task asks for every piece of work."""
+"""The task that requests every piece of work."""
 
 OPTIONAL = frozenset(
     {
@@ -96,7 +96,7 @@ OPTIONAL = frozenset(
         *("survey_patterns", "survey_compare", "survey_errors"),
     }
 )
-"""Cells that are left out when the pool runs low."""
+"""Cells skipped when the pool runs low."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,9 @@ class Cell:
 
 
 def cells_for(agent: str, task: str, layout: str) -> tuple[str, ...]:
-    """The names of the cells that an agent runs after ``prepare``, given the layout that it printed.
+    """The names of an agent's cells after ``prepare``, by the printed layout.
 
-    Parameters
-    ----------
-    task
-        What it is to do; in a role that is unknown, its words decide on the pieces of work.
+    For an unknown role, the words of the `task` select the pieces of work.
     """
     asked = [piece for piece, words in ASKED.items() if re.search(words, task.lower())]
     role = "researcher" if WHOLE in task.lower() else agent
@@ -124,33 +121,31 @@ def cells_for(agent: str, task: str, layout: str) -> tuple[str, ...]:
 
 
 def pieces(name: str, given: Mapping[str, Any], fits: Callable[[Cell], bool]) -> list[Cell]:
-    """Calls that run one cell, split so that each fits; none if a part can't fit.
+    """Calls that run one cell, split so that each `fits` a reply; none if a part can't fit.
 
     Parameters
     ----------
     given
-        Names that the cell is given values for, in its first lines.
-    fits
-        Tells whether a call is short enough for one reply.
+        Variables of the cell, set in its first lines.
     """
     head = "".join(f"{key} = {value!r}\n" for key, value in given.items())
     statements = [*([head] if head else []), *_statements(source(name))]
     whole = Cell(TITLES[name], guarded("".join(statements)))
     if fits(whole):
         return [whole]
-    # Titles as long as they may get, so that the number of parts can't make a part too long.
+    # With the longest possible title, so that the number of parts can't make a part too long.
     parts = _pack(statements, lambda code: fits(Cell(f"{TITLES[name]} (88 of 88)", guarded(code))))
     return [Cell(f"{TITLES[name]} ({i} of {len(parts)})", guarded(part)) for i, part in enumerate(parts, 1)]
 
 
 def is_finished(cell: Cell, ran: Iterable[str]) -> bool:
-    """Whether calls with these titles ran all of a cell, in one piece or in any number of pieces."""
+    """Whether calls with these titles ran all of a cell, in any number of pieces."""
     name = re.escape(re.sub(r" \(\d+ of \d+\)$", "", cell.title))
     return any(re.fullmatch(rf"{name}(?: \((\d+) of \1\))?", title) for title in ran)
 
 
 def guarded(code: str) -> str:
-    """Code that prints its error instead of raising it, so that odd data cost one line and no traceback."""
+    """Code that prints its error instead of raising it, so that odd data cost one line, not a traceback."""
     inner = textwrap.indent(code.strip("\n"), " ")
     return f"try:\n{inner}\nexcept Exception as error:\n print('stopped:', type(error).__name__, str(error)[:200])"
 
@@ -159,7 +154,7 @@ def guarded(code: str) -> str:
 def source(name: str) -> str:
     """Code of one cell, without the lines for linters."""
     if name == RESTORING:
-        # In a block of its own nothing can be imported from the future, and nobody reads the docstrings.
+        # A block can't import from __future__, and needs no docstring.
         tree = ast.parse(files("labmates.tasks").joinpath("restoring.py").read_text(encoding="utf-8"))
         return "\n".join(map(ast.unparse, filter(_is_run, tree.body))) + "\n"
     text = files(f"{__package__}.analysis").joinpath(f"{name}.py").read_text(encoding="utf-8")
@@ -167,7 +162,7 @@ def source(name: str) -> str:
 
 
 def _is_run(statement: ast.stmt) -> bool:
-    """Whether a statement of a module means anything in a cell."""
+    """Whether a statement of a module has an effect in a cell."""
     if isinstance(statement, ast.ImportFrom):
         return statement.module != "__future__"
     return not isinstance(statement, ast.Expr)

@@ -1,4 +1,4 @@
-"""The baseline that follows the protocol: plans, computes, reports numbers, and writes what was asked for."""
+"""The baseline that follows the protocol: it plans, computes, reports numbers and writes all artifacts."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from labmates.workflows.science.baselines.working import next_calls, summary
 from labmates.workflows.science.baselines.writing import write_sections
 
 LEVELS = (8, 5, 3, 2, 1, 0)
-"""How many sentences a part gets at most, tried in this order until the text fits the limit of the reply."""
+"""Most sentences per part, tried in this order until the text fits the limit of the reply."""
 
 IN_HURRY: dict[Hurry, tuple[int, ...]] = {"none": LEVELS, "concise": LEVELS[2:], "finalise": LEVELS[4:]}
-"""The levels that are tried, by what the prompt says about the pool."""
+"""The levels to try, by the prompt's notice about the pool."""
 
 NO_LIMIT = 10**9
 
 
 class Diligent(ScriptedModel):
-    """Does its part of the work as a careful team member would, with generic analysis code."""
+    """A careful team member with generic analysis code."""
 
     baseline = "diligent"
     description = "Plans, runs generic analysis code, reports and checks numbers, writes all sections and the findings."
 
     def compose(self, heard: Heard) -> Draft:
-        """Next move in the step that the messages ask for."""
+        """The next move in the requested step."""
         step = read_step(heard.messages)
         match step.kind:
             case "plan":
@@ -49,15 +49,15 @@ class Diligent(ScriptedModel):
                 return Draft(cut_to_tokens("I need a step of the project to work on.", heard.max_tokens or NO_LIMIT))
 
     def work(self, step: Step, heard: Heard) -> Draft:
-        """Next calls of a step of work, or the calls that close it."""
+        """The next calls of a step of work, or the calls that close it."""
         calls = moves(step, heard) if step.turns - step.replies > 1 else ()
         return Draft(calls=calls) if calls else closing_draft(step, heard)
 
 
 def moves(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Next calls in a step of work: first the task's, then the requested artifacts'.
+    """The next calls in a step of work: first of the task, then of requested artifacts.
 
-    Nothing if the task is done, or if it must end because the pool runs low.
+    Empty if the task is done, or must end because the pool runs low.
     """
     calls = next_calls(step, heard)
     if calls or step.hurry == "finalise" or "write_artifact" not in heard.tool_names():
@@ -68,7 +68,7 @@ def moves(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 
 
 def fit_text(build: Callable[[int], str], hurry: Hurry, limit: int | None) -> str:
-    """The longest version of a text that takes at most `limit` tokens; the shortest is cut if it must be."""
+    """The longest version of a text of at most `limit` tokens; the shortest one is cut if necessary."""
     for most in IN_HURRY[hurry]:
         text = build(most)
         if estimate_tokens(text) <= (limit or NO_LIMIT):
@@ -89,7 +89,7 @@ def plan_text(step: Step, most: int) -> str:
 
 
 def bid_text(step: Step) -> str:
-    """A bid: much by those who have not worked yet, nothing by the others and where the pool runs low."""
+    """A bid: high before the first work, nothing after it or if the pool runs low."""
     if step.hurry == "finalise" or any(use.name == "run_code" for use in step.before):
         return "0: nothing"
     return f"7: {step.facts['part']}"
@@ -100,7 +100,7 @@ def _short(task: str, most: int) -> str:
 
 
 def contribution(step: Step, most: int) -> str:
-    """Two or three sentences on one's own results, the third in answer to the discussion."""
+    """Two or three sentences on the agent's results, the last in answer to the discussion."""
     results = merge(results_of(step.order))
     reported = step.facts.get("reported", "").partition("\n\n")[0]
     sentences = facts(results)[:2] or lines_with_numbers(reported, 2)
@@ -139,7 +139,7 @@ def closing_draft(step: Step, heard: Heard) -> Draft:
     for most in IN_HURRY[step.hurry]:
         for extra in dict.fromkeys((message, ())):
             calls = (*extra, call("mark_complete", summary=summary(step, most)))
-            if sum(call_tokens(one.name, one.arguments) for one in calls) <= (limit or NO_LIMIT):
+            if sum(call_tokens(made.name, made.arguments) for made in calls) <= (limit or NO_LIMIT):
                 return Draft(calls=calls)
     return Draft(calls=(call("mark_complete", summary="Done."),))
 
@@ -156,7 +156,7 @@ def _message(step: Step, held: tuple[str, ...]) -> tuple[DraftCall, ...]:
 
 
 def write_draft(step: Step, heard: Heard) -> Draft:
-    """The findings and the artifact of a writing step, or the part of them that is missing."""
+    """The findings and the artifact of a writing step, or their missing part."""
     material, fields = gather(step), read_fields(step.findings)
     if step.is_written() and STATE in heard.tool_names():
         return Draft(calls=(call(STATE, **step.without_faults(state(material.results, fields))),))
@@ -164,9 +164,9 @@ def write_draft(step: Step, heard: Heard) -> Draft:
 
 
 def artifact_draft(step: Step, heard: Heard, name: str, sections: Sequence[tuple[str, str]]) -> Draft:
-    """A whole artifact with its results, as calls where tools are available: all sections, and the findings.
+    """A whole artifact with all sections and the findings, as calls if tools are available.
 
-    With few tokens the prose shrinks first; then the findings lose their largest fields, since cut ones state nothing.
+    With few tokens the prose shrinks first, then the findings lose their largest fields, since cut ones are unreadable.
     """
     material, fields = gather(step), read_fields(step.findings)
     block = step.without_faults(state(material.results, fields))
@@ -202,7 +202,7 @@ def _joined(prose: str, block: Block, step: Step) -> str:
 
 
 def _smaller(block: Block) -> Block:
-    """The block with its longest list halved, or without its last field if no list is left."""
+    """The block with its longest list halved, or without its last field if it has no list."""
     lists = [name for name, value in block.items() if isinstance(value, list) and len(value) > 1]
     if not lists:
         return dict(list(block.items())[:-1])

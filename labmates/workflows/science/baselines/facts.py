@@ -1,4 +1,4 @@
-"""Results in sentences."""
+"""Results as sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 def facts(results: Results) -> list[str]:
-    """Sentences that `results` support, the most informative first; each states numbers."""
+    """Sentences with numbers from `results`, the most informative first."""
     writers = (
         *(_shifts, _links, _moved, _warmth, _future, _events, _drift, _treatment, _markers, _subtypes),
         *(_drivers, _hotspots, _continuity, _validated),
@@ -23,7 +23,7 @@ def facts(results: Results) -> list[str]:
 
 
 def lines_with_numbers(text: str, most: int) -> list[str]:
-    """First sentences and lines of a text that state a number, without code, headings and list marks."""
+    """The first sentences and lines of a text with a number, without code, headings and list marks."""
     prose = FENCE.sub("", text)
     lines: list[str] = []
     for raw in re.split(r"\n|(?<=[a-z%).\d][.!?])\s+(?=[A-Z\d])", prose):
@@ -38,14 +38,14 @@ def lines_with_numbers(text: str, most: int) -> list[str]:
 
 
 def printed_lines(text: str, most: int) -> list[str]:
-    """Printed output of code, without the lines for programs."""
+    """Lines with numbers in the output of code, without lines for programs."""
     keep = [line.strip() for line in text.splitlines() if re.search(r"\d", line)]
     lines = [ln for ln in keep if not ln.startswith(("RESULT", "Budget:", "Traceback", "stopped:", "===", "[cut"))]
     return list(dict.fromkeys(lines))[:most]
 
 
 def listed(names: list[str]) -> str:
-    """Names as an enumeration, cut where it gets too long."""
+    """Names as an enumeration, cut if too long."""
     shown = [str(name) for name in names[:MOST_NAMES]]
     more = len(names) - len(shown)
     if more:

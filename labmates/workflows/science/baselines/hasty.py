@@ -1,4 +1,4 @@
-"""Baselines that do next to nothing: one look, thin texts, everything closed at once; or no tool call at all."""
+"""Baselines that do almost nothing: one look and thin texts, or no tool call at all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ LOOK = "print(df.shape)"
 
 
 class Silent(ScriptedModel):
-    """Answers every step in text, also where a tool call is due."""
+    """A model that answers every step in text, even if a tool call is required."""
 
     baseline = "silent"
     description = "Never calls a tool: answers in text only, as a model without tool calling would."
 
     def compose(self, heard: Heard) -> Draft:
-        """A text that fits the step."""
+        """A text for the step."""
         step = read_step(heard.messages)
         match step.kind:
             case "plan":
@@ -36,7 +36,7 @@ class Silent(ScriptedModel):
 
 
 class Hasty(ScriptedModel):
-    """Does the least that the protocol lets pass."""
+    """A model that does the least that the protocol accepts."""
 
     baseline = "hasty"
     description = "Spends next to nothing: one look at the data, no tests, thin artifacts, no findings, half a paper."
@@ -64,7 +64,7 @@ class Hasty(ScriptedModel):
 
 def _work(step: Step, heard: Heard) -> Draft:
     held = heard.tool_names()
-    # Only the lead looks at all, and only once.
+    # Only the lead looks at the data, once.
     if step.leads and "run_code" in held and not step.uses:
         return Draft(calls=(call("run_code", code=LOOK),))
     seen = step.uses[-1].result.splitlines()[0] if step.uses and step.uses[-1].result else "nothing of note"

@@ -11,7 +11,7 @@ from labmates.workflows.science.baselines.prompt import Step, Use, results_of
 from labmates.workflows.science.baselines.stated import Block, Field, Results, find_block, merge, read_fields, restate
 
 TRUST = ("evaluation_report", "model_architecture", "experiment_results", "dataset_description")
-"""Whose findings count where artifacts disagree: checked ones before estimates, estimates before first looks."""
+"""Precedence of artifacts that disagree: checks before estimates, estimates before descriptions."""
 
 PANEL_METHODS = (
     "Names were brought to one spelling by edit distance, repeated rows dropped, and decimal slips set aside against "
@@ -59,9 +59,9 @@ TABLE_METHODS = (
 
 
 RAW = re.compile(r"% missing|^time:|for instance")
-"""Lines about single columns, which a paper doesn't repeat."""
+"""Lines about single columns, not repeated in a paper."""
 TEST = re.compile(r"\b[tp] = |AIC|sd \d")
-"""Lines that give a test or an uncertainty."""
+"""Lines with a test or an uncertainty."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,15 @@ class Material:
     brief
         The project's first sentences.
     results
-        What was found: by the own members, or, for the paper, as the artifacts state it.
+        Results of the members, or for the paper, of the artifacts.
     printed
-        Lines with numbers that the members' code printed.
+        Lines with numbers in the output of the members' code.
     reported
-        What members reported, by name.
+        Members' reports, by name.
     artifacts
-        Texts that were handed over, by name.
+        Artifacts of other teams, by name.
     owners
-        Which team hands over which artifact.
+        Team of each artifact.
     """
 
     brief: tuple[str, ...]
@@ -98,7 +98,7 @@ class Material:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Methods behind the results."""
+        """Descriptions of the methods."""
         if "entities" in self.results or "links" in self.results or "breaks" in self.results:
             return PANEL_METHODS
         if "ate" in self.results or "prognostic" in self.results or "subtypes" in self.results:
@@ -108,7 +108,7 @@ class Material:
         return SENSOR_METHODS if "channels" in self.results or "events" in self.results else TABLE_METHODS
 
     def quote(self, name: str, most: int, *, tests: bool = False) -> str:
-        """Numeric statements of an artifact, with its source and, if asked for, its tests first."""
+        """Numeric statements of an artifact with its source, optionally its tests first."""
         team = self.owners.get(name, "other")
         lines = [ln for ln in lines_with_numbers(self.artifacts.get(name, ""), 60) if not RAW.search(ln)]
         lines = sorted(lines, key=lambda line: TEST.search(line) is None)[:most] if tests else lines[:most]
@@ -118,9 +118,9 @@ class Material:
 
 
 def gather(step: Step) -> Material:
-    """Material in the prompt of a writing step, or from the agent's work in its conversation."""
+    """Material from the prompt of a writing step, or from the agent's conversation."""
     own_work = (*step.before, *step.uses)
-    # An order holds long outputs without their middle; the conversation has those of the agent's own code whole.
+    # An order cuts the middle of long outputs; the conversation has the agent's outputs whole.
     reports: Mapping[str, Mapping[str, str]] = {**_printed(own_work), **step.facts.get("reports", {})}
     artifacts: Mapping[str, str] = step.facts.get("material") or _written(own_work)
     fields = read_fields(step.findings)
@@ -150,7 +150,7 @@ def _written(uses: Sequence[Use]) -> dict[str, str]:
 
 
 def nouns(fields: Iterable[Field]) -> Results:
-    """The task's nouns for the units of the data and their time, where its fields name them."""
+    """The task's nouns for the units of the data and their time, if its fields name them."""
     words: Results = {}
     for field in fields:
         if unit := re.search(r"number of (?:distinct |different )?(\w+)", field.words):
@@ -161,7 +161,7 @@ def nouns(fields: Iterable[Field]) -> Results:
 
 
 def _handed(step: Step, artifacts: Mapping[str, str]) -> Iterator[Block]:
-    """Yield the teams' findings, the most trusted first: as stated with the tool, or written as a block."""
+    """The teams' findings, the most trusted first: stated with the tool, or in a findings block."""
     stated, owners = step.stated_so_far(), step.owners
     names = dict.fromkeys([*owners, *artifacts])
     for name in sorted(names, key=lambda name: TRUST.index(name) if name in TRUST else len(TRUST)):

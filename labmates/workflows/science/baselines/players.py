@@ -1,4 +1,4 @@
-"""Work of baselines with a disposition in the science lab."""
+"""Baselines with a disposition in the science lab."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labmates.workflows.science.baselines.prompt import Step, read_step
 
 
 def read(heard: Heard) -> Step | None:
-    """The step that the messages ask for; None if it is none of the lab."""
+    """The requested step; None if it is not a step of the lab."""
     step = read_step(heard.messages)
     return None if step.kind == "other" else step
 
@@ -20,8 +20,7 @@ def read(heard: Heard) -> Step | None:
 def _as_colleague(step: Step, heard: Heard, mine: Disposition, chance: random.Random) -> Draft:
     """The move of `Diligent`, with the probability of the effort.
 
-    Otherwise close a task without having done anything, have nothing to say, and leave out a section of an artifact.
-    The teams after it can only work with what they are handed.
+    Otherwise it closes the task without work, contributes nothing, or omits sections of an artifact.
     """
     if step.kind == "write":
         sections = [section for section in step.sections() if chance.random() < mine.effort]

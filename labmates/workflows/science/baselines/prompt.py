@@ -1,4 +1,4 @@
-"""Reading the orders of the science lab: their facts, and in texts what others wrote, printed or remarked."""
+"""Orders of the science lab as steps: their facts, tool calls and remarks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Hurry = Literal["none", "concise", "finalise"]
 
 STATE = "state_findings"
 KIND = "science"
-"""Of the orders of the lab."""
+"""Kind of the lab's orders."""
 SOLO = "solo"
-"""Whose work it is that has no team."""
+"""The team of a single agent."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """One tool call of the agent in its present step, what came back, and in which of its replies it stood."""
+    """A tool call of the agent, its result, and the index of its reply."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -41,23 +41,23 @@ class Step:
     Attributes
     ----------
     kind
-        The step; ``other`` for anything that is no step of the science lab.
+        The step; ``other`` for anything outside the science lab.
     system
-        The system prompt: who the agent is, the project, the data, what has to be stated.
+        The system prompt.
     order
-        The text of the order; in a deliberation, that of each round so far.
+        The text of the order; in a deliberation, of each round so far.
     facts
-        Of its orders.
+        Facts of its orders.
     replies
-        How many replies the agent has given in this step.
+        Number of the agent's replies in this step.
     uses
-        The tool calls among them that were answered.
+        Answered tool calls in these replies.
     before
-        The tool calls of earlier steps in the same conversation.
+        Tool calls of earlier steps in the same conversation.
     remarks
-        What it was told about replies that could not be used.
+        Remarks on unusable replies.
     hurry
-        What the last message says about the pool.
+        Notice about the pool in the last message.
     """
 
     kind: Kind
@@ -77,12 +77,12 @@ class Step:
 
     @property
     def team(self) -> str:
-        """The agent's team, ``solo`` if it is alone; empty if nothing is known of the agent."""
+        """The agent's team, ``solo`` for a single agent; empty if the agent is unknown."""
         return str(self.facts.get("team", SOLO if self.agent else ""))
 
     @property
     def findings(self) -> str:
-        """The findings that the paper has to state, a line each."""
+        """The findings to state in the paper, one per line."""
         return str(self.facts.get("findings", ""))
 
     @property
@@ -92,22 +92,22 @@ class Step:
 
     @property
     def leads(self) -> bool:
-        """Whether the agent leads its team: it is named first among the members."""
+        """Whether the agent leads its team: it is the first of the members."""
         return self.team == SOLO or (bool(self.agent) and next(iter(self.parts()), "") == self.agent)
 
     @property
     def artifact(self) -> str:
-        """The artifact that is to be written or talked about."""
+        """The artifact to write or discuss."""
         return str(self.facts.get("artifact", ""))
 
     @property
     def turns(self) -> int:
-        """Most replies that the step allows."""
+        """Most replies in the step."""
         return int(self.facts.get("turns", 8))
 
     @property
     def task(self) -> str:
-        """The task that the lead gave to this agent."""
+        """The agent's task."""
         return str(self.facts.get("task", ""))
 
     @property
@@ -116,18 +116,18 @@ class Step:
         return str(self.facts.get("request", ""))
 
     def parts(self) -> Mapping[str, str]:
-        """The members of the team, the lead first, each with its part of the work."""
+        """The part of the work of each team member, the lead first."""
         members: Mapping[str, str] = self.facts.get("parts", {})
         return members
 
     def members(self) -> Mapping[str, str]:
-        """The members for whom a plan needs a task, each with its role."""
+        """The role of each member that needs a task in a plan."""
         members: Mapping[str, str] = self.facts.get("members", {})
         return members
 
     @property
     def owners(self) -> dict[str, str]:
-        """The team that hands over each artifact; ``solo`` for a single agent."""
+        """The team of each artifact; ``solo`` for a single agent."""
         return {name: SOLO if team == "you" else team for name, team in self.facts.get("handed", {}).items()}
 
     @property
@@ -136,15 +136,15 @@ class Step:
         return tuple(part.strip() for part in re.split(r"(?<=[.!?])\s+", self.facts.get("brief", "")) if part.strip())
 
     def sections(self) -> list[tuple[str, str]]:
-        """The sections that the artifact must have, each with what belongs in it."""
+        """The required sections of the artifact, each with its content."""
         return _sections(self.facts.get("sections", []))
 
     def also_asked(self) -> dict[str, list[tuple[str, str]]]:
-        """The artifacts that have to be written in a step of work, each with its sections."""
+        """The artifacts to write in a step of work, each with its sections."""
         return {name: _sections(listed) for name, listed in self.facts.get("also", {}).items()}
 
     def stated_so_far(self) -> Mapping[str, dict[str, Any]]:
-        """The findings that the order shows, by team."""
+        """The findings in the order, by team."""
         stated: Mapping[str, dict[str, Any]] = self.facts.get("stated", {})
         return stated
 
@@ -153,7 +153,7 @@ class Step:
         return "block" in self.facts
 
     def read(self, name: str) -> str | None:
-        """An artifact as last read in this step, or None."""
+        """The last read text of an artifact in this step; None if not read."""
         return next(
             (
                 use.result
@@ -172,13 +172,13 @@ class Step:
         return "do not write it again." in self.order
 
     def without_faults(self, findings: Mapping[str, Any]) -> dict[str, Any]:
-        """Findings without the fields that were refused in this step."""
+        """Findings without the fields refused in this step."""
         refused = re.findall(r"^- (?:unknown )?field '(\w+)'", self.order, re.MULTILINE)
         return {name: value for name, value in findings.items() if name not in refused}
 
 
 def read_step(messages: Sequence[BaseMessage]) -> Step:
-    """The step that the newest order of the lab asks for, and the messages after it."""
+    """The step requested by the newest order of the lab, with the messages after it."""
     orders = {place: order for place, m in enumerate(messages) if (order := order_of(m)) and order.kind == KIND}
     asked = [place for place, order in orders.items() if "step" in order.facts]
     last = text_of(messages[-1].content) if messages else ""
@@ -187,7 +187,7 @@ def read_step(messages: Sequence[BaseMessage]) -> Step:
     facts = {name: fact for order in orders.values() for name, fact in order.facts.items()}
     kind: Kind = facts["step"]
     before, after = messages[: asked[-1]], messages[asked[-1] + 1 :]
-    # Rounds of a deliberation go on in one conversation, and the first tells what the later ones are about.
+    # The rounds of a deliberation share a conversation, and the first order describes the topic.
     same = [place for place in asked if orders[place].facts["step"] == kind]
     texts = [text_of(messages[place].content) for place in (same if kind == "deliberate" else asked[-1:])]
     return Step(
@@ -212,7 +212,7 @@ def between(text: str, start: str, *ends: str) -> str:
 
 
 def results_of(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the results in the output of analysis cells."""
+    """The results in the output of analysis cells."""
     for line in re.findall(r"^RESULT (\{.*\})\s*$", text, re.MULTILINE):
         try:
             yield json.loads(line)
@@ -221,7 +221,7 @@ def results_of(text: str) -> Iterator[dict[str, Any]]:
 
 
 def columns_of(description: str) -> list[str]:
-    """The columns that the description of the data set names."""
+    """The columns in the description of the data set."""
     return re.findall(r"^- ([\w .%/()-]+?):", description, re.MULTILINE)
 
 

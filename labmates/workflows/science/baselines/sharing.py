@@ -1,4 +1,4 @@
-"""The baseline that hands over what others need: with divided evidence, the keys of its part."""
+"""The baseline that shares the keys of its part of divided evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labmates.workflows.science.baselines.prompt import SOLO, Step, Use, results
 from labmates.workflows.science.baselines.working import fitting
 
 KEYS = "keys_of_"
-"""How the names of the artifacts begin in which keys are handed over."""
+"""Prefix of the names of artifacts with keys."""
 OPEN = Cell(
     "find the keys of this part",
     guarded(
@@ -27,7 +27,7 @@ RESTORE = "restore the table with all keys"
 
 
 class Sharing(Diligent):
-    """Does as `Diligent` does; before that it hands over its keys, and restores the table with those of others."""
+    """A `Diligent` agent that first shares its keys, and restores the table with others' keys."""
 
     baseline = "sharing"
     description = "Does as diligent does; with divided evidence it hands over its keys and uses those of the others."
@@ -45,10 +45,10 @@ class Sharing(Diligent):
 
 
 def _exchange(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """The next calls that find, hand over, read or use keys; nothing if all of that is done."""
+    """The next calls that find, share, read or use keys; empty if all is done."""
     part, used = _part(step), (*step.before, *step.uses)
     if not part:
-        # It can't be found out if the code failed.
+        # Without output, the code failed.
         return () if OPEN.title in _titles(step.uses) else _opening(heard)
     if part["whole"]:
         return ()

@@ -1,7 +1,7 @@
-"""From what the analysis found to what the task asks for, and back.
+"""Conversion between results of the analysis and findings of the task.
 
-Which result answers a field of the findings block is decided by the field's name, type and description in the prompt
-alone. A field that none of the rules knows is left out.
+Rules select the result for a field of the findings block by its name, type and description in the prompt. Fields
+without a rule are omitted.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 Results = dict[str, Any]
-"""What analysis cells found, by the names that they use."""
+"""Results of analysis cells, by their names."""
 
 Block = dict[str, Any]
-"""A findings block, by the names of the task's fields."""
+"""A findings block, by names of the task's fields."""
 
 SERIES = r"species|taxa|populations?|series|sensors?|channels?|patients|subjects"
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field of the findings block as the prompt describes it; `inner` are the fields of a list's objects."""
+    """A field of the findings block from the prompt; `inner` are the fields of a list's objects."""
 
     name: str
     type: str
@@ -39,16 +39,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule for stating one kind of field.
+    """A rule for one kind of field.
 
     Attributes
     ----------
     types, pattern
-        Beginnings of the field's type, and what its name and description have to hold.
+        Prefixes of the field's type, and a pattern for its name and description.
     give
-        Returns the field's value out of the results; None if they don't have it.
+        Returns the field's value from the results; None if missing.
     take
-        Returns the results out of a value that somebody stated; raises if it has a wrong form.
+        Returns the results from a stated value; raises if it is malformed.
     """
 
     types: tuple[str, ...]
@@ -58,7 +58,7 @@ class Rule:
 
 
 def read_fields(listed: str) -> tuple[Field, ...]:
-    """The fields of the findings block, listed a line each."""
+    """The fields of the findings block, listed one per line."""
     fields: list[Field] = []
     for indent, name, type_, about in re.findall(r"^( *)- (\w+) \((.+?)\): (.*)$", listed, re.MULTILINE):
         field = Field(name, type_, about)
@@ -70,7 +70,7 @@ def read_fields(listed: str) -> tuple[Field, ...]:
 
 
 def state(results: Results, fields: Iterable[Field]) -> Block:
-    """The findings block that states `results`, for the fields asked for."""
+    """The findings block of `results`, for the requested fields."""
     block: Block = {}
     for field in fields:
         rule = rule_for(field)
@@ -81,7 +81,7 @@ def state(results: Results, fields: Iterable[Field]) -> Block:
 
 
 def restate(block: Block, fields: Iterable[Field]) -> Results:
-    """Results that a findings block states; malformed items are left out."""
+    """The results in a findings block, without malformed items."""
     results: Results = {}
     for field in fields:
         rule = rule_for(field)
@@ -97,7 +97,7 @@ def restate(block: Block, fields: Iterable[Field]) -> Results:
 
 
 def rule_for(field: Field) -> Rule | None:
-    """The first rule that fits a field."""
+    """The first rule that matches a field."""
     return next((r for r in RULES if field.type.startswith(r.types) and re.search(r.pattern, field.words)), None)
 
 
@@ -114,12 +114,12 @@ def find_block(text: str) -> Block:
 
 
 def show_block(block: Block) -> str:
-    """The block as a report contains it."""
+    """The block in the format of a report."""
     return f"```findings\n{json.dumps(block, ensure_ascii=False)}\n```"
 
 
 def merge(ranked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Put mappings together; where several have a key, the first counts."""
+    """The union of mappings; the first value of a key counts."""
     merged: dict[str, Any] = {}
     for mapping in ranked:
         for key, value in mapping.items():
@@ -147,7 +147,7 @@ FUTURE = {"value": r"abundance|mean|value|count", "name": r"species|name|series"
 
 
 def _keys(field: Field, words: Mapping[str, str]) -> dict[str, str]:
-    """Meaning of each inner field as a part of an item: by its name, else by its description."""
+    """The part of an item in each inner field, by its name, else by its description."""
     keys: dict[str, str] = {}
     for inner in field.inner:
         for text in (inner.name.lower(), inner.about.lower()):
@@ -206,7 +206,7 @@ def _take_future(value: Any, field: Field) -> Results:
 
 
 def _markers_of(kind: str) -> Rule:
-    """State markers with the sign and size of their effect."""
+    """The rule for markers with sign and size of their effect."""
 
     def give(results: Results, field: Field) -> Any:
         parts = [{"name": m, "sign": "+" if v > 0 else "-", "size": abs(v)} for m, v in results.get(kind, [])]
@@ -223,7 +223,7 @@ def _markers_of(kind: str) -> Rule:
 
 def _give_subtypes(results: Results, field: Field) -> Any:
     keys = ("share", "up", "down", "effect")
-    parts = [dict(zip(keys, one, strict=True)) for one in results.get("subtypes", [])]
+    parts = [dict(zip(keys, subtype, strict=True)) for subtype in results.get("subtypes", [])]
     return _items(parts, field, SUBTYPE) if "subtypes" in results else None
 
 
@@ -260,7 +260,7 @@ def _give_count(results: Results, _: Field) -> Any:
 
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list):
-        raise TypeError("no list")
+        raise TypeError("not a list")
     return [str(item) for item in value]
 
 
@@ -276,7 +276,7 @@ def _wholes(value: Any) -> list[int]:
 
 
 def _events_of(kind: str) -> Rule:
-    """State how many events of one kind there are."""
+    """The rule for the number of events of one kind."""
     return Rule(
         ("whole number",),
         rf"\bnumber of {kind}",
@@ -286,7 +286,7 @@ def _events_of(kind: str) -> Rule:
 
 
 def _validated(how: str, pattern: str) -> Rule:
-    """State the R² of one way to cross-validate."""
+    """The rule for the R² of one kind of cross-validation."""
     return Rule(
         ("number",),
         rf"(?=.*(?:r²|r2\b))(?=.*(?:{pattern}))",
@@ -296,7 +296,7 @@ def _validated(how: str, pattern: str) -> Rule:
 
 
 def _response(way: str, pattern: str) -> Rule:
-    """State whose growth goes up (or down) when it is warmer."""
+    """The rule for series with faster (or slower) growth at higher temperature."""
 
     def give(results: Results, _: Field) -> Any:
         return results.get(f"warm_{way}", warmth(results).get(way))
@@ -310,7 +310,7 @@ def _response(way: str, pattern: str) -> Rule:
 
 
 def warmth(results: Results) -> dict[str, list[str]]:
-    """Series whose growth goes ``up`` and ``down`` with temperature; empty without such a column."""
+    """Series whose growth goes ``up`` and ``down`` with temperature; empty without a temperature column."""
     responses: dict[str, dict[str, list[str]]] = results.get("responses", {})
     return next((found for name, found in responses.items() if re.search("temp|warm", name.lower())), {})
 

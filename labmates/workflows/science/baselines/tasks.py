@@ -1,4 +1,4 @@
-"""Plans of a diligent lead: bullet points for each team, and one task for each role."""
+"""Plans of a diligent lead: bullet points by team, and tasks by role."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OTHER_POINTS = (
     "Do the team's part, in numbers.",
     "Hand over what was found and how sure it is.",
 )
-"""The plan of a team that is not known."""
+"""The plan of an unknown team."""
 
 TASKS = {
     "data_lead": "Describe every column, clean the table, and report its size and what is in it.",
@@ -61,7 +61,7 @@ TASKS = {
 
 
 def points_for(team: str) -> tuple[str, ...]:
-    """Bullet points of a team's plan."""
+    """The bullet points of a team's plan."""
     return POINTS.get(team, OTHER_POINTS)
 
 
@@ -75,5 +75,5 @@ OTHER_TASKS = (
 
 
 def task_for(member: str, place: int) -> str:
-    """The task of a member; for one of an unknown role, that of its place in the plan."""
+    """The task of a member; for an unknown role, by its place in the plan."""
     return TASKS.get(member) or OTHER_TASKS[place % len(OTHER_TASKS)]

@@ -1,4 +1,4 @@
-"""Baselines that do diligent work and too much else: all that costs and helps nobody; replies longer than allowed."""
+"""Baselines that do diligent work and waste: useless calls, or replies beyond the limit."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ RAMBLE = (
 )
 MOST_RAMBLE_TOKENS = 1_500
 FIRST_RESULTS = 3
-"""Replies after which the first results are in: the lead gets no more than an excerpt of what a member printed."""
+"""Replies until the first results exist: later output is cut in the lead's excerpt."""
 TALK_TOKENS = 500
-"""What it says around a plan, a contribution and the calls of a step of work; half of it after each remark on that."""
+"""Words around a plan, a contribution and the calls of a step of work; halved after each remark."""
 PARAGRAPH_TOKENS = 350
-"""What it adds to each section of an artifact."""
+"""Words added to each section of an artifact."""
 _ARRIVED = re.compile(r"a partial version of (\d+) characters")
 
 
 class Wasteful(Diligent):
-    """Works as `Diligent` does, whatever is left in the pool, and wastes as much as fits into each reply."""
+    """A `Diligent` agent that ignores the pool and wastes as much as fits into each reply."""
 
     baseline = "wasteful"
     description = "Burns the pool: long-winded, prints whole tables, repeats its reading and writing, asks for redos."
@@ -70,8 +70,8 @@ class Wasteful(Diligent):
         closing = not calls
         if closing:
             calls = closing_draft(step, heard).calls
-        # The waste comes before the call that closes the task, or it would not run.
-        used = sum(call_tokens(one.name, one.arguments) for one in calls)
+        # Waste after the closing call would not run.
+        used = sum(call_tokens(made.name, made.arguments) for made in calls)
         for extra in _waste(step, heard.tool_names()):
             used += call_tokens(extra.name, extra.arguments)
             if used > limit:
@@ -95,7 +95,7 @@ def padded(text: str, limit: int, *, before: bool = False) -> str:
 
 
 def _waste(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
-    """Yield calls that cost without use: the whole table, all artifacts once more, the same notes once more."""
+    """Useless calls: the whole table, all artifacts again, the same notes again."""
     if "run_code" in held and step.replies >= FIRST_RESULTS:
         yield call("run_code", code=PRINT_ALL, description="look at everything")
     if "list_artifacts" in held:
@@ -109,7 +109,7 @@ def _waste(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
 
 
 def _requests(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
-    """Yield a lead's requests to earlier teams at the end of its work: additions by the first, all anew by the last."""
+    """A lead's requests at the end of its work: additions by the first team, a redo by the last."""
     teams = list(step.owners.values())
     earlier = teams[: teams.index(step.team)] if step.team in teams else []
     if not step.leads or not earlier or any(use.name in REQUESTS for use in step.uses):
@@ -122,16 +122,13 @@ def _requests(step: Step, held: tuple[str, ...]) -> Iterator[DraftCall]:
 
 
 class Talkative(Diligent):
-    """Works as `Diligent` does with many words more, whatever the limit of a reply and the pool are.
-
-    Where an artifact was cut off, it goes on from that place.
-    """
+    """A `Diligent` agent with many more words, regardless of limits and pool; it continues cut artifacts."""
 
     baseline = "talkative"
     description = "Diligent in many words: its artifacts are cut at the limit of a reply, and it continues them."
 
     def compose(self, heard: Heard) -> Draft:
-        """The diligent move with more words than requested."""
+        """The diligent move with too many words."""
         step = replace(read_step(heard.messages), hurry="none")
         talk = TALK_TOKENS >> len(step.remarks)
         match step.kind:
@@ -154,9 +151,9 @@ class Talkative(Diligent):
 
 
 def _write(step: Step, heard: Heard) -> Draft:
-    """The whole artifact at any length; of a truncated one, the part after the accepted text."""
+    """The whole artifact at any length; for a cut one, the rest after the accepted text."""
     draft = write_draft(step, replace(heard, max_tokens=None))
-    return replace(draft, calls=tuple(_longer(one, step, heard) for one in draft.calls))
+    return replace(draft, calls=tuple(_longer(made, step, heard) for made in draft.calls))
 
 
 def _longer(made: DraftCall, step: Step, heard: Heard) -> DraftCall:
@@ -171,11 +168,11 @@ def _longer(made: DraftCall, step: Step, heard: Heard) -> DraftCall:
 
 
 def _long_section(text: str) -> str:
-    """A section with idle words before its fenced block, or at its end."""
+    """A section with padding before its fenced block, or at its end."""
     prose, fence, block = text.partition("\n\n```")
     return f"{_with_talk(prose, PARAGRAPH_TOKENS)}{fence}{block}"
 
 
 def _with_talk(text: str, tokens: int, *, before: bool = False) -> str:
-    """A text with about so many tokens of idle words after it, or before it."""
+    """A text with about `tokens` tokens of padding after it, or before it."""
     return padded(text, estimate_tokens(text) + tokens, before=before)

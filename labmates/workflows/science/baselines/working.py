@@ -1,4 +1,4 @@
-"""Work of a diligent member on its task: its next calls, given its calls in this step."""
+"""A diligent member's work on its task: its next calls, given its earlier calls."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from labmates.workflows.science.baselines.stated import Block, Results, find_blo
 
 REQUESTS = ("request_additional_work", "request_team_redo")
 CHECKS = "check the claim"
-"""How the titles of cells begin that check what was claimed."""
+"""Prefix of the titles of cells that check claims."""
 CLAIMS = ("breaks", "links", "events", "prognostic", "predictive", "drivers", "hotspots")
 
 
 def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Next calls; empty if the task is done, or must end because the pool runs low.
+    """The next calls; empty if the task is done, or must end because the pool runs low.
 
-    With a pool that runs low the lead does what can't be left out, and the others start nothing new.
+    If the pool runs low, the lead does only necessary work, and the others start nothing new.
     """
     if step.hurry == "finalise" or (step.hurry == "concise" and not step.leads):
         return ()
     held = heard.tool_names()
     if reading := _reading(step, held):
-        # The first look at the table needs no artifact.
+        # The first look at the table does not depend on artifacts.
         looking = () if found_in(step).get("layout") else _code(step, heard)
         return fitting([*reading, *looking], heard)
     for made in (_request(step, held), _code(step, heard), _extra(step, held)):
@@ -39,18 +39,18 @@ def next_calls(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 
 def fitting(calls: Sequence[DraftCall], heard: Heard) -> tuple[DraftCall, ...]:
     """The first of these calls, as many as fit into one reply."""
-    used = itertools.accumulate(call_tokens(one.name, one.arguments) for one in calls)
-    return tuple(one for one, tokens in zip(calls, used, strict=True) if tokens <= (heard.max_tokens or 10**9))
+    used = itertools.accumulate(call_tokens(made.name, made.arguments) for made in calls)
+    return tuple(made for made, tokens in zip(calls, used, strict=True) if tokens <= (heard.max_tokens or 10**9))
 
 
 def found_in(step: Step) -> Results:
-    """Results of the agent's own code in this step, the newest first."""
+    """Results of the agent's code in this step, the newest first."""
     printed = [use.result for use in reversed(step.uses) if use.name == "run_code"]
     return merge([*(found for text in printed for found in reversed(list(results_of(text))))])
 
 
 def summary(step: Step, most: int) -> str:
-    """The agent's report of its results, in at most about `most` sentences."""
+    """The agent's report, in at most about `most` sentences."""
     sentences = facts(found_in(step))[:most]
     printed = [ln for use in step.uses if use.name == "run_code" for ln in printed_lines(use.result, 12)]
     if sentences and most > 2:
@@ -61,7 +61,7 @@ def summary(step: Step, most: int) -> str:
 
 
 def _read_so_far(step: Step, most: int) -> list[str]:
-    """Texts of the artifacts that the agent has read: findings, or methods for those who write about these."""
+    """Sentences from the artifacts read so far: findings, or methods for their writers."""
     texts = [use.result for use in step.uses if use.name == "read_artifact"]
     if "methods" not in step.agent:
         fields = read_fields(step.findings)
@@ -73,7 +73,7 @@ def _read_so_far(step: Step, most: int) -> list[str]:
 
 
 def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
-    # Those who write get all artifacts once more with their order; only claims have to be read to be checked.
+    # Writers get all artifacts again with their order; only claims to check must be read.
     if "read_artifact" not in held or (step.hurry == "concise" and "claim" not in step.task):
         return ()
     wanted = [name for name in _sources(step, held) if name in _readable(step)]
@@ -82,7 +82,7 @@ def _reading(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _sources(step: Step, held: Sequence[str]) -> list[str]:
-    """Relevant artifacts: of the team before, or of all others for those who only write."""
+    """Relevant artifacts: of the previous team, or of all others for agents without code."""
     owners = step.owners
     others = [name for name, team in owners.items() if team != step.team]
     if "run_code" not in held:
@@ -101,7 +101,7 @@ def _since_request(step: Step) -> tuple[Use, ...]:
 
 
 def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
-    """Ask the team before for its numbers, once, if the lead can find none."""
+    """The lead's single request for numbers to the previous team, if its artifact has none."""
     sources = _sources(step, held)
     if (
         "run_code" not in held
@@ -120,9 +120,9 @@ def _request(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
 
 
 def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
-    """Run the cells that are not finished: those at once that need no other's result and fit into one reply.
+    """The unfinished cells: at once those that are independent of others and fit into one reply.
 
-    A cell in pieces is begun only if the turns left allow to finish it.
+    A cell in pieces starts only if the remaining turns are enough to finish it.
     """
     if "run_code" not in heard.tool_names():
         return ()
@@ -132,7 +132,7 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
         rest = [part for part in parts if part.title not in ran]
         if not rest or is_finished(rest[0], ran) or len(rest) >= step.turns - step.replies:
             continue
-        # What comes after the first look depends on the layout that it finds.
+        # Cells after the first look depend on the layout.
         if calls and (_needs_results(rest[0], step) or not found_in(step).get("layout")):
             break
         calls += map(_run, rest)
@@ -142,22 +142,22 @@ def _code(step: Step, heard: Heard) -> tuple[DraftCall, ...]:
 
 
 def _needs_results(cell: Cell, step: Step) -> bool:
-    """Whether a cell checks what the cells before it find, since nobody else has claimed anything."""
+    """Whether a cell checks the results of earlier cells, since there are no other claims."""
     checks = cell.title.startswith(CHECKS)
     return checks and not restate(_claimed(step), read_fields(step.findings))
 
 
 def _since_lost(step: Step) -> tuple[Use, ...]:
-    """Calls since the variables were lost, so that all cells run again; a second loss is not repaired.
+    """The calls since the loss of all variables, so that all cells run again; a second loss is not repaired.
 
-    Several calls of one reply that miss them are one loss.
+    Several failing calls of one reply are one loss.
     """
     lost = [use.reply for use in step.uses if use.name == "run_code" and "NameError" in use.result]
     return tuple(use for use in step.uses if use.reply > lost[0]) if len(set(lost)) == 1 else step.uses
 
 
 def _cells(step: Step, heard: Heard) -> Iterator[list[Cell]]:
-    """Yield the calls that each cell of the role takes; where the layout can't be found out, a glance is all."""
+    """The calls of each cell of the role; only a glance if the layout is unknown."""
 
     def fits(cell: Cell) -> bool:
         made = _run(cell)
@@ -185,7 +185,7 @@ def _given(name: str, step: Step) -> dict[str, object]:
         return {"mentions": {c: words.count(c.lower()) for c in columns_of(step.data)}}
     if name.endswith("_check"):
         stated = restate(_claimed(step), read_fields(step.findings))
-        # Who has nobody's claims to check checks its own.
+        # Without others' claims, it checks its own.
         stated = stated or found_in(step)
         return {"claims": {key: stated[key] for key in CLAIMS if key in stated}}
     return {}
@@ -196,7 +196,7 @@ def _claimed(step: Step) -> Block:
 
 
 def _extra(step: Step, held: Sequence[str]) -> tuple[DraftCall, ...]:
-    """Write the artifact that the role asks for besides the team's own, once."""
+    """The call that writes the role's additional artifact, once."""
     owners = step.owners
     asked = re.findall(r"`(\w+)`", step.parts().get(step.agent, ""))
     written = {use.arguments.get("name") for use in step.uses if use.name == "write_artifact"}

@@ -1,4 +1,4 @@
-"""The sections of the artifacts and of the paper, filled with what was computed and handed over."""
+"""The sections of artifacts and papers, filled with results and other teams' work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labmates.workflows.science.baselines.material import TEST, Material
 
 
 def write_sections(sections: Iterable[tuple[str, str]], material: Material, most: int) -> str:
-    """Sections with at most about `most` sentences each; with 0, one short sentence each."""
+    """Sections with at most about `most` sentences each; one short sentence if 0."""
     return "\n\n".join(f"## {title}\n{_section(title, about, material, most)}" for title, about in sections)
 
 
@@ -23,7 +23,7 @@ def _section(title: str, about: str, material: Material, most: int) -> str:
 
 
 def _say(material: Material, most: int, *opening: str, facts_of: str = "") -> str:
-    """The opening sentences (fewer if short), then facts with one of the words, or any."""
+    """The opening sentences (only the first for a short text), then facts that match the pattern."""
     sentences = [s for s in facts(material.results) if not facts_of or re.search(facts_of, s.lower())]
     return " ".join([*opening[: 1 if most < 2 else None], *sentences[:most]])
 
@@ -79,13 +79,8 @@ def _questions(m: Material, most: int) -> list[str]:
 
 
 def _features(m: Material, most: int) -> str:
-    return _say(
-        m,
-        most,
-        m.methods[0],
-        "No feature uses the values that it is to explain.",
-        facts_of=r"there are|missing",
-    )
+    leakage = "No feature uses the values that it is to explain."
+    return _say(m, most, m.methods[0], leakage, facts_of=r"there are|missing")
 
 
 def _method(m: Material, most: int) -> str:
@@ -154,13 +149,7 @@ def _abstract(m: Material, most: int) -> str:
 
 
 def _introduction(m: Material, most: int) -> str:
-    return " ".join(
-        [
-            *m.brief[:1],
-            *_questions(m, 1 + most // 2),
-            *_sources(m),
-        ][: 2 + most]
-    )
+    return " ".join([*m.brief[:1], *_questions(m, 1 + most // 2), *_sources(m)][: 2 + most])
 
 
 def _sources(m: Material) -> tuple[str, ...]:
@@ -237,4 +226,4 @@ WRITERS: tuple[tuple[str, Callable[[Material, int], str]], ...] = (
     ("evaluation", _evaluation),
     ("conclusion", _conclusion),
 )
-"""What is written under a title that begins with a word; any other title gets the facts."""
+"""Writers of sections by the beginning of their title; other sections list facts."""

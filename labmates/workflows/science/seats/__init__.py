@@ -1,1 +1,1 @@
-"""Seats whose agents come from outside: programs, functions and A2A endpoints, under the lab's pool and record."""
+"""External agents on seats: programs, functions and A2A endpoints, under the lab's pool and record."""

@@ -1,4 +1,4 @@
-"""Agents at an address that speak A2A: each step is a message to them, with the way to the seat's tools and model."""
+"""A2A agents: each step is a message with the address of the seat's tools and model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MOST_REASON_CHARS = 300
 
 
 async def run_a2a(session: SeatSession, url: str) -> str:
-    """Send an agent its order and return the text with which it ends.
+    """Send an agent its order; returns its last text.
 
     Raises
     ------
     SeatError
-        If it can't be reached, or its task fails.
+        If the agent is unreachable, or its task fails.
     """
     import httpx
     from a2a.client import A2AClientError, ClientConfig, create_client
@@ -44,7 +44,7 @@ async def run_a2a(session: SeatSession, url: str) -> str:
 
 
 def _way(session: SeatSession, address: str) -> dict[str, Any]:
-    """The address of the seat's server and the key to it; the names are those of a program's variables."""
+    """The address and the key of the seat's server, named like a program's variables."""
     return {
         "seat": session.speaker.agent,
         "url": address,

@@ -1,4 +1,4 @@
-"""The agents of an organisation's seats that come from outside, by the way in which each is reached."""
+"""External agents on an organisation's seats, by kind of connection."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSessi
 
 
 class SeatAgents:
-    """The agents from outside in one run.
+    """The external agents of one run.
 
     Parameters
     ----------
     live
-        The link to the page on which people answer; None where there is none.
+        Link to the page on which people answer; None without a page.
     past
-        The record that a rerun follows, in which agents are not asked again; None for any other run.
+        The record of a rerun, which replaces the agents; None otherwise.
     """
 
     def __init__(self, condition: ScienceCondition, caller: Caller, past: Recorder | None, live: Live | None) -> None:
@@ -57,7 +57,7 @@ class SeatAgents:
                 self._agents[name] = SeatAgent(caller, SeatTerms(agent, speaker, seat.seconds, budget))
 
     def of(self, model: str) -> Outsider | None:
-        """The agent behind a name of the record; None for a model."""
+        """The external agent or person with a recorded name; None for a model."""
         provider, _, name = model.partition(":")
         if provider not in (HUMAN, SEAT):
             return None
@@ -72,7 +72,7 @@ class SeatAgents:
 
     @asynccontextmanager
     async def step(self, seat: str) -> AsyncIterator[None]:
-        """A step of a seat. Its agent from outside ends with the step, unless an interrupt is to resume it."""
+        """A step of a seat; its external agent ends with the step, unless an interrupt will resume it."""
         is_interrupted = False
         try:
             yield
@@ -90,7 +90,7 @@ class SeatAgents:
 
 
 def agent_of(seat: Seat) -> Agent | None:
-    """The agent from outside of a seat; None if a model or a person sits there."""
+    """The external agent of a seat; None for a model or a person."""
     if seat.python:
         return partial(_run_python, place=seat.python)
     if seat.command:
@@ -101,12 +101,12 @@ def agent_of(seat: Seat) -> Agent | None:
 
 
 def check_seats(organisation: Organisation) -> None:
-    """Check that the agents from outside can be started.
+    """Check that the external agents can be started.
 
     Raises
     ------
     MissingExtraError
-        If a package that they need is not installed.
+        If a required package is not installed.
     UsageError
         If a function or a program is missing.
     """
@@ -125,20 +125,20 @@ def check_seats(organisation: Organisation) -> None:
 
 
 def _check_package(what: str, package: str) -> None:
-    """Check that a package is installed, which the extra of its name brings."""
+    """Check that the package of an extra with the same name is installed."""
     if find_spec(package) is None:
         raise MissingExtraError(what, package)
 
 
 class PythonSeat:
-    """A seat as a function of one's own sees it.
+    """A seat, for a user's function.
 
     Attributes
     ----------
     messages
-        What the agent is told: who it is, and its order.
+        The system prompt and the agent's order.
     name
-        The seat.
+        Name of the seat.
     """
 
     def __init__(self, session: SeatSession) -> None:
@@ -148,7 +148,7 @@ class PythonSeat:
 
     @property
     def model(self) -> BaseChatModel:
-        """The chat model of the seat, whose calls draw on the pool."""
+        """The chat model of the seat, paid by the pool."""
         return SeatModel(seat=self.name, ask=self._ask)
 
     @property
@@ -174,7 +174,7 @@ class PythonSeat:
 
 
 async def _run_python(session: SeatSession, place: str) -> str:
-    """Run a function as the agent of a session; a LangGraph graph that it returns is invoked."""
+    """Run a function, and the LangGraph graph that it may return, as the agent of a session."""
     made: Any = load_function(place)(cast(Any, PythonSeat(session)))
     if isawaitable(made):
         made = await cast(Awaitable[object], made)

@@ -1,4 +1,4 @@
-"""The HTTP server of one step of an agent from outside: its order, its tools by MCP, its model by any protocol."""
+"""The HTTP server of one step of an external agent: its order, its tools by MCP, its model by any protocol."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from labmates.workflows.calls import CallOptions
 from labmates.workflows.science.seats.session import BUDGET, SeatSession
 
 MOST_BYTES = 8_000_000
-"""Of a request."""
+"""Limit of a request."""
 _STOP_SECONDS = 1
 
 _BUDGET_TOOL = {
@@ -47,7 +47,7 @@ _BUDGET_TOOL = {
 
 
 class Server(uvicorn.Server):
-    """A server within a program that handles signals itself; `ready` is set when it has started."""
+    """A server that leaves signals to its program; `ready` is set after the start."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -71,12 +71,12 @@ async def served(session: SeatSession, *, path: Path | None = None) -> AsyncIter
     Parameters
     ----------
     path
-        Where the socket is made; None for a port.
+        Path of the socket; None for a port.
 
     Yields
     ------
     str
-        The address, without a slash at its end; for a socket, `path`.
+        The address without a trailing slash; for a socket, `path`.
     """
     listening = None if path else open_socket("127.0.0.1", 0, what="seat", usual=0)
     config = uvicorn.Config(
@@ -102,7 +102,7 @@ async def served(session: SeatSession, *, path: Path | None = None) -> AsyncIter
 
 
 def make_app(session: SeatSession) -> ASGIApp:
-    """The application that serves a session to whoever shows its key."""
+    """The application that serves a session to clients with its key."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     manager = StreamableHTTPSessionManager(_mcp_server(session), json_response=True, stateless=True)
@@ -124,7 +124,7 @@ def make_app(session: SeatSession) -> ASGIApp:
 
 
 class _Gate:
-    """Lets requests with the key of the session through, and records any other key as a warning."""
+    """Middleware that accepts only the session's key, and records any other key as a warning."""
 
     def __init__(self, app: ASGIApp, session: SeatSession) -> None:
         self._app, self._session = app, session
@@ -139,9 +139,9 @@ class _Gate:
         if compare_digest(key.encode(), self._session.key.encode()):
             await self._app(scope, receive, send)
             return
-        if key:  # Programs look whether there is a server, and whether it wants a key.
-            self._session.note("somebody asked the seat's server with a key that is not the seat's; it was refused")
-        protocol = next((each for each in PROTOCOLS if each.path == scope["path"]), PROTOCOLS[0])
+        if key:  # Programs probe without a key.
+            self._session.note("a request to the seat's server with a wrong key was refused")
+        protocol = next((protocol for protocol in PROTOCOLS if protocol.path == scope["path"]), PROTOCOLS[0])
         error = protocol.error(401, "the key is not that of this seat and step")
         await JSONResponse(error, 401)(scope, receive, send)
 
@@ -155,7 +155,7 @@ def _page(session: SeatSession, content: Callable[[SeatSession], Response]) -> C
 
 
 def _order(session: SeatSession) -> Response:
-    """The agent's order, as messages and as text, and the tools that it may call."""
+    """The agent's order, as messages and as text, and its tools."""
     return JSONResponse(
         {
             "seat": session.speaker.agent,
@@ -177,7 +177,7 @@ def _models(session: SeatSession) -> Response:
 
 def _asking(session: SeatSession, protocol: Protocol) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        """A reply of the seat's model, whichever model the request names."""
+        """A reply of the seat's model, for any model in the request."""
         try:
             raw = await read_body(request.stream(), MOST_BYTES)
             body = parsed_request(session.clean(raw.decode(errors="replace")))
@@ -205,7 +205,7 @@ def _asking(session: SeatSession, protocol: Protocol) -> Callable[[Request], Awa
 
 
 def _mcp_server(session: SeatSession) -> Any:
-    """The MCP server of a session, with the lab's own descriptions of its tools."""
+    """The MCP server of a session, with the lab's descriptions of its tools."""
     from mcp.server.lowlevel import Server
     from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
@@ -213,10 +213,10 @@ def _mcp_server(session: SeatSession) -> Any:
         del context, params
         functions = [tool["function"] for tool in session.tools]
         described = [
-            {"name": one["name"], "description": one.get("description", ""), "inputSchema": one["parameters"]}
-            for one in functions
+            {"name": f["name"], "description": f.get("description", ""), "inputSchema": f["parameters"]}
+            for f in functions
         ]
-        return ListToolsResult(tools=[Tool.model_validate(one) for one in (*described, _BUDGET_TOOL)])
+        return ListToolsResult(tools=list(map(Tool.model_validate, (*described, _BUDGET_TOOL))))
 
     async def called(context: Any, params: Any) -> CallToolResult:
         del context

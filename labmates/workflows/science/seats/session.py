@@ -1,9 +1,8 @@
-"""An agent from outside in one step of the lab.
+"""An external agent in one step of the lab.
 
-The agent runs its own loop. Each tool that it calls becomes the reply that the lab waits for, so that the lab
-pays, carries out and records it like any other; the answer is what the lab's next call sends. The text with which the
-agent ends is its last reply. Its model calls go to the seat's model while the lab waits, and are paid from the same
-purse.
+The agent runs its own loop. Each of its tool calls becomes the reply that the lab waits for, so that the lab pays,
+carries out and records it like any other; the lab's next call brings the answer. The agent's final text is its last
+reply. Its model calls go to the seat's model while the lab waits, and are paid from the same purse.
 """
 
 from __future__ import annotations
@@ -34,38 +33,36 @@ from labmates.workflows.caller import Caller
 from labmates.workflows.calls import Call, CallOptions, Speaker, outside_reply
 
 MOST_WAITING = 16
-"""So many calls of tools, and as many of the model, may wait at once; a flood is refused."""
+"""Most waiting tool calls, and most waiting model calls; more are refused."""
 MOST_TEXT_CHARS = 60_000
 CLOSING = "mark_complete"
 BUDGET = "budget"
-"""The tool that says what the seat may know of the pool; it costs nothing and is not recorded."""
+"""The tool that shows the seat's view of the pool; free and not recorded."""
 _OVER = "your step is over; the lab answers no further call"
 _INVALID = (400, 422)
-"""HTTP statuses of requests that a server finds invalid; the agent wrote them, so they are not the run's faults."""
+"""HTTP statuses of invalid requests, which are the agent's fault, not the run's."""
 
 
 class SeatError(LabmatesError):
-    """An agent from outside ended without a usable answer."""
+    """An external agent ended without a usable answer."""
 
 
 Agent = Callable[["SeatSession"], Coroutine[Any, Any, str]]
-"""Runs an agent in a session and returns the text with which it ends."""
+"""Runs an agent in a session; returns its last text."""
 
 
 @dataclass(frozen=True)
 class SeatTerms:
-    """The terms of a seat, the same in all of its steps.
+    """The terms of a seat, common to all its steps.
 
     Attributes
     ----------
-    agent
-        Runs the agent.
     speaker
-        The seat with the model that its own model calls reach.
+        The seat, with the model for the agent's calls.
     seconds
         Time limit of one reply.
     budget
-        What the seat may read of the budget, from the purse of a call.
+        The seat's view of the budget during a call.
     """
 
     agent: Agent
@@ -88,23 +85,23 @@ class _Asked:
 
 
 class SeatSession:
-    """One step of an agent from outside.
+    """One step of an external agent.
 
     Parameters
     ----------
     place
-        The step: the names of its calls without their numbers.
+        Prefix of the steps of its calls.
     call
         The first call of the lab.
 
     Attributes
     ----------
     key
-        What the agent shows to reach its tools and its model; it is good for this step alone.
+        The agent's key for its tools and its model, valid for this step.
     opening
-        What the agent is told: who it is, and its order.
+        The system prompt and the agent's order.
     tools
-        Its tools, in the form of OpenAI's function calling.
+        Its tools, as OpenAI schemas.
     """
 
     def __init__(self, place: str, call: Call, caller: Caller, terms: SeatTerms) -> None:
@@ -128,7 +125,7 @@ class SeatSession:
 
     @property
     def speaker(self) -> Speaker:
-        """The seat, with the model that the agent may ask."""
+        """The seat, with the agent's model."""
         return self._terms.speaker
 
     @property
@@ -138,7 +135,7 @@ class SeatSession:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the agent has given its last reply."""
+        """Whether the agent has sent its last reply."""
         return self._is_over
 
     def note(self, text: str) -> None:
@@ -155,12 +152,12 @@ class SeatSession:
         return self._terms.budget(self._newest) or "You may not read the budget."
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool, and wait for the lab's answer.
+        """The lab's answer to a tool call.
 
         Raises
         ------
         ToolError
-            If too many calls wait already.
+            If too many calls are waiting.
         """
         if name == BUDGET:
             return self.budget()
@@ -175,13 +172,12 @@ class SeatSession:
         return await asked.answer
 
     async def ask(self, messages: Sequence[BaseMessage], **options: Unpack[CallOptions]) -> Reply:
-        """Call the seat's model, from the purse of the call that the lab waits for.
+        """A reply of the seat's model, paid from the purse of the lab's waiting call.
 
         Raises
         ------
         RefusedRequestError
-            If the pool can't pay the call, too many wait already, the step is over, or the model's server finds the
-            request invalid.
+            If the pool can't pay the call, too many calls are waiting, the step is over, or the request is invalid.
         """
         if len(self._models) >= MOST_WAITING:
             self.note(f"the agent made more than {MOST_WAITING} model calls at once; the rest were refused")
@@ -192,7 +188,7 @@ class SeatSession:
             raise RefusedRequestError(_OVER, 409)
         most = self._caller.whole_output(self.speaker.model)
         options["limit"] = min(options.get("limit") or most, most)
-        # A program that leaves does not take back a call that a provider bills.
+        # A provider bills the call even if the program leaves.
         task = asyncio.create_task(self._paid(call, with_orders(list(messages), self.opening), options))
         self._models.add(task)
         task.add_done_callback(self._models.discard)
@@ -215,7 +211,7 @@ class SeatSession:
         Raises
         ------
         LabmatesError
-            If the model that the agent asks can't be reached, or the run is to stop.
+            If the agent's model is unreachable, or the run is stopped.
         """
         self._answer(call.messages)
         self._call = self._newest = call
@@ -240,7 +236,7 @@ class SeatSession:
         return self._made(text) if text else await self._failed("the agent ended without an answer")
 
     async def close(self) -> None:
-        """End the agent. Model calls under way are awaited, since they are paid."""
+        """End the agent, after its open model calls, which are paid."""
         self._is_over = True
         if self._replied is not None:
             self._replied.reply("It is kept; your step is over.")
@@ -253,7 +249,7 @@ class SeatSession:
             await self._running
 
     async def _next(self) -> tuple[str, _Asked | None]:
-        """The next call of a tool that the record does not answer, or the agent's last text."""
+        """The next unrecorded tool call, or the agent's last text."""
         while True:
             asking = asyncio.ensure_future(self._asked.get())
             try:
@@ -283,7 +279,7 @@ class SeatSession:
             raise SeatError(f"the agent failed: {type(error).__name__}: {error}") from error
 
     def _answer(self, messages: Sequence[BaseMessage]) -> None:
-        """Answer the call that was the last reply: with its result, or with what the lab remarks."""
+        """Answer the tool call of the last reply with its result, or with the lab's remark."""
         if self._replied is None:
             return
         text = text_of(messages[-1])
@@ -305,7 +301,7 @@ class SeatSession:
         return self._made("")
 
     async def _paid(self, call: Call, messages: list[BaseMessage], options: CallOptions) -> Reply:
-        """Make a model call of the agent; one that the record holds from before the run was resumed is replayed."""
+        """A model call of the agent; a resumed run's recorded calls are replayed."""
         said = [said_in(message_to_data(message)) for message in messages]
         if recorded := next((event for event in self._recorded if self._was_sent(event, said)), None):
             self._recorded.remove(recorded)
@@ -321,7 +317,7 @@ class SeatSession:
 
 
 class SeatAgent:
-    """The agent on a seat, through all steps of a run: whoever asks it for a reply gets one of the step's session."""
+    """The external agent on a seat in all steps of a run, with one session per step."""
 
     def __init__(self, caller: Caller, terms: SeatTerms) -> None:
         self._caller, self._terms = caller, terms
@@ -336,19 +332,19 @@ class SeatAgent:
         return await self._session.reply(call)
 
     async def leave(self) -> None:
-        """End the step of the agent, if one goes on."""
+        """End the current session, if any."""
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
 
 
 def tools_of(call: Call) -> Sequence[dict[str, Any]]:
-    """The tools that may be used for the reply to a call; a conversation names them also in steps that use none."""
+    """The tools allowed in a reply; conversations also list them in steps without tools."""
     return () if call.step.split("/")[3] in ("plan", "bid", "deliberation") else call.tools
 
 
 def _opening(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], deque[tuple[str, dict[str, Any], str]]]:
-    """The order of an agent, and its tool calls so far with their answers: a resumed agent repeats them."""
+    """The order of an agent, and its answered tool calls so far, which a resumed agent repeats."""
     orders = [place for place, message in enumerate(messages) if order_of(message) is not None]
     first = orders[-1] + 1 if orders else len(messages)
     later = messages[first:]
@@ -361,6 +357,6 @@ def _opening(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], deque[
 
 
 def _recorded_models(caller: Caller, place: str) -> list[LLMCallEvent]:
-    """The model calls that the record holds of an agent in a step."""
+    """The recorded model calls of an agent in a step."""
     calls = (event for event in caller.recorder.events if isinstance(event, LLMCallEvent))
     return [event for event in calls if event.step.startswith(f"{place}/") and outer_step(event.step)]
