@@ -55,7 +55,7 @@ KILLED = """
     ("changes", "fault"),
     [
         ({"approve": ["plans"]}, "approve"),
-        ({"approve": ["write", "write"]}, "twice"),
+        ({"approve": ["write", "write"]}, "is repeated"),
         ({"flow": ["survey", "authors"], "steps": ["work", "write"]}, "no phase of the flow has the step plan"),
         ({"graph": "code.py:make"}, "asks for approval in its code"),
     ],

@@ -101,7 +101,7 @@ def fail(_judge: Judge, text: str) -> Any:
         (lambda judge, _: [judge.of(0.5)] * 2, "metrics", "error e is scored more than once"),
         (lambda judge, _: [judge.of(1 / next(CALLS))], "repeats", "error the second time, e differs"),
         (lambda judge, _: [judge.of(0.5)], "varies", "warning e is 0.5 for every report"),
-        (lambda judge, text: [judge.of(float("highest score" in text))], "orders", "as the plain order demands"),
+        (lambda judge, text: [judge.of(float("highest score" in text))], "orders", "as the plain instruction demands"),
     ],
 )
 def test_a_fault_in_scores_is_named_by_its_rule(
@@ -120,7 +120,7 @@ def test_a_judge_that_prefers_faulty_reports_is_warned_of(tried: Callable[..., J
             findings = report.task.oracle(report.truth).model_dump_json(exclude_none=True)
             return [self.of(0.2 if findings in (report.text or "") else 0.9, "accuracy")]
 
-    assert "warning accuracy is 0.900, above 0.200 of the right report" in texts(tried(Upside), "faults")
+    assert "warning accuracy is 0.900, above 0.200 of the correct report" in texts(tried(Upside), "faults")
 
 
 @pytest.mark.parametrize("blocks", [False, True])

@@ -78,7 +78,7 @@ def test_the_true_findings_are_recorded_as_they_are(name: str) -> None:
     stated = findings_form(task).check(right)
     assert stated.values == right
     assert stated.repaired == ()
-    assert stated.told.startswith(f"Recorded: {len(right)} of {len(right)} findings.")
+    assert stated.answer.startswith(f"Recorded: {len(right)} of {len(right)} findings.")
 
 
 def test_a_number_in_quotes_is_mended_and_told() -> None:
