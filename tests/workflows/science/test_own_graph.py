@@ -259,9 +259,7 @@ def test_a_file_of_code_says_who_sits_and_not_who_talks(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="channels: an organisation as code says this in its code; leave it out"):
         find_organisation(f"{tmp_path}/pair.yaml")
     (tmp_path / "pair.yaml").write_text(SEATS.replace("pair.py:pair", "nowhere"))
-    with pytest.raises(
-        UsageError, match=r"pair.yaml:\d+: graph: 'nowhere' is not module:function or write module:function"
-    ):
+    with pytest.raises(UsageError, match=r"pair.yaml:\d+: graph: 'nowhere' is not module:function or file.py:function"):
         find_organisation(f"{tmp_path}/pair.yaml")
     (tmp_path / "pair.yaml").write_text(SEATS)
     pair = find_organisation(f"{tmp_path}/pair.yaml")
