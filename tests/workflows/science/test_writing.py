@@ -275,7 +275,7 @@ def test_strategies_that_see_each_opponent_are_a_set_of_their_own(labmates: Labm
     words = ["analyze", "diversity", "strategies", "--game", "public-goods", "--rounds", "4"]
     shown = labmates(*words, "--features", "histories", "--json").records
     assert [one["set"] for one in shown] == ["collective[information=counts]", "collective[information=individual]"]
-    assert "6 strategies see what each opponent did" in labmates(*words).out
+    assert "6 strategies see each opponent's moves" in labmates(*words).out
 
 
 async def test_a_system_prompt_stands_before_each_request(store: Store) -> None:
