@@ -97,6 +97,8 @@ async def main() -> None:
                 f"{model}: {runs} runs at once {many:.2f} s, one {one:.2f} s, ratio {many / one:.2f}; "
                 f"{1000 * a_call:.2f} ms of processor time a call"
             )
+        # The first runs of a model prepare sandboxes, until it is known that this model runs no code.
+        await cost_of_a_call(store, "solo")
         for name in ORGANISATIONS.names():
             print(f"organisation {name}: {await cost_of_a_call(store, name)}")
         print(f"organisation decentralised with 16 seats: {await cost_of_a_call(store, 'decentralised', 16)}")
