@@ -39,6 +39,13 @@ def compose_yaml(text: str) -> yaml.Node | None:
     return root
 
 
+def yaml_value(root: yaml.Node | None) -> Any:
+    """The value of a document parsed by `compose_yaml`, as `yaml.safe_load` builds it."""
+    import yaml
+
+    return None if root is None else yaml.constructor.SafeConstructor().construct_document(root)
+
+
 def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
     """Number of nodes below `node`, with aliases expanded; visits each node once."""
     import yaml
@@ -119,7 +126,7 @@ def read_source(text: str, name: str, what: str, example: str) -> Source:
         if root is not None:
             lines[()] = root.start_mark.line + 1
             _note_lines(root, (), lines, name)
-        data = yaml.safe_load(text)
+        data = yaml_value(root)
     except UsageError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -61,13 +61,12 @@ def _change(text: str) -> tuple[str, Any]:
     """Parse ``FIELD=VALUE`` with a YAML value."""
     import yaml
 
-    from labmates.bounded_yaml import compose_yaml
+    from labmates.bounded_yaml import compose_yaml, yaml_value
 
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"--set takes FIELD=VALUE, for instance model.writing=scripted:hasty, not '{text}'")
     try:
-        compose_yaml(value)
-        return name.strip(), yaml.safe_load(value)
+        return name.strip(), yaml_value(compose_yaml(value))
     except (yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"--set {name}: '{value}' is not a YAML value; quote it") from error

@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from labmates.bounded_yaml import compose_yaml
+from labmates.bounded_yaml import compose_yaml, yaml_value
 from labmates.games.repeated import MOST_ACTIONS, MOST_COMPOSITIONS, MOST_PLAYERS, compositions
 
 _EXAMPLE = "cooperate: [0, 2, 4] and defect: [1, 1, 1], or matrix: [[3, 0], [5, 1]]"
@@ -48,8 +48,7 @@ def read_payoffs(value: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{value} can't be read: {getattr(error, 'strerror', 'it is not UTF-8')}") from error
     try:
-        compose_yaml(text)
-        data = yaml.safe_load(text)
+        data = yaml_value(compose_yaml(text))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"not YAML: {' '.join(str(error).split())[:200]}") from error
     return json.dumps(_named(data) if isinstance(data, dict) and "actions" in data else _lists(data))

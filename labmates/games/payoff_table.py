@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from labmates.bounded_yaml import compose_yaml, invalid_yaml
+from labmates.bounded_yaml import compose_yaml, invalid_yaml, yaml_value
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
@@ -198,8 +198,9 @@ def read_table(text: str, where: str) -> PayoffTable:
     import yaml
 
     try:
-        repeated = _repeated_key(compose_yaml(text))
-        data = yaml.safe_load(text)
+        root = compose_yaml(text)
+        repeated = _repeated_key(root)
+        data = yaml_value(root)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise invalid_yaml(where, error) from error
     if repeated:

@@ -202,12 +202,10 @@ def _check_name(name: object, where: str) -> None:
 def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
     import yaml
 
-    from labmates.bounded_yaml import compose_yaml
+    from labmates.bounded_yaml import compose_yaml, yaml_value
 
     try:
-        text = path.read_text(encoding="utf-8")
-        compose_yaml(text)
-        data = yaml.safe_load(text) or {}
+        data = yaml_value(compose_yaml(path.read_text(encoding="utf-8"))) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"can't read the models file '{path}': {error}") from error
     if not isinstance(data, dict):

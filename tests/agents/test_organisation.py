@@ -277,7 +277,7 @@ def test_the_organisations_of_old_conditions_leave_their_keys() -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"organisation": "pipeline", "solo": True}, "solo.*it contradicts the organisation pipeline"),
+        ({"organisation": "pipeline", "solo": True}, "solo.*contradicts the organisation pipeline; leave it out"),
         (
             {"organisation": "hybrid", "team_size": 4, "shares": {"member": 0.4, "all": 0.1}},
             "the shares of its 4 seats add up to 1.3",

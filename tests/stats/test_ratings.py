@@ -139,7 +139,7 @@ def test_a_population_that_has_not_come_to_rest_is_marked() -> None:
     assert slow.as_json()["converged"] is False
     table = cells_table([resting, slow])
     assert [row[5].endswith("†") for row in table.cells()] == [False, False, True, True]
-    assert any("In 1 of 2 cells the population has not at rest" in note for note in table.notes)
+    assert any("In 1 of 2 cells the population is not at rest" in note for note in table.notes)
     [fitness] = [one for one in summarise([resting, slow]) if one.rating == "fitness"]
     assert fitness.unconverged == 1
     assert any("not at rest" in note for note in summaries_table([fitness]).notes)

@@ -34,7 +34,7 @@ TOLD = {
     "Requests between teams|Figures|Budget|"
     "There is <strong>nothing</strong>|burning down|verified|data_lead",
     "game": "Rounds|Group A|Talk in round 1|sanction:|total|Mean decision of each group",
-    "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps: then nothing|Signs|"
+    "contract": "Prisoner&#39;s dilemma|What models earned|Who takes over|of 1000 steps; no changes afterwards|Signs|"
     "scripted:equilibrium|Deviation",
     "repetition": "Stag hunt|Round|Drawn|Expected",
     "tournament": 'Standings|Matches|class="mC"|Payoffs of a round|Cooperates',

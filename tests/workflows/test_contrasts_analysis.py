@@ -68,5 +68,5 @@ def test_tournaments_are_compared_by_structure_plan_and_model(tmp_path: Path) ->
 def test_experiments_without_contrasts_are_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     asyncio.run(arun("game", game="weakest-link", model="scripted:random", rounds=1, group_size=2, store=url))
-    with pytest.raises(UsageError, match="game have no contrasts; choose others with --kind"):
+    with pytest.raises(UsageError, match="game have no contrasts; choose another kind with --kind"):
         analyze("contrasts", store=url, kind="game")

@@ -61,7 +61,7 @@ def test_an_experiment_without_a_page_has_one_made_from_its_events(example: Modu
         page = overview(Readers(store).open(run.id), Links())
     for part in ('id="metrics"', 'id="payoffs"', 'id="decisions"', "<svg", "player 2", "guess 33", "mean guess"):
         assert part in page, part
-    assert "The whole story" in page
+    assert "Full story" in page
 
 
 def test_its_analysis_is_a_part_of_reports_and_a_function(example: ModuleType, tmp_path: Path) -> None:

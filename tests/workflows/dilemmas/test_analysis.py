@@ -404,8 +404,8 @@ def test_reasons_are_shares_of_all_labelled_choices_by_judge(tmp_path: Path) -> 
     assert rows == {("prisoners", "one", "greed"): 0.8, ("trust", "one", "greed"): 0, ("prisoners", "two", "norms"): 1}
     figure = dilemma_figures.reasons_figure(dilemma_frames.reasons_frame(plays, by_game=False))
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
-        "Reasons: share of choices that one labelled",
-        "Reasons: share of choices that two labelled",
+        "Reasons: share of choices labelled by one",
+        "Reasons: share of choices labelled by two",
     ]
     assert [[text.get_text() for text in ax.texts] for ax in figure.axes] == [["0.40"], ["1.00"]]
     save_figure(figure, tmp_path / "reasons.png")

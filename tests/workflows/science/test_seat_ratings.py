@@ -95,7 +95,7 @@ def test_joint_ratings_know_a_dominated_choice_of_each_player() -> None:
     # Row player: the second choice always costs 1; column player: the first one always costs 2.
     rows, columns = np.array([[3.0, 3.0], [2.0, 2.0]]), np.array([[0.0, 2.0], [0.0, 2.0]])
     np.testing.assert_allclose(joint_deviation_ratings([rows, columns]), [[0, -1], [-2, 0]], atol=1e-7)
-    with pytest.raises(UsageError, match="axis per player"):
+    with pytest.raises(UsageError, match="payoffs of 1 players need arrays with 1 axes"):
         joint_deviation_ratings([rows])
 
 
