@@ -107,17 +107,23 @@ def _by_condition(
     runs: dict[str, list[tuple[RunRecord, Mapping[str, float]]]] = defaultdict(list)
     for run, values in measured:
         runs[run.key].append((run, values))
-    firsts = [members[0][0] for members in runs.values()]
-    conditions = [described(run.condition) for run in firsts]
+    groups = [(described(members[0][0].condition), members) for members in runs.values()]
+    conditions = [condition for condition, _ in groups]
     names = [name for name in _ALWAYS if any(name in condition for condition in conditions)]
-    names += settings_apart(conditions, {*_ALWAYS})
+    # A setting that some organisations lack distinguishes conditions only if it differs among the others.
+    names += [
+        name
+        for name in settings_apart(conditions, {*_ALWAYS})
+        if len({str(condition[name]) for condition in conditions if name in condition}) > 1
+    ]
+    order = {name: list(dict.fromkeys(str(condition.get(name)) for condition in conditions)) for name in names}
+    groups.sort(key=lambda group: [order[name].index(str(group[0].get(name))) for name in names])
     rows: list[dict[str, Any]] = [
-        {**shown_settings(condition, names), "runs": len(members)}
-        for condition, members in zip(conditions, runs.values(), strict=True)
+        {**shown_settings(condition, names), "runs": len(members)} for condition, members in groups
     ]
     estimates: list[Estimate] = []
     for column, domain in zip(columns, domains, strict=True):
-        averages = means([[values[column.key] for _, values in members] for members in runs.values()], domain)
+        averages = means([[values[column.key] for _, values in members] for _, members in groups], domain)
         estimates += averages
         for row, estimate in zip(rows, averages, strict=True):
             row.update(estimate.row(column.key))
