@@ -116,7 +116,7 @@ def read_statement(report: Report) -> Statement:
     if stated.findings is None:
         return Statement(stated, "none")
     differing = [
-        f"field '{name}': the report differs; the value stated with the tool counts"
+        f"field '{name}': the report states it otherwise; what was stated with the tool counts"
         for name in model.model_fields
         if (value := getattr(written.findings, name, None)) is not None and value != getattr(stated.findings, name)
     ]

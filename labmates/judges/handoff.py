@@ -143,13 +143,13 @@ class HandoffJudge:
     async def score(self, report: Report) -> list[Score]:
         """The traced share; None for a report without claims or without recorded earlier work."""
         if not report.trail:
-            return [self._score(None, "no earlier work of the teams is recorded")]
+            return [self._score(None, "nothing is known of what the teams left behind")]
         audited = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
         details = {"task": report.task_facts, **audited.as_json()}
         if not audited.claims:
             return [self._score(None, "the paper states no number and no finding", details)]
         lost = sum(passage.lost is not None for passage in audited.passages)
-        reason = f"{audited.traced} of {audited.claims} claims occur in earlier work; {lost} true findings were lost"
+        reason = f"{audited.traced} of {audited.claims} claims stand in earlier work; {lost} true findings were lost"
         return [self._score(audited.traced / audited.claims, reason, details)]
 
     def _score(self, value: float | None, reason: str, details: dict[str, Any] | None = None) -> Score:

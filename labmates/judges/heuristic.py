@@ -168,7 +168,7 @@ def _beside(score: Score, without: Score, flagged: Sequence[str]) -> Score:
     assert score.value is not None
     assert without.value is not None
     difference = score.value - without.value
-    text = f"; {without.value:.3f} without passages flagged as addressing the judge" if difference else ""
+    text = f"; {without.value:.3f} without what was flagged as addressing the judge" if difference else ""
     details = {"injections": list(flagged), "without_flagged": without.value, "difference": difference}
     return replace(score, reason=score.reason + text, details={**score.details, **details})
 

@@ -178,14 +178,14 @@ def audit(report: Report, findings: Mapping[str, Any] | None = None) -> Provenan
         return Provenance(0.0, "there is no report")
     traces = [trace for trace in report.trail if trace.kind == "output"]
     if not any(trace.text.strip() for trace in traces):
-        return Provenance(0.0, "no recorded output of code could support the paper")
+        return Provenance(0.0, "no output of code is recorded that could support the paper")
     records = record_keys(report.task.findings)
     outputs = _read_outputs([(trace.text, trace.code) for trace in traces], records)
     in_brief = {number.text for number in read_numbers(report.task.brief)}
     original = [line for line in (report.text or "")[:MOST_CHARS].split("\n") if plain_name(line) not in outputs.lines]
     places = dict(islice(_places("\n".join(original), findings or {}, in_brief, records).items(), MOST_READ))
     if not places:
-        return Provenance(0.0, "the paper states no informative number")
+        return Provenance(0.0, "the paper states no number that could be looked up")
     return _judge(places, outputs)
 
 
@@ -220,12 +220,12 @@ def _judge(places: Mapping[str, Sequence[_Place]], outputs: _Outputs) -> Provena
 def _reason_text(result: Provenance) -> str:
     all_claims = len(result.claims)
     reason = (
-        f"{result.count('found')} of {all_claims} claims occur in the output of code "
+        f"{result.count('found')} of {all_claims} claims stand in what the code printed "
         f"({result.chance:.1f} expected by chance), {result.count('contradicted')} contradicted"
     )
     if all_claims < ENOUGH:
-        reason += f"; {ENOUGH} claims are expected"
-    return reason + (f"; more than {MOST} claims are penalised" if all_claims > MOST else "")
+        reason += f"; {ENOUGH} claims are due"
+    return reason + (f"; more than {MOST} claims are no paper" if all_claims > MOST else "")
 
 
 def _places(

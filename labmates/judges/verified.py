@@ -140,7 +140,7 @@ def _skill(earned: Score, report: Report) -> Score:
         return replace(earned, metric=SKILL, value=None, reason=reason, details={}, failed=True)
     value = skill(earned.value, guessed)
     if math.isnan(value):
-        return replace(earned, metric=SKILL, value=None, reason="guessing without data earns full credit", details={})
+        return replace(earned, metric=SKILL, value=None, reason="guessing without data earns all there is", details={})
     reason = f"accuracy {earned.value:.2f}, where guessing without data earns {guessed:.2f}"
     return replace(earned, metric=SKILL, value=value, reason=reason, details={"prior": guessed})
 

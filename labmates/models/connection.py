@@ -275,7 +275,7 @@ def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Se
     elif last.kind == "refused":
         text = _refusal(last, model, endpoint)
     else:
-        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last failure: {last}"
+        text = f"no reply after {attempts} attempt{'s' if attempts > 1 else ''}; the last one: {last}"
     error = kind(
         f"{model} at {endpoint.address}: {text}",
         model=str(model),

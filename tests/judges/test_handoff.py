@@ -184,7 +184,7 @@ async def test_the_judge_gives_the_traced_share_or_says_why_not() -> None:
     trail = (output("data", "rows 4341"),)
     [half] = await judge.score(Report("4341 rows, 0.91.", task, truth, {}, trail, STAGES))
     assert (half.metric, half.value) == ("traced", 0.5)
-    assert half.reason.startswith("1 of 2 claims occur in earlier work")
+    assert half.reason.startswith("1 of 2 claims stand in earlier work")
     [nothing] = await judge.score(Report("Words.", task, truth, {}, trail, STAGES))
     [unknown] = await judge.score(Report("4341 rows", task, truth))
     assert nothing.value is unknown.value is None

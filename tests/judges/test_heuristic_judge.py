@@ -139,7 +139,7 @@ async def test_an_order_is_read_as_words_and_the_score_without_it_stands_beside(
             assert details["injections"] == [sentence]
             assert details["without_flagged"] == score.value
             assert details["difference"] == value - (score.value or 0)
-            assert ("without passages flagged" in injected[metric].reason) is (details["difference"] != 0)
+            assert ("without what was flagged" in injected[metric].reason) is (details["difference"] != 0)
 
 
 async def test_an_order_moves_rules_no_more_than_the_same_words_in_an_ordinary_sentence() -> None:

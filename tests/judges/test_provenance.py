@@ -107,7 +107,7 @@ def test_salad_and_an_empty_paper_gain_nothing(text: str | None) -> None:
 def test_without_recorded_output_the_value_is_zero_with_the_reason() -> None:
     for outputs in ((), ("", " \n")):
         found = audit(report(PAPER, *outputs))
-        assert (found.value, found.reason) == (0.0, "no recorded output of code could support the paper")
+        assert (found.value, found.reason) == (0.0, "no output of code is recorded that could support the paper")
 
 
 def test_copied_output_is_no_paper_and_adds_nothing_to_one() -> None:
@@ -149,7 +149,7 @@ def test_a_number_stated_many_times_is_one_claim_and_few_claims_earn_in_proporti
     )
     assert len(once.claims) == len(often.claims) == 1
     assert once.value == often.value == pytest.approx(1 / ENOUGH, abs=0.02)
-    assert f"{ENOUGH} claims are expected" in once.reason
+    assert f"{ENOUGH} claims are due" in once.reason
 
 
 def test_rounding_is_agreement_and_a_wrong_last_digit_is_not() -> None:

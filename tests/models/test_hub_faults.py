@@ -82,7 +82,7 @@ async def test_a_stream_that_only_pings_runs_into_the_time_limit(ask: Ask) -> No
     """Each byte arrives in time, but never the reply: the limit is one for the whole attempt."""
     with OpenAIServer(Answer(pings=0.05)) as server, pytest.raises(EndpointError, match="no answer within") as caught:
         await ask(server, stream=True, call_timeout=0.3, max_retries=0)
-    assert str(caught.value).endswith("no reply after 1 attempt; the last failure: no answer within 0.3 s")
+    assert str(caught.value).endswith("no reply after 1 attempt; the last one: no answer within 0.3 s")
 
 
 async def test_a_stream_that_ends_without_its_end_is_cut(ask: Ask) -> None:

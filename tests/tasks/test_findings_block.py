@@ -74,7 +74,7 @@ def test_of_several_blocks_the_last_valid_value_counts_and_differences_are_named
     assert stated(result) == {"count": 2, "share": 0.5}
     assert len(result.problems) == 2
     assert "'half' is not a plain number" in result.problems[0]
-    assert "field 'count': values differ between places" in result.problems[1]
+    assert "field 'count': stated differently" in result.problems[1]
 
 
 @pytest.mark.parametrize("later", ["{}", "", "nothing", '{"count": ', '{"other": 1}', "null"])

@@ -89,4 +89,4 @@ def invalid_strategies(metrics: Mapping[str, float]) -> str | None:
     rate = metrics["error_rate"]
     if rate <= MOST_FAILED:
         return None
-    return f"{rate:.0%} of the strategies' decisions failed (limit {MOST_FAILED:.0%})"
+    return f"{rate:.0%} of the strategies' decisions failed (at most {MOST_FAILED:.0%} may)"

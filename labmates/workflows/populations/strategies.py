@@ -167,7 +167,7 @@ async def describe(state: StrategyState, runtime: Runtime[Writing]) -> StrategyS
         f"{name}/describe", writing.speaker(state), messages, _description, name="describe"
     )
     if description is None:
-        return writing.drop(state, "no usable description", attempts=0)
+        return writing.drop(state, "no description could be used", attempts=0)
     return StrategyState(description=description)
 
 
@@ -176,7 +176,7 @@ async def implement(state: StrategyState, runtime: Runtime[Writing]) -> Strategy
     writing, attempt = runtime.context, state["attempt"] + 1
     condition, name, speaker = writing.condition, writing.name(state), writing.speaker(state)
     if attempt > condition.implementations:
-        reason = f"no implementation passed the checks; the last problem: {state['problem']}"
+        reason = f"no implementation passed the checks, the last because: {state['problem']}"
         return writing.drop(state, reason, attempts=condition.implementations)
     code = await ask(
         writing.table.caller,
@@ -267,10 +267,10 @@ def _problems(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
     except UsageError as error:
         return (str(error),), False
     if len(loaded) != 1:
-        return (f"contains {len(loaded)} strategies",), False
+        return (f"it holds {len(loaded)} strategies",), False
     individual = writing.condition.information == "individual"
     if loaded[0].paper != individual:
-        return (f"must decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), False
+        return (f"does not decide by {task_of(writing.condition.game, individual=individual)['arguments']}",), False
     [checked] = check_strategies(writing.workers, writing.condition.game, loaded)
     return checked.problems, checked.deterministic
 

@@ -123,7 +123,7 @@ def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], 
 
 
 def _error_text(error: Errors, game: RepeatedGame) -> str:
-    when = "at creation" if error.round < 0 else f"round {error.round}"
+    when = "when it is made" if error.round < 0 else f"round {error.round}"
     return f"{error.what} ({when}; {game.n_players} players, {game.n_rounds} rounds)"
 
 

@@ -140,7 +140,7 @@ class _Gate:
             await self._app(scope, receive, send)
             return
         if key:  # Programs probe without a key.
-            self._session.note("a request to the seat's server with a wrong key was refused")
+            self._session.note("somebody asked the seat's server with a key that is not the seat's; it was refused")
         protocol = next((protocol for protocol in PROTOCOLS if protocol.path == scope["path"]), PROTOCOLS[0])
         error = protocol.error(401, "the key is not that of this seat and step")
         await JSONResponse(error, 401)(scope, receive, send)

@@ -27,7 +27,7 @@ ATTACKS = {
     "smuggle": "",
     "kernel": "",
     "fork": "",
-    "steal": "a request to the seat's server with a wrong key was refused",
+    "steal": "somebody asked the seat's server with a key that is not the seat's; it was refused",
     "hang": "no reply within 5 s, and was ended",
     "die": "ended with exit status 7",
     "print": "ended with exit status 1. ",
