@@ -233,7 +233,9 @@ def _merged(candidates: Sequence[_Fields], problems: Sequence[str], model: type[
             if name in kept and _validate(model, {name: value}) != _validate(model, {name: kept[name]}):
                 differing[name] = None
             kept[name] = value
-    problems += [f"field '{name}': stated differently in several places; the last valid value counts" for name in differing]
+    problems += [
+        f"field '{name}': stated differently in several places; the last valid value counts" for name in differing
+    ]
     if len(problems) > MOST_PROBLEMS:
         problems[MOST_PROBLEMS:] = [f"and {len(problems) - MOST_PROBLEMS} more"]
     repaired = tuple(dict.fromkeys(repair for candidate in candidates for repair in candidate.repaired))
