@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import Field
 
@@ -33,12 +33,23 @@ class NewParams(Params):
     )
 
 
-class CheckParams(NamedParams):
+class SizedParams(NamedParams):
+    """Choice of an organisation, and of its size."""
+
+    team_size: int | None = Field(None, ge=2, le=16, description="Seats per team; by default the organisation's.")
+
+
+class DrawParams(SizedParams):
+    """The parameters of a drawing."""
+
+    format: Literal["mermaid", "svg"] = Field("mermaid", description="Format of the drawing.")
+
+
+class CheckParams(SizedParams):
     """The parameters of a check."""
 
     task: str = Field("anomaly", description="Science task of the two runs.")
     baseline: str = Field("scripted:diligent", description="Scripted model of all agents.")
-    team_size: int | None = Field(None, ge=2, le=16, description="Seats per team; by default the organisation's.")
 
 
 def listing(_lab: Lab, _params: Params) -> Iterator[Result]:
@@ -55,11 +66,13 @@ def show(_lab: Lab, params: NamedParams) -> Iterator[Result]:
     yield Result((), document="\n".join(f"# {name}\n{text}" for name, text in source_of(params.name).items()))
 
 
-def draw(_lab: Lab, params: NamedParams) -> Iterator[Result]:
-    """Draw the phases, seats and channels of an organisation, as Mermaid text."""
-    from labmates.workflows.science.organisation_drawing import mermaid
+def draw(_lab: Lab, params: DrawParams) -> Iterator[Result]:
+    """Draw the phases, seats and channels of an organisation, as Mermaid text or an SVG file."""
+    from labmates.workflows.science.organisation_drawing import mermaid, svg
 
-    yield Result((), document=mermaid(find_organisation(params.name)))
+    organisation = find_organisation(params.name)
+    sized = organisation.model_copy(update={"size": params.team_size or organisation.size})
+    yield Result((), document=(svg if params.format == "svg" else mermaid)(sized))
 
 
 def new(_lab: Lab, params: NewParams) -> Iterator[Result]:
@@ -98,7 +111,7 @@ COMMAND = Command(
     objects="per organisation",
     commands={
         "show": Command(show, NamedParams, example="labmates organisations show pipeline"),
-        "draw": Command(draw, NamedParams, example="labmates organisations draw hybrid"),
+        "draw": Command(draw, DrawParams, example="labmates organisations draw hybrid --format svg > hybrid.svg"),
         "check": Command(check, CheckParams, example="labmates organisations check solo", objects="per rule"),
         "new": Command(new, NewParams, example="labmates organisations new mine --like hybrid"),
     },
