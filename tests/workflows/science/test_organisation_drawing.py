@@ -97,7 +97,7 @@ def test_an_svg_tells_who_assigns_hands_on_and_may_reach_whom() -> None:
 def test_no_text_of_an_organisation_leaves_its_place(tmp_path: Path) -> None:
     hostile = "\\x1b\\u202e</text><b>&" + "x" * 500
     file = tmp_path / "pair.yaml"
-    file.write_text(CHANNELS.replace("title: lead", f'title: "{hostile}"').replace("Lead.", "<b>"))
+    file.write_text(CHANNELS.replace("title: helper", f'title: "{hostile}"').replace("Lead.", "<b>"))
     drawing = svg(find_organisation(str(file)))
     tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(drawing).iter()}
     assert tags == {"svg", "title", "style", "circle", "text"}
