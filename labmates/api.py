@@ -240,7 +240,7 @@ def show(run: str = "last", *, store: str | None = None) -> Run:
     Parameters
     ----------
     run
-        Id; by default the newest run.
+        Id, the first characters of one (at least 4), or ``"last"``, the newest run.
     store
         URL of the store; default ``LABMATES_STORE``, else ``sqlite:///labmates.db``.
 

@@ -57,6 +57,8 @@ def test_a_run_has_its_events_messages_scores_artifacts_and_report(tmp_path: Pat
     assert "sqlite" not in repr(run)
     assert labmates.show(store=store) == labmates.show(run.id, store=store)
     assert labmates.show(store=store).metrics == run.metrics
+    assert labmates.show(run.id[:4], store=store) == labmates.show(run.id, store=store)
+    assert labmates.replay("last", store=store).is_same
     with pytest.raises(labmates.UsageError, match="there is no run 'gone'"):
         labmates.show("gone", store=store)
 

@@ -47,7 +47,7 @@ _NUMBERS = ("seed", "seconds", "bill")
 def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any) -> None:
     """List runs, the newest first, or delete some.
 
-    Commands that take RUN also accept 'last', the run that started last.
+    Commands that take RUN accept an id, the first characters of one (at least 4), or 'last' for the newest run.
     """
     if click.get_current_context().invoked_subcommand is not None:
         return

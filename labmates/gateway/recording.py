@@ -88,10 +88,12 @@ class RunOfGateway(Record):
 
     def _claimed(self, store: Store, resume: str | None) -> RunRecord:
         if resume is not None:
-            kind = store.run(resume).kind
-            if kind != GatewayCondition.kind:
-                raise UsageError(f"--resume: run {resume} has the kind '{kind}', not '{GatewayCondition.kind}'")
-            return self._claims.take(resume)
+            stopped = store.run(resume)
+            if stopped.kind != GatewayCondition.kind:
+                raise UsageError(
+                    f"--resume: run {stopped.id} has the kind '{stopped.kind}', not '{GatewayCondition.kind}'"
+                )
+            return self._claims.take(stopped.id)
         condition = self._condition
         values = condition.model_dump(mode="json")
         new = RunRecord(new_run_id(), condition.kind, condition.key, 0, 0, values, condition.models())

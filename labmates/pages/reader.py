@@ -86,8 +86,8 @@ class Readers:
         """A reader of a run. Raises `UsageError` if the run is unknown."""
         run = self.store.run(run_id)
         with self._lock:
-            bodies = self._bodies.pop(run_id, None) or BodyReader(self.store, run_id)
-            self._bodies[run_id] = bodies
+            bodies = self._bodies.pop(run.id, None) or BodyReader(self.store, run.id)
+            self._bodies[run.id] = bodies
             if len(self._bodies) > _MOST_CACHED:
                 self._bodies.popitem(last=False)
         return RunReader(self.store, run, bodies)

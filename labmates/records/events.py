@@ -22,62 +22,52 @@ class EventBase(BaseModel):
 
     at: float = Field(default_factory=time.time)  # Unix time in seconds
     step: str = ""  # stable name of its step, for instance data/0/data_lead/work/3; the same in a resumed run
-    team: str = ""
-    agent: str = ""
+    team: str = ""  # team in which it happened; empty outside teams
+    agent: str = ""  # agent that acted; empty if none did
 
 
 class PhaseEvent(EventBase):
     """A team's phase started, was suspended for a request, ended, or was skipped for lack of credits."""
 
     type: Literal["phase"] = "phase"
-    status: Literal["started", "suspended", "ended", "skipped"]
-    number: int
-    reason: Literal["planned", "additional", "redo"] = "planned"
+    status: Literal["started", "suspended", "ended", "skipped"]  # change of the phase
+    number: int  # number of the team's phase, from 0
+    reason: Literal["planned", "additional", "redo"] = "planned"  # in the plan, or another team's request
 
 
 class LLMCallEvent(EventBase):
-    """A model call with a reply, by an agent or a judge; `messages`, `reply`, `reasoning` and `settings` are bodies.
+    """A model call with a reply, by an agent (`llm_call`) or a judge (`judge_call`).
 
-    `cached` tells that the reply is the stored one of an identical request. `cached_tokens` and `cache_write_tokens`
-    are input tokens read from, and written to, the provider's prompt cache. `output_limit` is the limit of the call in
-    tokens; None in old records. `cut_call` is the body with the name and received arguments of a tool call cut by the
-    limit. `uncertain_attempts` counts earlier attempts that were given up and may be billed: each has an uncertain
-    charge. `notes` are the server's violations of the protocol: a reply beyond its limit, impossible token counts.
-    `settings` are the settings and tools of a request to the gateway.
-
-    A judge's call is not part of the teams' usage and has no charge. It has the `judge` and its `version`; `cost` in
-    micro-dollars (the bill, or by the run's price list if the price is unknown; 0 for a cached reply); `uncertain`, the
-    part of the cost for attempts without a reply that may be billed; and `excess`, the provider's charge beyond the
-    cost, which the bound of the run could not pay.
+    A judge's call is not part of the teams' usage and has no charge; its cost is in the call itself.
     """
 
     type: Literal["llm_call", "judge_call"] = "llm_call"
-    judge: str = ""
-    version: str = ""
-    model: str
-    messages: list[int]
-    reply: int
-    finish: str
-    faults: list[str] = []
-    input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int = 0
-    estimated: bool = False
-    attempts: int = 1
-    seconds: float = 0.0
-    seed: int
-    reasoning: int | None = None
-    cached: bool = False
-    output_limit: int | None = None
-    cut_call: int | None = None
-    settings: int | None = None
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    uncertain_attempts: int = 0
-    notes: list[str] = []
-    cost: int = 0
-    uncertain: int = 0
-    excess: int = 0
+    judge: str = ""  # the judge that called; empty for an agent
+    version: str = ""  # version of the judge
+    model: str  # the model, as provider:name; seat: or human: for an outside agent or a person
+    messages: list[int]  # bodies of the prompt's messages, in order
+    reply: int  # body of the reply: text and tool calls
+    finish: str  # why the reply ended: stop, length, tool_calls, content_filter or unknown
+    faults: list[str] = []  # faults of its form: empty, cut, cut_tool_call or bad_tool_call
+    input_tokens: int  # tokens of the prompt
+    output_tokens: int  # tokens of the reply, reasoning included
+    reasoning_tokens: int = 0  # tokens of the reply that are reasoning
+    estimated: bool = False  # whether token counts are estimates, since the server gave none
+    attempts: int = 1  # requests sent until the reply came
+    seconds: float = 0.0  # duration in seconds
+    seed: int  # seed of the request
+    reasoning: int | None = None  # body of the reasoning; None without any
+    cached: bool = False  # whether the reply is the stored one of an identical request
+    output_limit: int | None = None  # limit of the reply in tokens; None in old records
+    cut_call: int | None = None  # body of a tool call cut by the limit: its name and the received arguments
+    settings: int | None = None  # body of the settings and tools of a request to the gateway
+    cached_tokens: int = 0  # prompt tokens read from the provider's prompt cache
+    cache_write_tokens: int = 0  # prompt tokens written to the provider's prompt cache
+    uncertain_attempts: int = 0  # abandoned attempts that may be billed; each has an uncertain charge
+    notes: list[str] = []  # violations of the protocol by the server: a reply beyond its limit, impossible counts
+    cost: int = 0  # of a judge, micro-dollars: the bill, else by the run's price list; 0 for a cached reply
+    uncertain: int = 0  # of a judge, micro-dollars: part of the cost for attempts without a reply
+    excess: int = 0  # of a judge, micro-dollars: the provider's charge beyond the cost, above the run's bound
 
     @property
     def by(self) -> Literal["agent", "judge"]:
@@ -94,49 +84,43 @@ class FailedReplyEvent(EventBase):
     """An invalid reply, and the reason."""
 
     type: Literal["failed_reply"] = "failed_reply"
-    reason: str
+    reason: str  # why the reply is invalid, as its author was told
 
 
 class ToolCallEvent(EventBase):
-    """A tool call; `arguments`, `result`, `images` (PNG) and `files` are bodies.
-
-    `files` are those that code wrote to ``out/``, by their path below it.
-    """
+    """A tool call."""
 
     type: Literal["tool_call"] = "tool_call"
-    tool: str
-    arguments: int
-    result: int
-    ok: bool
-    status: str = ""
-    state_lost: bool = False
-    images: list[int] = []
-    files: dict[str, int] = {}
-    seconds: float = 0.0
+    tool: str  # name of the tool
+    arguments: int  # body of the arguments
+    result: int  # body of the result, as the agent saw it
+    ok: bool  # whether the tool succeeded
+    status: str = ""  # how executed code ended: ok, error, timeout or died; empty for other tools
+    state_lost: bool = False  # whether the variables of earlier code were lost
+    images: list[int] = []  # bodies of the figures, PNG
+    files: dict[str, int] = {}  # bodies of files that code wrote to out/, by their path below it
+    seconds: float = 0.0  # duration in seconds
 
 
 class ChargeEvent(EventBase):
-    """The charge to the pool for one call: `amount`, and `uncovered` beyond the pool's balance, in micro-dollars.
+    """The charge to the pool for one call.
 
-    `bill` is the provider's charge in micro-dollars; None if the price is unknown. `excess` is the part of the bill
-    beyond the bound of the run, if the provider charges more than the request allows. A `cached` reply is charged to
-    the pool only. An `uncertain` charge is for an attempt without a reply, for the `reason`, that may be billed: it
-    assumes a reply of full length.
+    An uncertain charge is for an attempt without a reply that may be billed: it assumes a reply of full length.
     """
 
     type: Literal["charge"] = "charge"
-    amount: int
-    uncovered: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    input_price: int = 0
-    output_price: int = 0
-    estimated: bool = False
-    cached: bool = False
-    bill: int | None = None
-    excess: int = 0
-    uncertain: bool = False
-    reason: str = ""
+    amount: int  # credits charged to the pool, micro-dollars
+    uncovered: int = 0  # part of the price beyond the pool's balance, micro-dollars
+    input_tokens: int = 0  # charged tokens of the prompt
+    output_tokens: int = 0  # charged tokens of the reply
+    input_price: int = 0  # price of the prompt, micro-dollars per million tokens
+    output_price: int = 0  # price of the reply, micro-dollars per million tokens
+    estimated: bool = False  # whether token counts are estimates, since the server gave none
+    cached: bool = False  # whether the reply came from the cache of calls; it is charged to the pool only
+    bill: int | None = None  # the provider's charge, micro-dollars; None if the price is unknown
+    excess: int = 0  # part of the bill beyond the bound of the run, micro-dollars
+    uncertain: bool = False  # whether the attempt had no reply
+    reason: str = ""  # why an uncertain attempt had no reply
 
     @property
     def real_cost(self) -> int:
@@ -159,54 +143,51 @@ class PayoffEvent(EventBase):
     """The outcome of a round or of a whole game: payoffs by player, and further details."""
 
     type: Literal["payoff"] = "payoff"
-    round: int = 0
-    match: str = ""
-    payoffs: dict[str, float]
-    details: dict[str, Any] = {}
+    round: int = 0  # from 1; 0 for a whole game
+    match: str = ""  # the game among several games of the run; empty for a single one
+    payoffs: dict[str, float]  # payoff of each player, in the game's unit
+    details: dict[str, Any] = {}  # further parts of the outcome, by name; lists are in the order of players
 
 
 class MessageEvent(EventBase):
-    """A message in deliberation (`to` is the sender's team) or to another team; `text` is a body."""
+    """A message in deliberation or to another team."""
 
     type: Literal["message"] = "message"
-    to: str
-    text: int
+    to: str  # recipients: the sender's own team in deliberation, else another team
+    text: int  # body of the text
 
 
 class RequestEvent(EventBase):
     """A team asked an earlier team for work."""
 
     type: Literal["request"] = "request"
-    to: str
-    kind: Literal["additional", "redo"]
-    request: str
-    justification: str = ""
+    to: str  # the team that is asked
+    kind: Literal["additional", "redo"]  # new work, or the same work again
+    request: str  # the work asked for
+    justification: str = ""  # why the work is needed
 
 
 class ApprovalEvent(EventBase):
-    """The approval or refusal of an agent's plan, request or text, by a person or `automatic`.
-
-    For an interrupt of an organisation as code, it holds the displayed `question` and the `answer` for the graph.
-    """
+    """The approval or refusal of an agent's plan, request or text, or the answer to an interrupt of a graph."""
 
     type: Literal["approval"] = "approval"
-    what: Literal["plan", "request", "write", "interrupt"]
-    approved: bool
-    reason: str = ""
-    automatic: bool = False
-    question: str = ""
-    answer: Any = None
+    what: Literal["plan", "request", "write", "interrupt"]  # what a person was asked about
+    approved: bool  # whether the person agreed
+    reason: str = ""  # the reason for a refusal
+    automatic: bool = False  # whether no person was asked
+    question: str = ""  # the displayed question of an interrupt
+    answer: Any = None  # the answer to an interrupt, any JSON value
 
 
 class ArtifactEvent(EventBase):
-    """A new version of an artifact; `content` is a body. It is `partial` if its reply was cut at the length limit."""
+    """A new version of an artifact."""
 
     type: Literal["artifact"] = "artifact"
-    name: str
-    version: int
-    content: int
-    description: str = ""
-    partial: bool = False
+    name: str  # name of the artifact, for instance report
+    version: int  # from 1, per artifact
+    content: int  # body of the content
+    description: str = ""  # one line for readers in other teams
+    partial: bool = False  # whether its reply was cut at the length limit
 
 
 class FindingsEvent(EventBase):
@@ -258,33 +239,29 @@ class ScoreEvent(EventBase):
 
 
 class LabelEvent(EventBase):
-    """A judge's labels of a step's text, for instance of the reasons for a decision; None if it gave no labels.
-
-    `failed` tells that the judge failed, so that it may be asked again. `confidence` is its estimate that the labels
-    are right, from 0 to 1; None if missing.
-    """
+    """A judge's labels of a step's text, for instance of the reasons for a decision."""
 
     type: Literal["label"] = "label"
-    judge: str
-    version: str
-    labels: list[str] | None
-    confidence: float | None = None
-    reason: str = ""
-    failed: bool = False
+    judge: str  # a model
+    version: str  # version of the judge
+    labels: list[str] | None  # the labels; None if the judge gave none
+    confidence: float | None = None  # the judge's estimate that the labels are right, from 0 to 1; None if missing
+    reason: str = ""  # the judge's reason, or why it failed
+    failed: bool = False  # whether the judge failed, so that it may be asked again
 
 
 class WarningEvent(EventBase):
     """A warning to readers of the results."""
 
     type: Literal["warning"] = "warning"
-    text: str
+    text: str  # the warning, one paragraph
 
 
 class ErrorEvent(EventBase):
     """The error of a failed run."""
 
     type: Literal["error"] = "error"
-    text: str
+    text: str  # the error and its cause
 
 
 Event = Annotated[

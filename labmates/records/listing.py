@@ -204,11 +204,12 @@ def _place(place: str, sort: str) -> tuple[Any, str]:
 def select_runs(
     store: Store, ids: Sequence[str] = (), *, kind: str | None = None, study: str | None = None, task: str | None = None
 ) -> list[RunRecord]:
-    """The runs with these ids, or all, oldest first, filtered by kind, study and task.
+    """The runs with these ids or prefixes of ids, or all, oldest first, filtered by kind, study and task.
 
     Raises `UsageError` if an id is unknown, or no run is left.
     """
-    chosen = [store.run(run_id) for run_id in dict.fromkeys(ids)] if ids else list(store.runs(kind=kind))
+    named = {run.id: run for run in map(store.run, dict.fromkeys(ids))}
+    chosen = list(named.values()) if ids else list(store.runs(kind=kind))
     wanted = {"kind": kind, "study": study, "task": task}
     runs = [
         run

@@ -28,6 +28,9 @@ _RUNS, _SEALS = schema.runs, schema.seals
 _CHUNK = 500
 LAST: Final = "last"
 """In place of a run's id: the newest run."""
+_LEAST_PREFIX: Final = 4
+"""Fewer characters don't select a run: a typing error would."""
+_MOST_NEAR = 5
 
 E = TypeVar("E", bound=EventBase)
 
@@ -183,21 +186,29 @@ class Store:
         self.database.write(write)
 
     def run(self, run_id: str) -> RunRecord:
-        """The run with this id; ``last`` is the newest run.
+        """The run with this id, or the only one whose id begins with these characters; ``last`` is the newest run.
 
         Raises
         ------
         UsageError
-            If the run is unknown.
+            If the run is unknown, or several ids begin with these characters.
         """
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id == run_id)
         if run_id == LAST:
             begun = sa.select(*RUN_COLUMNS).where(_RUNS.c.status != "planned")
             query = begun.order_by(_RUNS.c.started.desc(), _RUNS.c.id.desc()).limit(1)
         row = self.database.read(lambda connection: connection.execute(query).one_or_none())
-        if row is None:
-            raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
-        return run_record(row)
+        return self._begun_with(run_id) if row is None else run_record(row)
+
+    def _begun_with(self, start: str) -> RunRecord:
+        """The only run whose id begins with `start`."""
+        query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
+        rows = self.database.rows(query.limit(_MOST_NEAR)) if len(start) >= _LEAST_PREFIX and start != LAST else []
+        if not rows:
+            raise UsageError(f"there is no run '{start}' in the store {self.shown_url}")
+        if len(rows) > 1:
+            raise UsageError(f"several runs begin with '{start}': {', '.join(row.id for row in rows)}")
+        return run_record(rows[0])
 
     def any_run(self, study: str) -> RunRecord | None:
         """Any run of a study, started or not; None without runs."""

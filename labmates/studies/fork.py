@@ -44,6 +44,7 @@ async def fork(
     event is unknown, the run's data have another salt, a change is invalid there, or a model can't be called.
     """
     origin = await asyncio.to_thread(store.run, run_id)
+    run_id = origin.id
     check_salt(origin)
     events, stored = await asyncio.to_thread(lambda: (store.events(run_id), store.bodies(run_id)))
     if not 0 <= at <= len(events):

@@ -117,9 +117,7 @@ class _Writer:
 def _rows(store: Store, run_ids: Sequence[str], study: str | None, limit: int | None) -> list[ListedRun]:
     if study is not None:
         study_record(store.database, study)
-    wanted, rows, after = set(run_ids), list[ListedRun](), ""
-    for run_id in run_ids:
-        store.run(run_id)
+    wanted, rows, after = {store.run(run_id).id for run_id in run_ids}, list[ListedRun](), ""
     while limit is None or len(rows) < limit:
         page = run_page(store.database, Chosen(study=study or ""), after=after, size=500)
         rows += [row for row in page.rows if not wanted or row.run.id in wanted]

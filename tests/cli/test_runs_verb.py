@@ -71,6 +71,19 @@ def test_last_is_the_run_that_began_last(labmates: Labmates, store: Store) -> No
     assert (done.code, "there is no run 'last'" in done.err) == (2, True)
 
 
+def test_a_run_is_named_by_the_beginning_of_its_id(labmates: Labmates, store: Store) -> None:
+    assert json.loads(labmates("show", "newe", "--json").out)["id"] == "newest"
+    done = labmates("show", "new")
+    assert (done.code, "there is no run 'new'" in done.err) == (2, True)
+    store.create(a_record(id="newborn", key="sixth"))
+    store.create(a_record(id="newborns", key="seventh"))
+    done = labmates("show", "newb")
+    assert (done.code, "several runs begin with 'newb': newborn, newborns" in done.err) == (2, True)
+    assert json.loads(labmates("show", "newborn", "--json").out)["id"] == "newborn"
+    done = labmates("show", "%est")
+    assert (done.code, "there is no run '%est'" in done.err) == (2, True)
+
+
 def test_runs_are_deleted_by_filters_or_by_name(labmates: Labmates, store: Store) -> None:
     done = labmates("runs", "delete", "--status", "failed", "--dry-run")
     assert "1 runs would be deleted." in done.out

@@ -96,7 +96,7 @@ def events_page() -> str:
     parts = [
         "# Events",
         "What happened in a run, in order. `labmates show RUN --events --json` prints one JSON object for each, and "
-        "`labmates.records.view.events_frame` gives them as a data frame. Long texts and pictures are kept once, as "
+        '`labmates.load("events")` returns them as a data frame. Long texts and pictures are stored once, as '
         "bodies; an event holds their numbers.",
         "Every event has `at` (Unix time in seconds), `step` (the stable name of its step, the same when a run is "
         "resumed), `team` and `agent`.",
