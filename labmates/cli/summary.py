@@ -147,13 +147,16 @@ def print_handoff(scores: list[ScoreEvent]) -> None:
     """Print the handoff of true findings between teams, by finding; nothing if unknown."""
     from collections import Counter
 
-    audits = [score.details["handoff"] for score in scores if "findings" in score.details.get("handoff", {})]
-    if not audits:
+    from labmates.judges.handoff import is_unseen
+
+    details = next((s.details for s in reversed(scores) if "findings" in s.details.get("handoff", {})), None)
+    if details is None:
         return
-    audit = audits[-1]
+    audit = details["handoff"]
     findings = Counter((entry["finding"], entry["first"], entry["lost"]) for entry in audit["findings"])
+    missing = ("never found", "another right value is stated")
     rows = [
-        (finding, str(number), first or "never found", lost or "")
+        (finding, str(number), first or missing[is_unseen(details, finding)], lost or "")
         for (finding, first, lost), number in findings.items()
     ]
     title = f"Handoff: {audit['traced']} of {audit['claims']} claims of the paper occur in earlier work"

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +19,8 @@ STEM: Final = 5
 """Words are compared by this many leading letters."""
 LEAST_CREDIT: Final = 0.5
 """A row holds a true finding if it earns this share of the truth's credit."""
+MOST_VALUES: Final = 100
+"""Most values tried in one row: a longer one lists values and states none."""
 TINY: Final = 1e-9
 FAR: Final = 0.5
 """Numbers with a larger relative error are not tried."""
@@ -113,6 +115,14 @@ class Finder:
             and (not item.in_list or self._earned(item, item.value, candidate) <= self._earned(item, *twice) + TINY)
         )
 
+    def credits(self, row: Row, item: Item) -> bool:
+        """Whether `row` states another value that the task counts as right, such as one of several tied names."""
+        if item.in_list or not row.speaks_of(item.stems):
+            return False
+        full = self._earned(item, item.value)
+        values = islice(_other_values(row, item), MOST_VALUES)
+        return full > 0 and any(self._earned(item, value) >= LEAST_CREDIT * full for value in values)
+
     def _earned(self, item: Item, *values: Any) -> float:
         stated = list(values) if item.in_list else values[0]
         key = (item.finding, repr(stated))
@@ -143,6 +153,16 @@ def _as_stated(row: Row, item: Item) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _nearest(row.numbers, value)
     return value
+
+
+def _other_values(row: Row, item: Item) -> Iterator[Any]:
+    """The names in a row with as many words as the true one, in plain form; for a number all numbers of the row."""
+    if isinstance(item.value, str):
+        words = row.words.split()
+        length = len(plain_name(item.value).split())
+        yield from (" ".join(words[at : at + length]) for at in range(len(words) - length + 1))
+    elif isinstance(item.value, int | float):
+        yield from (round(n.value) if isinstance(item.value, int) else n.value for n in row.numbers)
 
 
 def _nearest(numbers: Sequence[Number], true: float) -> float | int | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from labmates.grouping import grouped
 from labmates.judges.base import Report, Score, Trace
 from labmates.judges.extraction import read_statement
-from labmates.judges.findings_rules import Finder, is_source, items_of, record_keys
+from labmates.judges.findings_rules import LEAST_CREDIT, Finder, is_source, items_of, record_keys
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, rows_of
 
@@ -99,6 +99,17 @@ def audit(report: Report, findings: BaseModel | None) -> Audit:
     if report.stated is not None:
         paper += rows_of(json.dumps(report.stated), records)
     return Audit(claims, claims - len(untraced), tuple(untraced), tuple(_passages(report, earlier, paper)))
+
+
+def is_unseen(details: Mapping[str, Any], finding: str) -> bool:
+    """Whether no team had the only true item of a finding, although the paper states another value that earns credit.
+
+    The audit looks for one of several equally right values; `details` are those of a score of the judge ``verified``.
+    """
+    found = details.get("handoff", {}).get("findings", ())
+    passages = [passage for passage in found if passage["finding"] == finding]
+    credits = {entry["finding"]: entry["credit"] for entry in details.get("credits", ())}
+    return len(passages) == 1 and not passages[0]["first"] and (credits.get(finding) or 0) >= LEAST_CREDIT
 
 
 def _numbers(text: str) -> dict[str, list[Number]]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from labmates.judges.base import Report, Trace
 from labmates.judges.findings_rules import items_of
-from labmates.judges.handoff import Audit, HandoffJudge, audit
+from labmates.judges.handoff import Audit, HandoffJudge, audit, is_unseen
 from labmates.judges.verified import VerifiedJudge
 from labmates.tasks.base import Dataset
 from labmates.tasks.findings import read_findings
@@ -249,3 +249,12 @@ async def test_the_details_say_what_the_findings_of_each_team_were_worth() -> No
         "eval": pytest.approx(1.0),
     }
     assert score.details["teams"]["data"]["findings"] == {}
+
+
+@pytest.mark.parametrize(("stated", "unseen"), [("PT111", False), ("FT222", True), ("FT333", False)])
+async def test_a_finding_is_unseen_if_only_a_tied_name_is_stated(stated: str, unseen: bool) -> None:
+    truth = true().model_copy(update={"most_affected_sensors": ["PT111", "FT222"]})
+    paper = block(most_affected_sensor=stated)
+    report = Report(paper, get_task("anomaly"), truth, {}, (artifact("data", paper),), STAGES)
+    [accuracy, *_] = await VerifiedJudge().score(report)
+    assert is_unseen(accuracy.details, "most_affected_sensor") == unseen

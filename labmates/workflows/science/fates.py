@@ -139,7 +139,11 @@ def _texts(
 
     def held(text: str, *, prose: bool) -> frozenset[int]:
         rows = list(rows_of(text, records, prose=prose))
-        return frozenset(place for place, item in enumerate(items) if any(finder.holds(row, item) for row in rows))
+        return frozenset(
+            place
+            for place, item in enumerate(items)
+            if any(finder.holds(row, item) or finder.credits(row, item) for row in rows)
+        )
 
     for number, event in enumerate(events):
         match event:
@@ -165,9 +169,9 @@ def _changes(values: Mapping[str, Any], task: Task[Any, Any], items: Sequence[It
     stated = check_findings(values, task.findings).findings
     if stated is None:
         return frozenset()
-    statements = {(item.finding, item.plain) for item in items_of(stated)}
-    comparable = (place for place, item in enumerate(items) if item.plain or not item.in_list)
-    return frozenset(place for place in comparable if (items[place].finding, items[place].plain) in statements)
+    statements = {(item.finding, item.in_list and item.plain) for item in items_of(stated)}
+    comparable = ((place, item) for place, item in enumerate(items) if item.plain or not item.in_list)
+    return frozenset(place for place, item in comparable if (item.finding, item.in_list and item.plain) in statements)
 
 
 def _fate(place: int, item: Item, texts: Sequence[_Text], received: Sequence[HandOver], staged: Sequence[int]) -> Fate:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from labmates.agents.organisation_parts import REPORT
 from labmates.grouping import grouped
+from labmates.judges.handoff import is_unseen
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
 from labmates.pages.reader import RunReader
@@ -38,6 +39,8 @@ class Finding:
         The report's statement; empty without one.
     teams
         Each team's findings stated with the tool, with their credit.
+    is_unseen
+        Whether the paper states another right value than the true one that no team had.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Finding:
     weight: float
     reason: str
     teams: tuple[tuple[str, float | None], ...] = ()
+    is_unseen: bool = False
 
 
 def sections(reader: RunReader, links: Links) -> Iterator[Section]:
@@ -105,6 +109,7 @@ def findings(details: Mapping[str, Any], report: str) -> list[Finding]:
             weight=entry["weight"],
             reason=entry["reason"],
             teams=tuple(_of_teams(entry["finding"], teams)),
+            is_unseen=is_unseen(details, entry["finding"]),
         )
         for entry in details["credits"]
     ]

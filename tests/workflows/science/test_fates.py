@@ -136,3 +136,28 @@ def test_all_findings_of_the_oracle_are_delivered_by_who_states_them(story: Stor
     found: list[Any] = fates(story.events, story.bodies, (), TASK, TRUTH)
     assert {fate.end for fate in found} == {"delivered"}
     assert len(found) > 10
+
+
+@pytest.mark.parametrize(
+    ("task", "finding", "true", "stated"),
+    [
+        ("anomaly", "most_affected_sensors", ["PT111", "FT222"], "FT222"),  # both are in as many anomalies
+        ("geospatial", "anisotropy_azimuth", 1.0, 179.5),  # a direction: 0 and 180 degrees are the same
+    ],
+)
+def test_another_value_that_earns_the_credit_is_delivered_by_who_states_it(
+    story: Story, task: str, finding: str, true: Any, stated: Any
+) -> None:
+    work = get_task(task)
+    truth = work.generate(0, "easy").truth.model_copy(update={finding: true})
+    field = finding.removesuffix("s")
+    [credit] = [c for c in work.score(work.findings(**{field: stated}), truth) if c.finding == field]
+    assert credit.credit == 1
+    story.code("ana", "work/0/0", "pass", f"{field}: {stated}")
+    story.state("ben", {field: stated})
+    story.write("ben", REPORT, "# Results\nSee the findings.")
+    [fate] = [one for one in fates(story.events, story.bodies, (), work, truth) if one.finding == field]
+    assert (fate.seats, fate.end) == ({"ana": ("found",), "ben": ("stated",)}, "delivered")
+    story.state("ben", {field: "FT333" if field == "most_affected_sensor" else 90})
+    [fate] = [one for one in fates(story.events, story.bodies, (), work, truth) if one.finding == field]
+    assert fate.end == "changed"
