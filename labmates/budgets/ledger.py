@@ -132,7 +132,7 @@ class Ledger:
         return max(0, min(self._available, share.left))
 
     def reserve(self, amount: int, *, call: str, member: str, share: Share | None = None) -> Reservation:
-        """Hold `amount` micro-dollars for a call.
+        """Hold `amount` micro-dollars for a call, or record that it is refused.
 
         Raises
         ------
@@ -145,8 +145,10 @@ class Ledger:
             raise ValueError("a reservation can't be negative")
         with self.lock:
             if amount > self._available:
+                self.refuse(member, call)
                 raise InsufficientFundsError(f"the pool has {self._available} micro-dollars available, not {amount}")
             if share is not None and amount > share.left:
+                self.refuse(member, call)
                 raise InsufficientFundsError(f"the share has {share.left} micro-dollars left, not {amount}")
             self._number += 1
             reservation = Reservation(self._number, call, member, amount, share)

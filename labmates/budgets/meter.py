@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labmates.budgets.accounts import Account, ReplyHold
+from labmates.budgets.budget import Budget, ReplyHold
 from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.prices import FREE, Price
 
@@ -52,7 +52,7 @@ class CallMeter:
 
     def __init__(
         self,
-        account: Account,
+        budget: Budget,
         price: Price,
         call: str,
         input_tokens: int,
@@ -65,7 +65,7 @@ class CallMeter:
         self.cost = self.uncertain = self.excess = 0
         self.paid: JournalLine | None = None
         self.price = price
-        self._account = account
+        self._budget = budget
         self._call = call
         self._inputs, self._limit = input_tokens, output_tokens
         self._reserved = input_tokens if reserved is None else reserved
@@ -79,9 +79,9 @@ class CallMeter:
         Raises
         ------
         InsufficientFundsError
-            If the account, or the bound of the run, can't pay it.
+            If the budget, or the bound of the run, can't pay it.
         """
-        credits = ReplyHold(self._account, self._call, self.price, self._reserved, self._limit)
+        credits = ReplyHold(self._budget, self._call, self.price, self._reserved, self._limit)
         try:
             self._held = credits, self._reserve_money()
         except InsufficientFundsError:
@@ -116,7 +116,7 @@ class CallMeter:
         Parameters
         ----------
         cost
-            The account's payment.
+            The budget's payment.
         bill
             The provider's charge; None if unknown.
         """
@@ -133,9 +133,9 @@ class CallMeter:
     def _reserve_money(self) -> ReplyHold | None:
         if self.money is None:
             return None
-        return ReplyHold(Account(self.money.bound), self._call, self.money.price, self._inputs, self._limit)
+        return ReplyHold(Budget(self.money.bound), self._call, self.money.price, self._inputs, self._limit)
 
 
 def free_meter(lost: Lost | None = None) -> CallMeter:
     """A meter for a call without charge."""
-    return CallMeter(Account(Ledger(0)), FREE, "", 0, 0, lost=lost)
+    return CallMeter(Budget(Ledger(0)), FREE, "", 0, 0, lost=lost)

@@ -10,22 +10,10 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.outputs import ChatResult
 from langgraph.types import Command
 
-from labmates.budgets.accounts import Account, Hold, ReplyHold
+from labmates.budgets.budget import Budget, Hold, ReplyHold
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import estimate_messages, token_bound
 from labmates.budgets.usage import LIMIT_FIELDS, limited, read_usage
-
-
-class ToolCall(Hold):
-    """A tool call with a fixed price."""
-
-    def settled(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
-        """Charge the call, unless it failed, and return its result."""
-        if isinstance(result, ToolMessage) and result.status == "error":
-            self.release("error")
-        else:
-            self.charge(self.amount)
-        return result
 
 
 class ModelCall(ReplyHold):
@@ -33,14 +21,14 @@ class ModelCall(ReplyHold):
 
     def __init__(
         self,
-        account: Account,
+        budget: Budget,
         call: str,
         request: ModelRequest[Any],
         tools: Sequence[dict[str, Any]],
         price: Price,
         limit: int,
     ) -> None:
-        super().__init__(account, call, price, input_bound(request, tools), limit)
+        super().__init__(budget, call, price, input_bound(request, tools), limit)
         self.request = _limited(request, limit)
         self._tools = tools
 
@@ -87,6 +75,15 @@ class ModelCall(ReplyHold):
 
     def _inputs(self) -> int:
         return estimate_messages(self.prompt, self._tools)
+
+
+def settled_tool(hold: Hold, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+    """The result of a tool call, which is charged unless it failed."""
+    if isinstance(result, ToolMessage) and result.status == "error":
+        hold.release("error")
+    else:
+        hold.charge(hold.amount)
+    return result
 
 
 def prompt_of(request: ModelRequest[Any]) -> list[BaseMessage]:

@@ -1,4 +1,4 @@
-"""A purse: the account of one step, bounded where several members spend at the same time.
+"""A purse: the budget of one step of the lab, bounded where several members spend at the same time.
 
 Members who work in parallel get equal shares of the pool's funds at the start of their step. So the order of their
 calls never decides which call gets the last credits, and a run repeats exactly at any concurrency. Unspent shares
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labmates.budgets.accounts import Account
+from labmates.budgets.budget import Budget
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.money import show_dollars
 from labmates.budgets.shares import Share
-from labmates.budgets.visibility import Visibility, budget_status
+from labmates.budgets.visibility import Visibility
 
 
-class Purse(Account):
-    """One agent's account in one step.
+class Purse(Budget):
+    """One agent's budget in one step.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ class Purse(Account):
     @property
     def spent(self) -> int:
         """Charges of this step, in micro-dollars."""
-        return self._step.charged[self.name]
+        return self._step.charged[self.member]
 
     @property
     def spent_by(self) -> dict[str, int]:
         """Charges of this step by agent, for agents with shares."""
-        return {agent: share.charged[self.name] for agent, share in self._shares.items() if share.charged}
+        return {agent: share.charged[self.member] for agent, share in self._shares.items() if share.charged}
 
     @property
     def left(self) -> int:
@@ -74,21 +74,24 @@ class Purse(Account):
 
     def of(self, agent: str) -> Purse:
         """The purse itself, bounded by the share of an agent from now on."""
-        self.share = self._shares.get(agent, self._step)
+        self._share = self._shares.get(agent, self._step)
         return self
 
     def note(self, amount: int) -> None:
         """Count a replayed charge, which the ledger already holds."""
-        self.share.charge(self.name, amount)
+        self.share.charge(self.member, amount)
 
     def status(self, visibility: Visibility, who: str = "your team has") -> str:
         """The budget text for the agent: the pool at the start of the step, and the agent's spending since.
 
         Empty if the budget is hidden.
         """
-        total, spent = self.ledger.total, self._step.spent
-        notice = not 0 < self._likely <= self.left
-        text = budget_status(visibility, total, spent, self.name, who, aside=self._aside, notice=notice)
+        self._warns = not 0 < self._likely <= self.left
+        text = super().status(visibility, who)
         if not text or self.share is self._step:
             return text
         return f"{text} Of your own share {show_dollars(max(0, self.share.rest))} are left."
+
+    @property
+    def _spending(self) -> Mapping[str, int]:
+        return self._step.spent

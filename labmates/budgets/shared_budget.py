@@ -30,10 +30,10 @@ from langgraph.config import get_config
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from labmates.budgets.accounts import Account, BusyError, when_free
+from labmates.budgets.budget import Budget, BusyError, Hold, Waiter, when_free
 from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.money import parse_dollars
-from labmates.budgets.paid_calls import ModelCall, ToolCall, input_bound, reply_limit, with_line
+from labmates.budgets.paid_calls import ModelCall, input_bound, reply_limit, settled_tool, with_line
 from labmates.budgets.prices import Price, PriceList, listed_model, read_prices
 from labmates.budgets.shares import Share
 from labmates.budgets.visibility import Visibility, budget_status
@@ -44,7 +44,7 @@ UNNAMED: Final = "agent"
 _OUTPUT_LIMIT: Final = "Length limit: at most {limit} tokens in this reply, reasoning included."
 
 
-class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
+class SharedBudget(Budget, AgentMiddleware[AgentState[Any], Any, Any]):
     """One pool of money for all agents that have this object in their ``middleware``.
 
     Put it last: retries and fallbacks of other middleware are then reserved and settled one by one. Agents are
@@ -90,7 +90,6 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         max_output_tokens: int = 4096,
         exit_behavior: Literal["end", "error"] = "end",
     ) -> None:
-        super().__init__()
         _check("visibility", visibility, ("full", "team", "hidden"))
         _check("exit_behavior", exit_behavior, ("end", "error"))
         if max_output_tokens < 1:
@@ -98,8 +97,8 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self.visibility = visibility
         self.max_output_tokens = max_output_tokens
         self.exit_behavior = exit_behavior
-        self._ledger = Ledger(_micro_dollars(total))
-        self._whole = Share(self._ledger.total)
+        super().__init__(Ledger(_micro_dollars(total)))
+        self._whole = Share(self.ledger.total)
         self._prices = _price_list(prices)
         self._splits: dict[str, _Split] = {}
         self._schemas: dict[int, tuple[BaseTool, dict[str, Any]]] = {}
@@ -110,28 +109,28 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
     @property
     def total(self) -> int:
         """Size of the pool, in micro-dollars."""
-        return self._ledger.total
+        return self.ledger.total
 
     @property
     def spent(self) -> int:
         """The sum of all charges, in micro-dollars."""
-        return self._ledger.spent
+        return self.ledger.spent
 
     @property
     def available(self) -> int:
         """The pool less charges and holds, in micro-dollars."""
-        return self._ledger.available
+        return self.ledger.available
 
     @property
     def spent_by_member(self) -> dict[str, int]:
         """The charges of each agent, in micro-dollars."""
-        with self._ledger.lock:
+        with self.ledger.lock:
             return self._whole.spent
 
     @property
     def journal(self) -> tuple[JournalLine, ...]:
         """All lines, oldest first; ``pandas.DataFrame(budget.journal)`` makes a table of them."""
-        _, *lines = self._ledger.journal
+        _, *lines = self.ledger.journal
         return tuple(lines)
 
     def shares(self, number: int) -> list[AbstractContextManager[None]]:
@@ -151,9 +150,9 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         """
         if number < 1:
             raise UsageError(f"number: {number} is not a number of shares (at least 1)")
-        with self._ledger.lock:
-            limit, before = self._ledger.left(self._share) // number, self._share.spent
-            return [self._within(self._share.part(limit, before)) for _ in range(number)]
+        with self.ledger.lock:
+            limit, before = self.ledger.left(self.share) // number, self.share.spent
+            return [self._within(self.share.part(limit, before)) for _ in range(number)]
 
     def metered(self, model: str | BaseChatModel) -> BaseChatModel:
         """A chat model paid by the pool, for calls anywhere: in tools, or in other middleware.
@@ -172,7 +171,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | AIMessage:
         """Reserve, call the model, and settle."""
-        call = self.begin(request, _member())
+        call = self.begin(request, self)
         if call is None:
             return self.refusal()
         with call:
@@ -182,7 +181,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | AIMessage:
         """Reserve, call the model, and settle."""
-        call = await self.abegin(request, _member())
+        call = await self.abegin(request, self)
         if call is None:
             return self.refusal()
         with call:
@@ -199,7 +198,7 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             if call is None:
                 return self._refused_tool(request)
             with call:
-                return call.settled(handler(request))
+                return settled_tool(call, handler(request))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -212,11 +211,20 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
             if call is None:
                 return self._refused_tool(request)
             with call:
-                return call.settled(await handler(request))
+                return settled_tool(call, await handler(request))
 
     @property
-    def _share(self) -> Share:
+    def share(self) -> Share:
+        """The share of the calling agent."""
         return _SHARES.get().get(self, self._whole)
+
+    @property
+    def member(self) -> str:
+        """The name of the calling agent."""
+        try:
+            return _agent(get_config().get("metadata", {}))
+        except RuntimeError:  # outside of a graph
+            return UNNAMED
 
     @contextmanager
     def _within(self, share: Share) -> Iterator[None]:
@@ -233,11 +241,11 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         if message is None or message.id is None or len(message.tool_calls) < 2:
             yield
             return
-        with self._ledger.lock:
-            number, parent = len(message.tool_calls), self._share
+        with self.ledger.lock:
+            number, parent = len(message.tool_calls), self.share
             # The first call to start sets all shares: later spending must not count.
             split = self._splits.setdefault(
-                message.id, _Split(self._ledger.left(parent) // number, parent.spent, number)
+                message.id, _Split(self.ledger.left(parent) // number, parent.spent, number)
             )
             split.waiting -= 1
             if not split.waiting:
@@ -246,25 +254,23 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         with self._within(part):
             yield
 
-    def begin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
-        """Reserve a model call; None if the pool can't pay it.
+    def begin(self, request: ModelRequest[Any], payer: Budget) -> ModelCall | None:
+        """Reserve a model call; None if the payer can't pay it.
 
         Waits while calls in flight hold the money for a whole reply.
         """
         while True:
             freed = Event()
             try:
-                return self._model_call(request, member, None if _in_event_loop() else freed.set)
+                return self._model_call(request, payer, None if _in_event_loop() else freed.set)
             except BusyError:
                 freed.wait()
 
-    async def abegin(self, request: ModelRequest[Any], member: str) -> ModelCall | None:
+    async def abegin(self, request: ModelRequest[Any], payer: Budget) -> ModelCall | None:
         """Reserve a model call; see `begin`."""
-        return await when_free(partial(self._model_call, request, member))
+        return await when_free(partial(self._model_call, request, payer))
 
-    def _model_call(
-        self, request: ModelRequest[Any], member: str, waiter: Callable[[], None] | None
-    ) -> ModelCall | None:
+    def _model_call(self, request: ModelRequest[Any], payer: Budget, waiter: Waiter | None) -> ModelCall | None:
         """Reserve a model call with its budget status and limit; None if the pool can't pay it.
 
         Raises
@@ -275,13 +281,15 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
         if isinstance(request.model, MeteredModel) and request.model.budget is self:
             request = request.override(model=request.model.inner)
         name, price = self._price(request.model)
-        account, tools = Account(self._ledger, self._share, member), self._schemas_of(request)
-        with self._ledger.lock:
-            request = self._with_status(request, account)
+        tools = self._schemas_of(request)
+        with self.ledger.lock:
+            if status := payer.status(self.visibility):
+                request = with_line(request, status)
             wanted = min(self.max_output_tokens, reply_limit(request) or self.max_output_tokens)
             stated = with_line(request, _OUTPUT_LIMIT.format(limit=wanted))
             try:
-                limit = account.affordable(
+                limit = payer.affordable(
+                    f"model {name}",
                     price,
                     wanted,
                     input_bound(request, tools),
@@ -289,24 +297,16 @@ class SharedBudget(AgentMiddleware[AgentState[Any], Any, Any]):
                     waiter=waiter,
                 )
             except InsufficientFundsError:
-                self._ledger.refuse(member, f"model {name}")
                 return None
             if limit < wanted:
                 request = with_line(request, _OUTPUT_LIMIT.format(limit=limit))
-            return ModelCall(account, f"model {name}", request, tools, price, limit)
+            return ModelCall(payer, f"model {name}", request, tools, price, limit)
 
-    def _tool_call(self, request: ToolCallRequest) -> ToolCall | None:
-        member, name = _member(), f"tool {request.tool_call['name']}"
-        with self._ledger.lock:
-            try:
-                return ToolCall(Account(self._ledger, self._share, member), name, self._prices.tool_call)
-            except InsufficientFundsError:
-                self._ledger.refuse(member, name)
-                return None
-
-    def _with_status(self, request: ModelRequest[Any], account: Account) -> ModelRequest[Any]:
-        status = budget_status(self.visibility, self.total, account.share.spent, account.name, "you have")
-        return with_line(request, status) if status else request
+    def _tool_call(self, request: ToolCallRequest) -> Hold | None:
+        try:
+            return self.reserve(self._prices.tool_call, f"tool {request.tool_call['name']}")
+        except InsufficientFundsError:
+            return None
 
     def _price(self, model: BaseChatModel) -> tuple[str, Price]:
         """The full name of a model and its price."""
@@ -388,7 +388,7 @@ class MeteredModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        call: ModelCall | None = self.budget.begin(*self._request(messages, run_manager, kwargs))
+        call: ModelCall | None = self.budget.begin(self._request(messages, kwargs), self._payer(run_manager))
         if call is None:
             return _result(self.budget.refusal())
         with call:
@@ -401,28 +401,27 @@ class MeteredModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        call: ModelCall | None = await self.budget.abegin(*self._request(messages, run_manager, kwargs))
+        call: ModelCall | None = await self.budget.abegin(self._request(messages, kwargs), self._payer(run_manager))
         if call is None:
             return _result(self.budget.refusal())
         with call:
             result = await call.request.model._agenerate(call.prompt, stop, run_manager, **call.settings)
             return call.generated(result)
 
-    def _request(
-        self,
-        messages: list[BaseMessage],
-        run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
-        kwargs: dict[str, Any],
-    ) -> tuple[ModelRequest[Any], str]:
-        """The request, and its agent's name."""
-        request: ModelRequest[Any] = ModelRequest(
+    def _request(self, messages: list[BaseMessage], settings: dict[str, Any]) -> ModelRequest[Any]:
+        return ModelRequest(
             model=self.inner,
             messages=cast(list[AnyMessage], messages),
-            tools=list(kwargs.get("tools", ())),
-            model_settings=kwargs,
+            tools=list(settings.get("tools", ())),
+            model_settings=settings,
         )
-        member = run_manager.metadata.get("lc_agent_name") if run_manager else None
-        return request, str(member or UNNAMED)
+
+    def _payer(self, run: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None) -> Budget:
+        return Budget(self.budget.ledger, self.budget.share, _agent(run.metadata if run else {}))
+
+
+def _agent(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("lc_agent_name") or UNNAMED)
 
 
 def _result(message: AIMessage) -> ChatResult:
@@ -436,15 +435,6 @@ def _in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _member() -> str:
-    """The name of the calling agent."""
-    try:
-        metadata = get_config().get("metadata", {})
-    except RuntimeError:  # outside of a graph
-        return UNNAMED
-    return str(metadata.get("lc_agent_name") or UNNAMED)
 
 
 def _messages(state: Any) -> Sequence[BaseMessage]:

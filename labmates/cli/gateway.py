@@ -114,7 +114,7 @@ def _dollars(option: str, text: str) -> int:
 
 
 def _tell(url: str, seats: Seats, run: str, *, as_json: bool) -> None:
-    keys = {seat.name: seat.key for seat in seats.by_name.values()}
+    keys = {seat.member: seat.key for seat in seats.by_name.values()}
     if as_json:
         click.echo(json.dumps({"url": url, "keys": keys}))
         return

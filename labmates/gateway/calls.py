@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from labmates.budgets.accounts import ReplyHold
+from labmates.budgets.budget import ReplyHold
 from labmates.budgets.ledger import JournalLine
 from labmates.budgets.prices import Price
 from labmates.budgets.tokens import TEMPLATE_TOKENS, estimate_tokens
@@ -104,7 +104,7 @@ class Call:
             Exchange(
                 at=self._began,
                 seconds=round(time.time() - self._began, 6),
-                seat=self.seat.name,
+                seat=self.seat.member,
                 protocol=self.protocol,
                 model=self._model,
                 status=status,

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 
-from labmates.budgets.accounts import Account, ReplyHold, Waiter, when_free
+from labmates.budgets.budget import Budget, ReplyHold, Waiter, when_free
 from labmates.budgets.ledger import InsufficientFundsError, Ledger
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
@@ -16,17 +16,17 @@ from labmates.models.protocols.base import RefusedRequestError
 _JOURNAL_LINES = 10_000
 
 
-class Seat(Account):
-    """A program's account at the pool, with a key to send in place of a provider's."""
+class Seat(Budget):
+    """A program's budget, with a key to send in place of a provider's."""
 
-    def __init__(self, ledger: Ledger, share: Share, name: str) -> None:
-        super().__init__(ledger, share, name)
+    def __init__(self, ledger: Ledger, share: Share, member: str) -> None:
+        super().__init__(ledger, share, member)
         self.key = f"lm-{secrets.token_urlsafe(24)}"
 
     @property
     def spent(self) -> int:
         """Spending of the seat, in micro-dollars."""
-        return self.share.spent.get(self.name, 0)
+        return self.share.spent.get(self.member, 0)
 
 
 class Seats:
@@ -78,7 +78,7 @@ class Seats:
         """
 
         def reserve(waiter: Waiter | None = None) -> ReplyHold:
-            limit = seat.affordable(price, output_tokens, input_tokens, choices=choices, waiter=waiter)
+            limit = seat.affordable(call, price, output_tokens, input_tokens, choices=choices, waiter=waiter)
             return ReplyHold(seat, call, price, input_tokens, limit * choices)
 
         try:

@@ -55,7 +55,7 @@ class Gateway:
         amounts = {"total": ledger.total, "spent": ledger.spent, "remaining": ledger.remaining}
         held = ledger.remaining - ledger.available
         seats = {
-            seat.name: {"spent": format_dollars(seat.spent), "remaining": format_dollars(max(0, seat.share.left))}
+            seat.member: {"spent": format_dollars(seat.spent), "remaining": format_dollars(max(0, seat.share.left))}
             for seat in self.seats.by_name.values()
         }
         shown = {name: format_dollars(amount) for name, amount in {**amounts, "held": held}.items()}

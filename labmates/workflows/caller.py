@@ -229,6 +229,7 @@ class Caller:
         stated = call.with_messages(with_limit(call.messages, wanted))
         states = call.state_limit or whole < wanted
         limit = call.purse.affordable(
+            call.step,
             terms.price,
             whole,
             self._reserved(stated if states else call),

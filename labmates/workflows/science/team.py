@@ -476,7 +476,7 @@ async def _ask(
 
 
 def _spending(purse: Purse) -> Update:
-    return {"spent": {purse.name: purse.spent}, "spent_by": purse.spent_by}
+    return {"spent": {purse.member: purse.spent}, "spent_by": purse.spent_by}
 
 
 def _read_contribution(reply: Reply, last: bool) -> str:

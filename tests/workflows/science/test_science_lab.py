@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 
 from labmates.agents.workspace import Workspace
 from labmates.api import arun
+from labmates.budgets.budget import Budget, Hold
+from labmates.budgets.purse import Purse
+from labmates.budgets.shared_budget import SharedBudget
 from labmates.budgets.tokens import text_of
 from labmates.models.normalise import normalise
 from labmates.models.objects import UnusableAnswerError
@@ -32,6 +37,7 @@ from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.workflows.science.writing import take
 from tests.support.puppet import agent_of, dutiful, puppet, step_of, turn_of
+from tests.support.scripted_chat import ScriptedChat, said
 from tests.support.teams import PIPELINE, TEAMS
 
 Play = Callable[[Heard], Draft]
@@ -99,6 +105,50 @@ async def test_four_teams_work_in_order_and_hand_over_their_artifacts(lab: Lab) 
     assert run.usage.failed_replies == 0
     # plan, one reply of work, two rounds of deliberation for each member; the lead plans and writes
     assert run.usage.llm_calls == 4 * (1 + 2 + 4 + 1)
+
+
+async def test_members_pay_through_the_class_that_langchain_agents_pay_through(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited, held, shown = list[tuple[type, str]](), list[tuple[type, str]](), set[type]()
+    affordable, reserve, status = Budget.affordable, Budget.reserve, Budget.status
+
+    def watch_affordable(budget: Budget, call: str, *args: Any, **options: Any) -> int:
+        limited.append((type(budget), call))
+        return affordable(budget, call, *args, **options)
+
+    def watch_reserve(budget: Budget, amount: int, call: str) -> Hold:
+        held.append((type(budget), call))
+        return reserve(budget, amount, call)
+
+    def watch_status(budget: Budget, *args: Any) -> str:
+        shown.add(type(budget))
+        return status(budget, *args)
+
+    monkeypatch.setattr(Budget, "affordable", watch_affordable)
+    monkeypatch.setattr(Budget, "reserve", watch_reserve)
+    monkeypatch.setattr(Budget, "status", watch_status)
+    run = await lab.play(dutiful, prices={"tool_call": "0.001"})
+    events = lab.events(run)
+    assert {kind for kind, _ in limited + held} == {Purse}
+    assert sorted(call for _, call in limited) == sorted(e.step for e in events if isinstance(e, LLMCallEvent))
+    assert sorted(call for _, call in held) == sorted(e.step for e in events if isinstance(e, ToolCallEvent))
+    assert shown == {Purse}
+
+    @tool
+    def look() -> str:
+        """Look."""
+        return "here"
+
+    for seen in (limited, held, shown):
+        seen.clear()
+    budget = SharedBudget("1", prices="input=0.5,output=3,tool_call=0.001")
+    replies = iter([said("", (100, 10), [("look", {})]), said("2", (100, 10))])
+    chat = ScriptedChat(script=lambda messages, limit: next(replies))
+    create_agent(chat, [look], middleware=[budget]).invoke({"messages": [HumanMessage("1 + 1?")]})
+    assert limited == [(SharedBudget, "model scripted:scripted-chat")] * 2
+    assert held == [(SharedBudget, "tool look")]
+    assert shown == {SharedBudget}
 
 
 async def test_team_size_and_deliberation_rounds_say_how_many_speak(lab: Lab) -> None:

@@ -1,12 +1,13 @@
-"""Accounts at a pool: the longest affordable reply, and the holds and charges of calls.
+"""`Budget`: one member's access to a pool, and the holds and charges of its calls.
 
-All paid calls use an account: those of `labmates.SharedBudget`, of the gateway's seats and of the lab.
+All paid calls go through it: `labmates.SharedBudget`, the purses of the lab's members, and the gateway's seats are
+budgets.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -24,6 +25,7 @@ from labmates.budgets.ledger import (
 from labmates.budgets.prices import Price
 from labmates.budgets.shares import Share
 from labmates.budgets.usage import Usage
+from labmates.budgets.visibility import Visibility, budget_status
 
 T = TypeVar("T")
 Waiter = Callable[[], None]
@@ -33,29 +35,57 @@ class BusyError(Exception):
     """Calls in flight hold money that may come back."""
 
 
-class Account:
-    """One member's access to a pool.
+class Budget:
+    """One member's access to a pool, whoever makes the calls: LangChain agents, the lab, or programs at a gateway.
+
+    A call takes four steps: `status` for the prompt, `affordable` for the limit on the reply, a hold (`reserve`, or a
+    `ReplyHold`), and then the hold's charge or release.
 
     Parameters
     ----------
+    ledger
+        The pool.
     share
         The part of the pool that pays; the whole pool by default.
-    name
+    member
         The member that is charged.
     """
 
-    def __init__(self, ledger: Ledger, share: Share | None = None, name: str = "") -> None:
+    def __init__(self, ledger: Ledger, share: Share | None = None, member: str = "") -> None:
         self.ledger = ledger
-        self.share = share or Share(UNLIMITED)
-        self.name = name
+        self._share = share or Share(UNLIMITED)
+        self._member = member
+
+    @property
+    def share(self) -> Share:
+        """The part of the pool that pays."""
+        return self._share
+
+    @property
+    def member(self) -> str:
+        """The member that is charged."""
+        return self._member
 
     @property
     def available(self) -> int:
         """The remaining funds, in micro-dollars."""
         return self.ledger.left(self.share)
 
+    def status(self, visibility: Visibility, who: str = "you have") -> str:
+        """The budget text for the member, with a notice if the pool runs low; empty if the budget is hidden.
+
+        Parameters
+        ----------
+        visibility, who
+            See `labmates.budgets.visibility.budget_status`.
+        """
+        return budget_status(
+            visibility, self.ledger.total, self._spending, self.member, who, aside=self._aside, notice=self._warns
+        )
+
     def affordable(
         self,
+        call: str,
         price: Price,
         wanted: int,
         prompt: int,
@@ -69,6 +99,8 @@ class Account:
 
         Parameters
         ----------
+        call
+            Name of the call in the journal, in case that it is refused.
         prompt
             Tokens of the prompt.
         stated
@@ -87,7 +119,7 @@ class Account:
         BusyError
             If `waiter` is registered and will be called.
         """
-        funds, worst = self.available, price.worst_case
+        funds, worst = self.ledger.left(self.share), price.worst_case
         limit = worst.most_output(prompt, funds) // choices
         if limit < wanted and stated is not None:
             limit = worst.most_output(stated(), funds) // choices
@@ -95,12 +127,20 @@ class Account:
             self.ledger.wait(waiter)
             raise BusyError
         if limit < min(least, wanted):
+            self.ledger.refuse(self.member, call)
             raise InsufficientFundsError("the pool can't pay another reply")
         return min(limit, wanted)
 
     def reserve(self, amount: int, call: str) -> Hold:
         """Hold `amount` micro-dollars for a call."""
         return Hold(self, call, amount)
+
+    _aside = 0
+    _warns = True
+
+    @property
+    def _spending(self) -> Mapping[str, int]:
+        return self.share.spent
 
 
 class Hold:
@@ -116,15 +156,15 @@ class Hold:
     Raises
     ------
     InsufficientFundsError
-        If the account can't pay the amount.
+        If the budget can't pay the amount.
     """
 
-    def __init__(self, account: Account, call: str, amount: int) -> None:
+    def __init__(self, budget: Budget, call: str, amount: int) -> None:
         self.amount = amount
-        self._account = account
-        self._share = account.share
-        self._reservation: Reservation | None = account.ledger.reserve(
-            amount, call=call, member=account.name, share=self._share
+        self._ledger = budget.ledger
+        self._share = budget.share
+        self._reservation: Reservation | None = self._ledger.reserve(
+            amount, call=call, member=budget.member, share=self._share
         )
 
     def __enter__(self) -> Self:
@@ -142,13 +182,13 @@ class Hold:
 
     def release(self, note: str = "") -> None:
         """Give the money back."""
-        with self._account.ledger.lock:
-            self._account.ledger.release(self._ended(), note)
+        with self._ledger.lock:
+            self._ledger.release(self._ended(), note)
 
     def charge(self, cost: int, usage: Usage = NO_USAGE, note: str = "") -> JournalLine:
         """Replace the hold by the call's cost, in micro-dollars."""
-        with self._account.ledger.lock:
-            return self._account.ledger.settle(self._ended(), cost, usage, note)
+        with self._ledger.lock:
+            return self._ledger.settle(self._ended(), cost, usage, note)
 
     def _ended(self) -> Reservation:
         assert self._reservation is not None
@@ -169,8 +209,8 @@ class ReplyHold(Hold):
         Charged tokens.
     """
 
-    def __init__(self, account: Account, call: str, price: Price, prompt: int, limit: int) -> None:
-        super().__init__(account, call, price.worst_case.cost(prompt, limit))
+    def __init__(self, budget: Budget, call: str, price: Price, prompt: int, limit: int) -> None:
+        super().__init__(budget, call, price.worst_case.cost(prompt, limit))
         self.limit, self.price, self.usage = limit, price, NO_USAGE
         self._share.begin(1)
 
