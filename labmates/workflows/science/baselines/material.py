@@ -63,6 +63,9 @@ RAW = re.compile(r"% missing|^time:|for instance")
 TEST = re.compile(r"\b[tp] = |AIC|sd \d")
 """Lines with a test or an uncertainty."""
 
+UNNAMED = {"dataset_description": "data", "model_architecture": "model", "evaluation_report": "eval"}
+"""Owners if the order names none: those of the pipeline, for which the texts were written."""
+
 
 @dataclass(frozen=True)
 class Material:
@@ -82,6 +85,8 @@ class Material:
         Artifacts of other teams, by name.
     owners
         Team of each artifact.
+    team
+        The team of the artifact that is being written.
     """
 
     brief: tuple[str, ...]
@@ -90,11 +95,22 @@ class Material:
     reported: Mapping[str, str]
     artifacts: Mapping[str, str]
     owners: Mapping[str, str]
+    team: str
 
     @property
-    def alone(self) -> bool:
-        """Whether one agent did all the work."""
-        return len(set(self.owners.values())) == 1
+    def others(self) -> tuple[str, ...]:
+        """The other teams that hand artifacts over, in order; none if the order names one owner."""
+        teams = dict.fromkeys(self._owners.values())
+        return tuple(team for team in teams if team != self.team) if len(teams) > 1 else ()
+
+    def giver(self, name: str) -> str:
+        """The other team that hands an artifact over; empty if it is the writer's own, or unknown."""
+        team = self._owners.get(name, "")
+        return team if team in self.others else ""
+
+    @property
+    def _owners(self) -> Mapping[str, str]:
+        return self.owners or UNNAMED
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -136,6 +152,7 @@ def gather(step: Step) -> Material:
         reported={name: text for name, text in reported.items() if text and text != "nothing"},
         artifacts=artifacts,
         owners=step.owners,
+        team=step.owners.get(step.artifact, ""),
     )
 
 

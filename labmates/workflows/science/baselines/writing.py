@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from labmates.workflows.science.baselines.facts import facts, lines_with_numbers, noun_of
 from labmates.workflows.science.baselines.material import TEST, Material
@@ -102,7 +102,8 @@ def _limits(m: Material, most: int) -> str:
 
 
 def _protocol(m: Material, most: int) -> str:
-    source = "the fitted models" if m.alone else "the model team's artifact"
+    giver = m.giver("model_architecture")
+    source = f"the {giver} team's artifact" if giver else "the fitted models"
     claims = f"Claims were taken from {source} and tested anew on the cleaned data."
     return " ".join(
         [
@@ -140,10 +141,11 @@ def _verdict(m: Material, most: int) -> str:
 
 
 def _abstract(m: Material, most: int) -> str:
+    teams = _listed([f"{'an' if team[0] in 'aeiou' else 'a'} {team}" for team in m.others])
     closing = (
-        "One agent did all of the work; its artifacts are cited with each number."
-        if m.alone
-        else "A data, a model and an eval team worked one after the other; their artifacts are cited with each number."
+        f"{teams[0].upper()}{teams[1:]} team worked one after the other; their artifacts are cited with each number."
+        if teams
+        else "One agent did all of the work; its artifacts are cited with each number."
     )
     return " ".join([*m.brief[:1], *facts(m.results)[: 1 + most // 2], closing])
 
@@ -153,15 +155,19 @@ def _introduction(m: Material, most: int) -> str:
 
 
 def _sources(m: Material) -> tuple[str, ...]:
-    if m.alone:
+    if not m.others:
         return (
             "This paper brings together what was found in the data, in the models and in their evaluation.",
             "Every finding is given with its number and the artifact in which it stands.",
         )
     return (
-        "This paper brings together what the data team, the model team and the eval team handed over.",
+        f"This paper brings together what {_listed([f'the {team} team' for team in m.others])} handed over.",
         "Every finding is given with its number and the team that it comes from.",
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def _dataset(m: Material, most: int) -> str:
@@ -169,16 +175,18 @@ def _dataset(m: Material, most: int) -> str:
 
 
 def _methods(m: Material, most: int) -> str:
-    short = "The data decided on the methods." if m.alone else "The model team chose the methods."
+    giver = m.giver("model_architecture")
+    short = f"The {giver} team chose the methods." if giver else "The data decided on the methods."
     quoted = m.quote("model_architecture", most // 2) if most > 1 else short
     return " ".join([*m.methods[: 2 + most], quoted])
 
 
 def _results(m: Material, most: int) -> str:
+    estimated, checked = m.giver("model_architecture"), m.giver("evaluation_report")
     parts = [
-        "The findings, as they were estimated and checked:"
-        if m.alone
-        else "The findings, as the model team estimated and the eval team checked them:",
+        f"The findings, as the {estimated} team estimated and the {checked} team checked them:"
+        if estimated and checked
+        else "The findings, as they were estimated and checked:",
         *facts(m.results)[: 3 + most],
     ]
     texts = [m.artifacts.get(name, "") for name in ("model_architecture", "experiment_results")]

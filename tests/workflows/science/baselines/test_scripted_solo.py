@@ -6,9 +6,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from labmates.agents.prompts import render
 from labmates.workflows.science.baselines.diligent import Diligent
-from labmates.workflows.science.baselines.material import gather
+from labmates.workflows.science.baselines.material import Material, gather
 from labmates.workflows.science.baselines.prompt import read_step
 from labmates.workflows.science.baselines.stated import find_block
+from labmates.workflows.science.baselines.writing import write_sections
 from tests.support.lab_orders import with_facts
 from tests.support.teams import ALONE, SOLO
 
@@ -64,7 +65,29 @@ def test_who_writes_in_the_conversation_of_its_work_remembers_it() -> None:
     assert step.uses == ()
     assert [use.name for use in step.before] == ["run_code"]
     material = gather(step)
-    assert material.alone
+    assert material.others == ()
     assert material.results["count"] == 7
     reply = Diligent().invoke(with_facts([SYSTEM, WORK, *RAN, WRITE]))
     assert find_block(str(reply.content)) == {"n_sensors": 7}
+
+
+def test_a_paper_names_the_teams_of_its_organisation() -> None:
+    owners = {"model_architecture": "fit", "evaluation_report": "audit", "final_paper": "paper"}
+    sections = [(title, "") for title in ("Abstract", "Introduction", "Methods", "Results", "Protocol")]
+
+    def written(owners: dict[str, str], team: str) -> str:
+        material = Material((), {"checked": 1}, ("t = 3.1",), {}, {}, owners, team)
+        return write_sections(sections, material, 2) + write_sections(sections, material, 1)
+
+    text = written(owners, "paper")
+    assert "A fit and an audit team worked one after the other" in text
+    assert "what the fit team and the audit team handed over" in text
+    assert "The fit team chose the methods." in text
+    assert "as the fit team estimated and the audit team checked them" in text
+    assert "Claims were taken from the fit team's artifact" in text
+    assert "data team" not in text
+    alone = written(dict.fromkeys(owners, "solo"), "solo")
+    assert "One agent did all of the work" in alone
+    assert "The data decided on the methods." in alone
+    assert "Claims were taken from the fitted models" in alone
+    assert " team" not in alone.replace("The solo team handed over nothing with numbers", "")
