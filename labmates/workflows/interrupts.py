@@ -1,7 +1,8 @@
 """Interrupts of a user's own graph as questions to a person, and the answers with which the graph resumes.
 
 The value of an interrupt may be anything. LangChain's human-in-the-loop middleware asks for decisions about calls of
-tools; any other interrupt takes whatever JSON can hold.
+tools, and an interrupt whose response schema consists of its decisions gets these too. Any other interrupt takes
+whatever JSON can hold.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def requests_of(value: Any, schema: Any = None) -> list[Request]:
             return [Request(_call_text(action), allowed[action["name"]]) for action in actions]
         case {"type": "tool_approval", "name": _, "args": _}:
             return [Request(_call_text(value), _decisions_in(schema))]
-    return [Request(_text_of(value))]
+    return [Request(_text_of(value), _decisions_in(schema))]
 
 
 def resume_value(value: Any, answers: Sequence[Any]) -> Any:
@@ -125,11 +126,22 @@ def _call_text(action: Mapping[str, Any]) -> str:
 
 
 def _decisions_in(schema: Any) -> tuple[str, ...]:
-    """The decisions that a schema allows."""
-    if not isinstance(schema, Mapping):
-        return ()
-    one = schema.get("properties", {}).get("type", {}).get("const")
-    return (one,) if one else tuple(schema.get("discriminator", {}).get("mapping", ()))
+    """The decisions that a schema allows; none if it allows anything else."""
+    match schema:
+        case {"anyOf": [*parts]} | {"oneOf": [*parts]}:
+            types = [_decision_in(part, schema.get("$defs", {})) for part in parts]
+        case _:
+            types = [_decision_in(schema, {})]
+    return tuple(types) if all(types) else ()
+
+
+def _decision_in(schema: Any, named: Mapping[str, Any]) -> str:
+    match schema:
+        case {"$ref": str(where)}:
+            return _decision_in(named.get(where.removeprefix("#/$defs/")), {})
+        case {"properties": {"type": {"const": "approve" | "edit" | "reject" | "respond" as decision}}}:
+            return str(decision)
+    return ""
 
 
 def _text_of(value: Any) -> str:

@@ -6,9 +6,10 @@ import asyncio
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langchain.agents.middleware.human_in_the_loop import ApproveDecision, RejectDecision
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send, interrupt
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
@@ -185,6 +186,40 @@ async def test_an_answer_that_breaks_the_schema_is_asked_for_again_and_the_recor
     assert texts[1].startswith("Not a valid answer. years: Input should be a valid integer")
     assert texts[1].endswith("\n\nYour age?")
     assert await said(graph("Your age?", schema=Age), None, Recorder(None, None, events=recorder.events)) == answers
+
+
+@pytest.mark.parametrize("schema", [ApproveDecision | RejectDecision, RejectDecision])
+async def test_an_interrupt_that_asks_for_decisions_gets_the_reason_of_a_no(schema: Any) -> None:
+    recorder = Recorder(None, None)
+    ways = list[tuple[str, ...]]()
+
+    def ask(asked: Question) -> Any:
+        ways.append(asked.decisions)
+        return "use the median"
+
+    no = {"type": "reject", "message": "use the median"}
+    assert await said(graph("The mean?", schema=schema), approver_of(ask), recorder) == [[no]]
+    assert ways == [("approve", "reject")[schema is RejectDecision :]]
+    [event] = recorder.events
+    assert isinstance(event, ApprovalEvent)
+    assert (event.approved, event.reason) == (False, "use the median")
+    assert await said(graph("The mean?", schema=schema), None, Recorder(None, None), past=recorder) == [[no]]
+
+
+async def test_an_answer_recorded_before_such_a_schema_was_read_is_repeated_as_it_is() -> None:
+    recorder = Recorder(None, None)
+    await said(graph("The mean?"), approver_of(lambda _: {"type": "approve"}), recorder)
+    again = await said(graph("The mean?", schema=ApproveDecision), None, Recorder(None, None), past=recorder)
+    assert again == [[{"type": "approve"}]]
+
+
+@pytest.mark.parametrize(
+    "schema", [ApproveDecision | Age, Age, {"anyOf": [True]}, {"oneOf": []}, {"type": "string"}, True]
+)
+def test_a_schema_that_takes_anything_but_decisions_takes_any_answer(schema: Any) -> None:
+    shown = schema if isinstance(schema, dict | bool) else TypeAdapter(schema).json_schema()
+    [request] = requests_of("The mean?", shown)
+    assert request.decisions == ()
 
 
 async def test_where_nobody_can_be_asked_the_error_says_what_to_do() -> None:
