@@ -27,6 +27,24 @@ def settings_apart(conditions: Sequence[Mapping[str, Any]], known: Collection[st
     return [name for name in names if len({str(settings.get(name)) for settings in conditions}) > 1]
 
 
+def settings_shown(conditions: Sequence[Mapping[str, Any]], always: Sequence[str] = ()) -> list[str]:
+    """The names of settings that tell conditions apart: `always`, as far as any has them, and those that differ.
+
+    A setting that some conditions lack counts as different only if it differs among the others, or if nothing else
+    tells these conditions apart.
+
+    Examples
+    --------
+    >>> settings_shown([{"task": "a", "size": 2}, {"task": "b"}, {"task": "c", "size": 2}], ["task"])
+    ['task']
+    """
+    names = [name for name in always if any(name in condition for condition in conditions)]
+    apart = settings_apart(conditions, always)
+    differing = [name for name in apart if len({str(each[name]) for each in conditions if name in each}) > 1]
+    labels = {tuple(str(each.get(name)) for name in (*names, *differing)) for each in conditions}
+    return [*names, *(differing if len(labels) == len(conditions) else apart)]
+
+
 def shown_settings(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Settings as values of a table's row."""
     return {name: _shown(settings.get(name)) for name in names}

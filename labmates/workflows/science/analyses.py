@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from labmates.display_names import shown_settings
+from labmates.display_names import labels_apart, shown_settings
 from labmates.errors import UsageError
 from labmates.stats.figures import Drawing
 from labmates.workflows.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
@@ -247,7 +247,7 @@ def teamwork(runs: Runs, _params: Params) -> Result:
     return Result(
         [pooled_table(compared.pooled), teamwork_table(compared)],
         objects=[asdict(compared)],
-        details=[_pairs_table(contrast) for contrast in compared.contrasts],
+        details=_pairs_tables(compared),
         missing=missing,
     )
 
@@ -269,7 +269,15 @@ def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Itera
         yield Missing(f"left out, since they have not ended: {', '.join(compared.unfinished)}")
 
 
-def _pairs_table(contrast: Contrast) -> Table:
+def _pairs_tables(compared: Teamwork) -> list[Table]:
+    """The pairs of each condition of teams, which is named by the settings that vary."""
+    from labmates.workflows.science.experiment import described
+
+    labels = labels_apart([described(contrast.condition) for contrast in compared.contrasts])
+    return [_pairs_table(each, label) for each, label in zip(compared.contrasts, labels, strict=True)]
+
+
+def _pairs_table(contrast: Contrast, label: str) -> Table:
     from labmates.stats.tables import Column, Table
     from labmates.workflows.science.teamwork import INTENTION
 
@@ -291,7 +299,7 @@ def _pairs_table(contrast: Contrast) -> Table:
         "Differences are teams minus solo.",
         f"{INTENTION} {readable} of {len(contrast.pairs)} pairs can be read on both sides.",
     ]
-    title = f"{_named(contrast.condition)} ({contrast.key}) against one agent alone ({contrast.solo_key})"
+    title = f"Pairs of teams and one agent alone{f': {label}' if label else ''}"
     return Table("pairs", title, columns, rows, notes)
 
 

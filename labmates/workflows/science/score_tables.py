@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from labmates.display_names import settings_apart, shown_settings
+from labmates.display_names import settings_shown, shown_settings
 from labmates.grouping import grouped
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
-from labmates.workflows.science.teamwork import SKILL, Judged
+from labmates.workflows.science.teamwork import ALWAYS_SHOWN, SKILL, Judged
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
@@ -76,7 +76,6 @@ def _remarks(judged: Sequence[Judged], values: Mapping[tuple[str, str, str], obj
 COORDINATION_COLUMNS = tuple(
     Column(metric.name, form=".0%" if metric.domain == SHARE else ".1f", shows="both") for metric in COORDINATION
 )
-_ALWAYS = ("task", "organisation", "team_size", "model")
 COORDINATION_NOTE = (
     "Coordination is the share of tokens or credits spent on plans, bids, talk, messages, requests and reading others. "
     "A message is used if code, an artifact or findings of a receiver hold a number or name that was new in it."
@@ -109,13 +108,7 @@ def _by_condition(
         runs[run.key].append((run, values))
     groups = [(described(members[0][0].condition), members) for members in runs.values()]
     conditions = [condition for condition, _ in groups]
-    names = [name for name in _ALWAYS if any(name in condition for condition in conditions)]
-    # A setting that some organisations lack distinguishes conditions only if it differs among the others.
-    names += [
-        name
-        for name in settings_apart(conditions, {*_ALWAYS})
-        if len({str(condition[name]) for condition in conditions if name in condition}) > 1
-    ]
+    names = settings_shown(conditions, ALWAYS_SHOWN)
     order = {name: list(dict.fromkeys(str(condition.get(name)) for condition in conditions)) for name in names}
     groups.sort(key=lambda group: [order[name].index(str(group[0].get(name))) for name in names])
     rows: list[dict[str, Any]] = [

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
-from labmates.display_names import settings_apart, shown_settings
+from labmates.display_names import settings_shown, shown_settings
 from labmates.grouping import grouped
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
@@ -29,7 +29,7 @@ from labmates.stats.domains import ANY, SHARE, Domain, Domains, unknown
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
-from labmates.workflows.science.experiment import COORDINATION
+from labmates.workflows.science.experiment import COORDINATION, described
 from labmates.workflows.science.teamwork_pooled import Pooled, pooled
 
 if TYPE_CHECKING:
@@ -200,25 +200,27 @@ def teamwork(judged: Sequence[Judged], domains: Domains = unknown) -> Teamwork:
     )
 
 
+ALWAYS_SHOWN: Final = ("task", "organisation", "team_size", "model")
+"""Settings in tables of conditions, also if all conditions have the same."""
 HOLM: Final = "p (Holm): two-sided, adjusted for all differences of this table."
 
 
 def teamwork_table(compared: Teamwork) -> Table:
     """Means of all contrasts, a row per condition of teams and measure."""
     rows = []
-    usual = ("task", "model", "visibility", "team_size")
-    differing = settings_apart([contrast.condition for contrast in compared.contrasts], usual)
+    conditions = [described(contrast.condition) for contrast in compared.contrasts]
+    names = settings_shown(conditions, ALWAYS_SHOWN)
     differences = [mean.difference for contrast in compared.contrasts for mean in contrast.means]
     adjusted = iter(holm([difference.p for difference in differences]))
-    for contrast in compared.contrasts:
-        settings = {name: contrast.condition.get(name) for name in (*usual, "difficulty")}
-        settings |= shown_settings(contrast.condition, differing)
+    for contrast, condition in zip(compared.contrasts, conditions, strict=True):
+        settings = {name: condition.get(name) for name in ("visibility", "difficulty")}
+        settings |= shown_settings(condition, names)
         for mean in contrast.means:
             row = {**settings, "condition": contrast.key, "judge": mean.measure.judge, "measure": mean.measure.metric}
             row |= {"pairs": mean.pairs, "teams": mean.teams, "solo": mean.solo}
             row |= {"per_protocol": mean.per_protocol, "readable_pairs": mean.readable_pairs}
             rows.append({**row, **mean.difference.row("difference"), "p_holm": next(adjusted)})
-    columns = [Column(name, once=True) for name in (*usual, *differing, "condition")]
+    columns = [Column(name, once=True) for name in names]
     columns += [Column("judge"), Column("measure"), Column("pairs"), Column("teams"), Column("solo")]
     columns += [Column("difference", form="+.3f", shows="both"), Column("p_holm", "p (Holm)", ".4f")]
     columns += [Column("per_protocol", "per protocol", form="+.3f"), Column("readable_pairs", "readable pairs")]

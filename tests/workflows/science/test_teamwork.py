@@ -242,3 +242,14 @@ def test_p_values_are_adjusted_for_all_differences_of_the_table() -> None:
     rows = teamwork_table(found).rows
     assert sum(p is not None for p in plain) > 1
     assert [row["p_holm"] for row in rows] == holm(plain)
+
+
+def test_conditions_are_named_by_the_settings_that_vary_and_no_hash() -> None:
+    runs = [judged(True, 0), judged(False, 0), judged(False, 0, team_size=3), judged(False, 0, theory_of_mind=True)]
+    table = teamwork_table(teamwork(runs))
+    named = ["task", "organisation", "team_size", "model", "theory_of_mind"]
+    assert [column.key for column in table.columns][: len(named) + 1] == [*named, "judge"]
+    names = {tuple(row[name] for name in named) for row in table.rows}
+    assert names == {
+        ("ecology", "pipeline", size, "a:b", mind) for size, mind in ((2, False), (3, False), (2, True))
+    }
