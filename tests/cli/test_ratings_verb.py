@@ -53,6 +53,16 @@ def test_ratings_of_several_runs_are_summed_up(labmates: Labmates, tmp_path: Pat
     assert [means[name] for name in ("hawk", "hawk_low", "hawk_reason", "runs")] == ["2.0", "", "equal values", "2"]
 
 
+def test_ratings_are_drawn_with_and_without_a_summary(labmates: Labmates, tmp_path: Path) -> None:
+    path = write(tmp_path, FILE)
+    command = ("analyze", "ratings", "--payoffs", path, "--format", "svg")
+    assert labmates(*command, "--plots", "each").code == 0
+    assert labmates(*command, "--plots", "mean", "--summary").code == 0
+    [each], [mean] = ((labmates.folder / folder).iterdir() for folder in ("each", "mean"))
+    assert each.name == mean.name
+    assert each.read_text(encoding="utf-8") == mean.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [

@@ -115,7 +115,8 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
             "--start: the shares must sum to less than 1, so that the other models get the rest: "
             f"{sum(params.start.values()):g}"
         )
-    cells, summaries = _rated(runs, params)
+    cells, make_summaries = _rated(runs, params)
+    summaries = make_summaries() if params.summary else []
     rated_models = [*(rated.cell.models for rated in cells), *(summary.models for summary in summaries)]
     models = {model for members in rated_models for model in members}
     if unknown := sorted(params.start.keys() - models):
@@ -127,11 +128,23 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     if params.beside is not None:
         tables.append(_published_summary(params.beside, params))
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
-    return Result(tables, objects=objects, fault=None if models else fault)
+    figure = Drawing(
+        "ratings",
+        "Ratings of models",
+        "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table.",
+        lambda: _figure(summaries or make_summaries()),
+    )
+    return Result(tables, figures=[figure], objects=objects, fault=None if models else fault)
 
 
-def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence[Summary]]:
-    """The ratings of each cell; for a summary, also or only summaries over runs."""
+def _figure(summaries: Sequence[Summary]) -> Figure | None:
+    from labmates.workflows.dilemmas.dot_figures import ratings_figure
+
+    return ratings_figure(summaries) if any(summary.models for summary in summaries) else None
+
+
+def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Callable[[], Sequence[Summary]]]:
+    """The ratings of each cell, empty if only summaries over runs are wanted, and a function that makes these."""
     from labmates.stats.ratings import rate, summarise
     from labmates.workflows.dilemmas.payoff_files import read_cells
     from labmates.workflows.dilemmas.ratings import rate_play, summarise_plays
@@ -140,7 +153,7 @@ def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence
     evolution = _evolution(params)
     if params.payoffs is not None:
         cells = [rate(cell, evolution) for cell in read_cells(params.payoffs)]
-        return cells, summarise(cells) if params.summary else []
+        return cells, lambda: summarise(cells)
     by_kind = _rateable(runs)
     plays = cross_plays(by_kind[KIND]) if KIND in by_kind else []
     others = [
@@ -151,11 +164,16 @@ def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Sequence
     ]
     if not plays and not others:
         raise TooFewRunsError("each of these runs has one model, so there is no other to rate it against")
+
+    def summaries() -> Sequence[Summary]:
+        over_runs = summarise_plays(plays, params.use, keep_failed=params.keep_failed, evolution=evolution)
+        return [*over_runs, *summarise(others)]
+
     if params.summary:
-        summaries = summarise_plays(plays, params.use, keep_failed=params.keep_failed, evolution=evolution)
-        return [], [*summaries, *summarise(others)]
+        return [], summaries
     leave_out = () if params.keep_failed else None
-    return [*(rate_play(play, params.use, leave_out=leave_out, evolution=evolution) for play in plays), *others], []
+    rated = (rate_play(play, params.use, leave_out=leave_out, evolution=evolution) for play in plays)
+    return [*rated, *others], summaries
 
 
 def _rateable(runs: Runs) -> dict[str, Runs]:
@@ -208,6 +226,7 @@ RATINGS = Analysis(
     ratings,
     example="labmates analyze ratings --study dilemmas --summary",
     objects="per cell",
+    has_figures=True,
     in_report=RatingsParams(summary=True),
 )
 
@@ -254,22 +273,23 @@ def _columns(frame: pd.DataFrame) -> list[Column]:
 
 
 def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[CrossPlay]) -> Iterator[Drawing]:
+    from labmates.workflows.dilemmas import dot_figures as dots
     from labmates.workflows.dilemmas import figures
     from labmates.workflows.dilemmas.frames import action_names, reasons_frame
 
     names = action_names(plays)
 
     def shares(columns: Mapping[str, str], title: str) -> tuple[str, Callable[[pd.DataFrame], Figure]]:
-        return title, partial(figures.shares_figure, columns=columns, title=title)
+        return title, partial(dots.shares_figure, columns=columns, title=title)
 
     draw: Mapping[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
-        "actions": ("Actions", partial(figures.actions_figure, names=names)),
-        "pooled": ("Actions of all models together", partial(figures.actions_figure, names=names)),
+        "actions": ("Actions", partial(dots.actions_figure, names=names)),
+        "pooled": ("Actions of all models together", partial(dots.actions_figure, names=names)),
         "responses": ("Actions after the co-players' actions", partial(figures.responses_figure, names=names)),
-        "adoption": shares(figures.ADOPTION, "Votes and adoption"),
-        "outcomes": shares(figures.OUTCOMES, "Outcomes of votes"),
-        "evolution": shares(figures.EVOLUTION, "Cooperation before and after evolution"),
-        "designs": shares(figures.DESIGNS, "Proposals that make cooperation stable"),
+        "adoption": shares(dots.ADOPTION, "Votes and adoption"),
+        "outcomes": shares(dots.OUTCOMES, "Outcomes of votes"),
+        "evolution": shares(dots.EVOLUTION, "Cooperation before and after evolution"),
+        "designs": shares(dots.DESIGNS, "Proposals that make cooperation stable"),
         "reasons": ("Reasons", figures.reasons_figure),
     }
     for name, (title, figure) in draw.items():

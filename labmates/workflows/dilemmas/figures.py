@@ -1,19 +1,16 @@
-"""Figures of social dilemmas: payoffs, populations, actions, responses, adoption, designs and reasons."""
+"""Figures of social dilemmas: payoffs, populations, responses and reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from labmates.stats.domains import SHARE
 from labmates.stats.figures import (
-    GREY,
     LEGEND_ROW,
-    add_legend_beside,
     error_bars,
     look,
     name_cells,
@@ -24,16 +21,13 @@ from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
+from labmates.workflows.dilemmas.dot_figures import NO_NAMES, ActionNames
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ENDS = ["share_low", "share_high"]
-ActionNames = Mapping[str, Mapping[str, str]]
-"""Displayed names of actions, by game and action."""
-_NO_NAMES: ActionNames = MappingProxyType({})
 _MOST_PANELS = 12
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Width of a cell of a heat map in inches, with a number and without."""
@@ -120,42 +114,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
     return figure
 
 
-def actions_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figure:
-    """Probability of each action with its interval, a row for each mechanism (and model), a panel for each game.
-
-    Parameters
-    ----------
-    frame
-        From `labmates.workflows.dilemmas.frames.actions_frame` or `pooled_frame`.
-    names
-        From `labmates.workflows.dilemmas.frames.action_names`.
-    """
-    games = {str(game): _wide(of_game) for game, of_game in frame.groupby("game", sort=False)}
-    heights = [0.6 + _row_height(len(actions)) * len(rows) for rows, actions in games.values()]
-    figure, axes = new_figure(7.8, 0.4 + sum(heights), rows=len(games), height_ratios=heights)
-    for ax, (game, (rows, actions)) in zip(axes, games.items(), strict=True):
-        _dots(ax, rows, {action: names.get(game, {}).get(action, action) for action in actions})
-        ax.set_title(game, loc="left")
-    axes[-1].set_xlabel("mean probability of the action, 95 % interval")
-    return figure
-
-
-def _wide(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """One row per mechanism (and model), with the share of each action and its interval; and the actions."""
-    import pandas as pd
-
-    who = [name for name in ("mechanism", "model") if name in frame]
-    rows = []
-    for key, of_row in frame.groupby(who, sort=False):
-        row: dict[str, Any] = dict(zip(who, key if isinstance(key, tuple) else (key,), strict=True))
-        for record in of_row.to_dict("records"):
-            row |= {record["action"]: record["share"]}
-            row |= {f"{record['action']}_{end}": record[f"share_{end}"] for end in ("low", "high")}
-        rows.append(row)
-    return pd.DataFrame(rows), [str(action) for action in dict.fromkeys(frame["action"])]
-
-
-def responses_figure(frame: pd.DataFrame, names: ActionNames = _NO_NAMES) -> Figure:
+def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure:
     """Probability of each action after the co-players' last actions, games in rows and mechanisms in columns.
 
     Parameters
@@ -202,69 +161,6 @@ def _responses(frame: pd.DataFrame) -> pd.DataFrame:
     index, columns = ["model", "before"], ["mechanism", "action"]
     table = frame.pivot(index=index, columns=columns, values=["share", *_ENDS])
     return table.sort_index(key=lambda level: level.where(level != "-", "") if level.name == "before" else level)
-
-
-ADOPTION = {
-    "approves": "approves proposals",
-    "approved": "its proposals are approved",
-    "wins": "its proposal is played",
-    "signs": "signs the winner",
-    "delegates": "delegates",
-}
-OUTCOMES = {
-    "unanimous": "a proposal is approved by all",
-    "tied": "the vote is tied",
-    "adopted": "a design takes effect",
-}
-EVOLUTION = {"uniform": "all models alike", "evolved": "after replicator dynamics"}
-DESIGNS = {"nash": "cooperation is an equilibrium", "dominant": "cooperation is weakly dominant"}
-
-
-def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -> Figure:
-    """Shares as dots, a row for each mechanism, game and model that the table has.
-
-    Parameters
-    ----------
-    frame
-        A table of votes and adoption, or of designs; see `labmates.workflows.dilemmas.frames`.
-    columns
-        The shares to draw, with their labels.
-    """
-    drawn = sum(bool(frame[column].notna().any()) for column in columns if column in frame)
-    figure, [ax] = new_figure(7.2, 1.0 + _row_height(drawn) * len(frame))
-    _dots(ax, frame, columns)
-    ax.set_xlabel("share, 95 % interval")
-    ax.set_title(title, loc="left", fontweight="bold")
-    return figure
-
-
-def _dots(ax: Axes, frame: pd.DataFrame, columns: Mapping[str, str]) -> None:
-    """Draw shares as dots with intervals, in rows by game, mechanism and model."""
-    who = [name for name in ("game", "mechanism", "model") if name in frame]
-    frame = frame.sort_values(who, key=lambda column: column.where(column != "none", ""))
-    drawn = [(column, label) for column, label in columns.items() if column in frame and frame[column].notna().any()]
-    for place, (column, label) in enumerate(drawn):
-        values = frame[column].to_numpy(dtype=float)
-        low, high = (frame.get(f"{column}_{end}", frame[column]).to_numpy(dtype=float) for end in ("low", "high"))
-        reach = [np.nan_to_num(values - low), np.nan_to_num(high - values)]
-        # Offset vertically, so that equal shares do not overlap.
-        offset = (place + 0.5) / len(drawn) * 0.8 - 0.4
-        colour, marker = look(place)
-        at = np.arange(len(values)) + offset
-        ax.errorbar(
-            values, at, xerr=np.maximum(reach, 0), fmt=marker, color=colour, label=label, markersize=4, linewidth=1
-        )
-    for row in range(len(frame)):
-        ax.axhline(row, color=GREY, linewidth=0.3, zorder=0)
-    ax.set_yticks(range(len(frame)), [", ".join(map(str, row)) for row in frame[who].to_numpy()], fontsize=7)
-    ax.set_ylim(len(frame) - 0.5, -0.5)
-    ax.set_xlim(-0.03, 1.03)
-    add_legend_beside(ax)
-
-
-def _row_height(series: int) -> float:
-    """Height in inches of a row with this number of series."""
-    return 0.1 + 0.07 * max(series, 1)
 
 
 def reasons_figure(frame: pd.DataFrame) -> Figure:

@@ -31,6 +31,7 @@ from labmates.stats.intervals import mean
 from labmates.stats.ratings import Cell, rate, summarise
 from labmates.stats.replicator import replicator_dynamics
 from labmates.workflows.analysis import Runs
+from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
@@ -222,14 +223,12 @@ def test_figures_are_drawn(plays: list[CrossPlay], tmp_path: Path) -> None:
         "two": dilemma_figures.payoffs_figure(cells[:1]),
         "three": dilemma_figures.payoffs_figure([cells[-1]]),
         "population": dilemma_figures.population_figure([cells[-1]]),
-        "actions": dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays)),
-        "pooled": dilemma_figures.actions_figure(dilemma_frames.pooled_frame(plays)),
+        "actions": dot_figures.actions_figure(dilemma_frames.actions_frame(plays)),
+        "pooled": dot_figures.actions_figure(dilemma_frames.pooled_frame(plays)),
         "responses": dilemma_figures.responses_figure(
             dilemma_frames.responses_frame(plays), dilemma_frames.action_names(plays)
         ),
-        "adoption": dilemma_figures.shares_figure(
-            dilemma_frames.adoption_frame(plays), dilemma_figures.ADOPTION, "Votes"
-        ),
+        "adoption": dot_figures.shares_figure(dilemma_frames.adoption_frame(plays), dot_figures.ADOPTION, "Votes"),
     }
     assert len(figures["three"].axes) == 4
     for name, figure in figures.items():
@@ -312,7 +311,7 @@ def test_cells_of_payoffs_have_those_of_both_co_players() -> None:
 def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[CrossPlay]) -> None:
     names = dilemma_frames.action_names(plays)
     assert names["prisoners"] == {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}
-    figure = dilemma_figures.actions_figure(dilemma_frames.actions_frame(plays), names)
+    figure = dot_figures.actions_figure(dilemma_frames.actions_frame(plays), names)
     drawn = next(axes for axes in figure.axes if axes.get_title(loc="left") == "prisoners")
     legend = drawn.get_legend()
     assert legend is not None
@@ -323,7 +322,7 @@ def test_actions_of_figures_say_what_they_do_and_rows_are_in_order(plays: list[C
 
 def test_equal_shares_do_not_cover_each_other() -> None:
     frame = pd.DataFrame([{"mechanism": "contract", "game": "trust", "model": "m:a", "nash": 1.0, "dominant": 1.0}])
-    [axes] = dilemma_figures.shares_figure(frame, dilemma_figures.DESIGNS, "Designs").axes
+    [axes] = dot_figures.shares_figure(frame, dot_figures.DESIGNS, "Designs").axes
     nash, dominant = (line.get_xydata() for line in axes.lines[:2])
     assert np.abs(np.asarray(nash) - np.asarray(dominant)).max() > 0.2
 
