@@ -40,7 +40,7 @@ def check_page(figure: Figure) -> None:
     """Check that a figure is at most 9 inches high, that nothing is cut, and that no text covers another."""
     assert figure.get_size_inches()[1] <= 9
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    canvas.draw()  # type: ignore[no-untyped-call]
     renderer: RendererBase = canvas.get_renderer()  # type: ignore[no-untyped-call]
     width, height = canvas.get_width_height()
     hidden = {
