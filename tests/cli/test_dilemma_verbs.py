@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -73,6 +74,10 @@ def test_a_cross_play_is_run_rated_and_told(labmates: Labmates, tmp_path: Path) 
     told = labmates("analyze", "dilemmas", "--plots", "figures")
     assert "Outcomes of votes" in told.out
     assert (labmates.folder / "figures" / "payoffs-chicken-mediation.png").exists()
+    assert "matches" not in {row["table"] for row in labmates("analyze", "dilemmas", "--json").records}
+    labmates("analyze", "dilemmas", "--table", "matches", "--out", "matches.csv")
+    with (labmates.folder / "matches.csv").open(encoding="utf-8") as file:
+        assert {"match", "seat", "model", "action", "payoff"} <= {*next(csv.reader(file))}
     rows = labmates("analyze", "dilemmas", "--table", "designs", "--json").records
     assert {one["table"] for one in rows} == {"designs"}
     shown = labmates("show", run["id"])

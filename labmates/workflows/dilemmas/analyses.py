@@ -37,6 +37,7 @@ TableName = Literal[
     "designs",
     "reasons",
     "agreement",
+    "matches",
 ]
 TABLES: Final = {
     "failures": "Failed decisions, by model, stage and seat",
@@ -49,7 +50,10 @@ TABLES: Final = {
     "designs": "Share of proposals that make full cooperation stable",
     "reasons": "Kinds of reasons for choices (see: labmates analyze reasons)",
     "agreement": "Agreement of judges on the reasons of the same choices",
+    "matches": "Every play of every match, by seat",
 }
+_ON_REQUEST: Final = ("matches",)
+"""Tables only printed by name."""
 
 
 class RatingsParams(Params):
@@ -245,6 +249,8 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
     equilibrium or weakly dominant (computed exactly). Shares have 95 % intervals over runs. Failed decisions count only
     in their own table. Figures also show metagame payoffs and the evolution of the population; they exclude models with
     more than 20 % failed decisions.
+
+    --table matches prints every play of every match, and --out writes them.
     """
     from labmates.stats.tables import Table
     from labmates.workflows.dilemmas import frames
@@ -252,7 +258,8 @@ def choices(runs: Runs, params: ChoicesParams) -> Result:
 
     plays = cross_plays(runs)
     computed: dict[str, pd.DataFrame] = {
-        name: getattr(frames, f"{name}_frame")(plays) for name in params.tables or TABLES
+        name: getattr(frames, f"{name}_frame")(plays)
+        for name in params.tables or (name for name in TABLES if name not in _ON_REQUEST)
     }
     filled = {name: frame for name, frame in computed.items() if len(frame)}
     tables = [Table(name, TABLES[name], _columns(frame), frame) for name, frame in filled.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from statistics import fmean
@@ -38,6 +39,33 @@ def actions_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
     counts = failures_frame(plays).groupby(_WHO, sort=False)[["asked", "failed"]].sum()
     rates = (counts["failed"] / counts["asked"]).rename("failed")
     return means_of.merge(rates.reset_index(), how="left", on=_WHO)
+
+
+def matches_frame(plays: Iterable[CrossPlay]) -> pd.DataFrame:
+    """Every play of every match: a row for each seat.
+
+    Columns: ``run``, ``mechanism``, ``game``, ``match``, ``round`` (missing without rounds), ``step``, ``seat`` (from
+    1), ``model``, ``agent`` (from 1, under reputation), ``mix`` (the distribution in percent, as JSON), ``action``
+    (drawn), ``payoff``, ``expected`` (its expectation), ``weight`` (of the play in its match), ``failed`` (whether the
+    fallback was played) and ``design`` (the mediator, contract or other proposal in effect, as JSON).
+    """
+    rows = []
+    for play in plays:
+        agreements = {agreement.place: agreement for agreement in play.agreements}
+        for each in play.rounds:
+            agreed = next((agreements[place] for place in places(each.step) if place in agreements), None)
+            design = agreed.design(each.step) if agreed else None
+            shared = {"match": each.match, "round": each.number or None, "step": each.step, "weight": each.weight}
+            shared["design"] = json.dumps(design[0]) if design else None
+            rows += [
+                {**_who(play, entrant), **shared, "seat": seat + 1, "agent": each.agents[seat] + 1}
+                | {"mix": json.dumps(dict(zip(each.labels[seat], each.mixes[seat], strict=True)))}
+                | {name: getattr(each, f"{name}s")[seat] for name in ("action", "payoff")}
+                | {name: getattr(each, name)[seat] for name in ("expected", "failed")}
+                for seat, entrant in enumerate(each.entrants)
+            ]
+    of_seat = ["seat", "model", "agent", "mix", "action", "payoff", "expected", "weight", "failed", "design"]
+    return _frame(rows, ["run", "mechanism", "game", "match", "round", "step", *of_seat])
 
 
 def action_names(plays: Iterable[CrossPlay]) -> dict[str, dict[str, str]]:

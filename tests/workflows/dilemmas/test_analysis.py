@@ -62,6 +62,25 @@ def plays(url: str) -> list[CrossPlay]:
     return cross_plays(Runs(url))
 
 
+def test_every_play_of_every_match_is_a_row_for_each_seat(plays: list[CrossPlay]) -> None:
+    frame = dilemma_frames.matches_frame(plays)
+    assert len(frame) == sum(len(each.entrants) for play in plays for each in play.rounds)
+    for play in plays:
+        mine = frame[frame["run"] == play.run]
+        for each in play.rounds:
+            rows = mine[mine["step"] == each.step].to_dict("records")
+            assert [row["seat"] for row in rows] == [*range(1, len(each.entrants) + 1)]
+            assert [row["model"] for row in rows] == [play.models[entrant] for entrant in each.entrants]
+            assert tuple(row["action"] for row in rows) == each.actions
+            assert tuple(row["payoff"] for row in rows) == each.payoffs
+            assert [tuple(json.loads(row["mix"]).values()) for row in rows] == [*each.mixes]
+            assert {row["match"] for row in rows} == {each.match}
+    contracts = frame[frame["mechanism"] == "contract"]
+    assert contracts["design"].notna().any()
+    assert all(isinstance(json.loads(design), dict) for design in contracts["design"].dropna())
+    assert frame[frame["mechanism"] == "none"][["design", "round"]].isna().all(axis=None)
+
+
 @pytest.mark.parametrize(
     ("conditions", "labels"),
     [
