@@ -15,6 +15,8 @@ number of other players with each action. With three players and two actions::
       "2 0": [4, 1]
       "1 1": [0, 1]
       "0 2": [0, 1]
+
+Other packages add payoffs by name (`PAYOFFS`).
 """
 
 from __future__ import annotations
@@ -26,31 +28,71 @@ from pathlib import Path
 from typing import Any
 
 from labmates.bounded_yaml import compose_yaml, yaml_value
+from labmates.errors import UsageError
 from labmates.games.repeated import MOST_ACTIONS, MOST_COMPOSITIONS, MOST_PLAYERS, compositions
+from labmates.registry import Registry
+
+PAYOFFS: Registry[Any] = Registry("payoffs", "labmates.payoffs")
+"""Payoffs of other packages: the path of a YAML file, the content of one, or a function that takes a number of players
+and returns either; its name is then followed by the number, as in ``volunteers:5``."""
 
 _EXAMPLE = "cooperate: [0, 2, 4] and defect: [1, 1, 1], or matrix: [[3, 0], [5, 1]]"
 
 
 def read_payoffs(value: str) -> str:
-    """The payoffs as JSON with both lists, or with actions and table, from a YAML file or YAML text.
+    """The payoffs as JSON with both lists, or with actions and table, from a name, a YAML file or YAML text.
 
     Raises
     ------
     ValueError
         If the file can't be read, or its payoffs are invalid.
     """
+    name, _, players = value.partition(":")
+    if value.lstrip().startswith("{"):
+        return _checked(_parsed(value))
+    if name not in PAYOFFS:
+        return _checked(_of_file(value))
+    with PAYOFFS.guarded(name, "can't be used"):
+        entry = PAYOFFS.get(name)
+        if callable(entry) != bool(players):
+            needs = "needs a" if callable(entry) else "takes no"
+            raise UsageError(f"'{name}' {needs} number of players ({name}{':4' if callable(entry) else ''})")
+        if callable(entry):
+            if not (players.isascii() and players.isdecimal() and 2 <= int(players[:9]) <= MOST_PLAYERS):
+                raise UsageError(f"'{players}' is not a number of players from 2 to {MOST_PLAYERS}")
+            entry = entry(int(players))
+        # Tuples, arrays and whole numbers as keys become what YAML has.
+        return _checked(
+            _of_file(str(entry)) if isinstance(entry, str | Path) else json.loads(json.dumps(entry, default=_plain))
+        )
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise UsageError(f"payoffs are numbers, lists and mappings, not {value!r:.80}")
+
+
+def _of_file(path: str) -> Any:
+    try:
+        return _parsed(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        names = f"; payoffs by name: {', '.join(PAYOFFS)}" if PAYOFFS.names() else ""
+        raise ValueError(f"{path} can't be read: {error.strerror}{names}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} can't be read: it is not UTF-8") from error
+
+
+def _parsed(text: str) -> Any:
     import yaml
 
-    text = value
-    if not value.lstrip().startswith("{"):
-        try:
-            text = Path(value).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{value} can't be read: {getattr(error, 'strerror', 'it is not UTF-8')}") from error
     try:
-        data = yaml_value(compose_yaml(text))
+        return yaml_value(compose_yaml(text))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"not YAML: {' '.join(str(error).split())[:200]}") from error
+
+
+def _checked(data: Any) -> str:
     return json.dumps(_named(data) if isinstance(data, dict) and "actions" in data else _lists(data))
 
 

@@ -8,8 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labmates.errors import UsageError
+from labmates.games import count_payoffs
 from labmates.games.count_payoffs import players_of, read_payoffs, rules_of
 from labmates.games.repeated import make_repeated
+from labmates.registry import PluginError, Registry
+from tests.support.plugins import install
 
 
 def test_a_file_becomes_the_rules_of_the_game_and_its_text_reads_as_itself(tmp_path: Path) -> None:
@@ -58,3 +62,69 @@ def test_named_actions_have_a_matrix_or_payoffs_by_counts_of_the_others() -> Non
     counts = read_payoffs('{actions: [hunt, gather], counts: {"0 2": [0, 1], "2 0": [4, 1], "1 1": [0, 1]}}')
     assert players_of(counts) == 3
     assert make_repeated("by-action", 3, 5, rules_of(counts)).bounds() == (1 / 3 * 1, 4)
+
+
+PLUGIN = """
+import numpy as np
+from pathlib import Path
+
+ROCK = {"actions": ("rock", "paper", "scissors"), "matrix": np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])}
+FILE = Path(__file__).with_name("stag.yaml")
+BROKEN = {"matrix": [[1]]}
+
+
+def volunteers(players):
+    counts = {f"{others} {players - 1 - others}": [2, 3 if others else 0] for others in range(players)}
+    return {"actions": ["volunteer", "wait"], "counts": counts}
+
+
+def failing(players):
+    return 1 / 0
+
+
+def objects(players):
+    return object()
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    names = {name: f"own_payoffs:{name}" for name in ("ROCK", "FILE", "BROKEN", "volunteers", "failing", "objects")}
+    points = {"labmates.payoffs": {name.lower(): place for name, place in names.items()}}
+    monkeypatch.syspath_prepend(install(tmp_path, "own-payoffs", points, {"own_payoffs": PLUGIN}))
+    monkeypatch.setattr(count_payoffs, "PAYOFFS", Registry("payoffs", "labmates.payoffs"))
+    (tmp_path / "stag.yaml").write_text("cooperate: [0, 2, 4]\ndefect: [1, 1, 1]\n")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_adds_payoffs_as_content_file_or_function_of_the_number_of_players() -> None:
+    rock = read_payoffs("rock")
+    assert rock == read_payoffs("{actions: [rock, paper, scissors], matrix: [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]}")
+    assert rules_of(read_payoffs("file")) == {"cooperate": [0, 2, 4], "defect": [1, 1, 1]}
+    game = make_repeated("by-action", 5, 3, rules_of(read_payoffs("volunteers:5")))
+    assert game.payoffs(np.array([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]], np.uint8), None).tolist() == [
+        [2, 3, 3, 3, 3],
+        [0] * 5,
+    ]
+    assert game.bounds() == (0, (2 + 4 * 3) / 5)
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("rock:2", r"'rock' takes no number of players \(rock\)"),
+        ("volunteers", r"'volunteers' needs a number of players \(volunteers:4\)"),
+        ("volunteers:1", "'1' is not a number of players from 2 to 4096"),
+        ("volunteers:many", "'many' is not a number of players"),
+        ("volunteers:" + "9" * 50, "is not a number of players"),
+        ("broken", r"'broken' \(own-payoffs 1.0, .*\) can't be used: .*matrix: two rows of two payoffs"),
+        ("failing:3", "can't be used: ZeroDivisionError"),
+        ("objects:3", "payoffs are numbers, lists and mappings, not <object"),
+        ("rok", "rok can't be read: No such file or directory; payoffs by name: broken, failing, file, objects, rock"),
+    ],
+)
+def test_unusable_payoffs_of_a_package_are_refused(value: str, problem: str) -> None:
+    with pytest.raises((UsageError, PluginError, ValueError), match=problem):
+        read_payoffs(value)

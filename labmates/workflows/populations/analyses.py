@@ -122,7 +122,7 @@ class StrategiesParams(Params):
 
     path: Path = Field(description="A library or a file of strategies.", json_schema_extra={"argument": True})
     game: Game = Field(description="Game; by-count and by-action use your own payoffs.")
-    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
+    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs, or their name (by-count, by-action).")
     models: ModelNames = ()
     attitudes: Attitudes = ()
     k: Benefit = None

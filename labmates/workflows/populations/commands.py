@@ -59,7 +59,7 @@ class PlayParams(SandboxParams):
     """Parameters of a game."""
 
     game: Game = Field(description="The game.")
-    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-count, by-action).")
+    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs, or their name (by-count, by-action).")
     rounds: int = Field(20, description="Rounds of the game.")
     k: Benefit = None
     m: Cooperators = None
@@ -166,7 +166,9 @@ class CheckParams(SandboxParams):
 
     path: Path = _PATH
     game: Game | None = _GAME
-    payoffs: PayoffsFile = Field(None, description="YAML file with the payoffs (by-action); the checks play this game.")
+    payoffs: PayoffsFile = Field(
+        None, description="YAML file with the payoffs, or their name (by-action); the checks play this game."
+    )
     processes: Processes = None
 
 

@@ -93,7 +93,7 @@ class PopulationCondition(Condition, ABC):
     payoffs: PayoffsFile = Field(
         None,
         exclude_if=lambda value: value is None,  # older conditions keep their keys
-        description="YAML file with the payoffs (by-count, by-action).",
+        description="YAML file with the payoffs, or their name (by-count, by-action).",
     )
     strategies: str = Field(
         description="Library of strategies: a folder with a subfolder for each game, or a file (see: labmates "

@@ -10,7 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from labmates.errors import UsageError
+from labmates.games import count_payoffs
 from labmates.games.repeated import make_repeated
+from labmates.registry import Registry
 from labmates.workflows.populations.condition import EvolutionCondition, game_of
 from labmates.workflows.populations.engine.behaviour import situations
 from labmates.workflows.populations.engine.checks import check_strategies
@@ -89,7 +91,9 @@ def test_checks_and_matches_have_the_names_of_actions(workers: Workers, tmp_path
     assert next(match.lines()).startswith("rock scissors")
 
 
-def test_payoffs_of_another_game_or_number_of_players_are_refused(tmp_path: Path) -> None:
+def test_payoffs_come_from_a_file_or_by_name_and_have_to_fit_the_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library(tmp_path, "by-action", one={"collective": "return 0", "exploitative": "return 1"})
     file = tmp_path / "rock.yaml"
     file.write_text("actions: [rock, paper, scissors]\nmatrix: [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]\n")
@@ -98,6 +102,11 @@ def test_payoffs_of_another_game_or_number_of_players_are_refused(tmp_path: Path
     assert condition.make_game().individual_bounds() == (-1, 1)
     with pytest.raises(ValidationError, match="n_players must fit the payoffs: 4 players need 10 a row, not 3"):
         EvolutionCondition(game="by-action", **values)
+    registry = Registry[Any]("payoffs", "labmates.payoffs")
+    registry.register("rock", {"actions": ROCK["actions"], "matrix": ROCK["table"]})
+    monkeypatch.setattr(count_payoffs, "PAYOFFS", registry)
+    named = EvolutionCondition(game="by-action", group_size=2, **{**values, "payoffs": "rock"})
+    assert named.key == condition.key
     with pytest.raises(UsageError, match="the file is of another game; give --game by-action"):
         game_of("by-count", 2, 5, {}, condition.payoffs)
     with pytest.raises(UsageError, match="need a game of two actions, C and D, not by-action"):
