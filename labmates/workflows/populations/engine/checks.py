@@ -102,10 +102,9 @@ class _Played:
 def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], seed: int, *, timed: bool) -> _Played:
     """Play each strategy twice against opponents of each kind with fixed moves, the first time `timed`."""
     indices = np.array([strategy.index for strategy in strategies], dtype=np.int64)
-    others = np.tile(opponents(game), (len(strategies), 1, 1))
     cooperate = frozenset(strategy.index for strategy in strategies if falls_back_to_cooperation(strategy.attitude))
     groups = np.repeat(indices, _KINDS)[:, None]
-    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=others, anew=True)
+    batch = Batch(game, groups, seed, cooperate=cooperate, opponents=opponents(game), anew=True)
     half = min(_TOGETHER, _KINDS * len(strategies) + _KINDS) // (2 * _KINDS) * _KINDS
     results = workers.play([*chunks(replace(batch, timed=timed), _TOGETHER), *chunks(batch, half)])
     errors: dict[int, list[str]] = {}
@@ -118,7 +117,7 @@ def _played(workers: Workers, game: RepeatedGame, strategies: Sequence[Loaded], 
             errors.setdefault(index, []).append(_error_text(error, game))
             stopped |= {index} if error.stopped else set()
     shape = 2, len(strategies), _KINDS, game.n_rounds
-    actions = np.concatenate([result.actions[:, :, 0] for result in results]) if results else np.empty(0, np.uint8)
+    actions = np.concatenate([result.actions for result in results]) if results else np.empty(0, np.uint8)
     return _Played(actions.reshape(shape), errors, stopped, seconds)
 
 

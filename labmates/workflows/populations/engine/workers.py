@@ -131,7 +131,7 @@ class Workers:
             if "error" in reply:
                 raise UsageError(str(reply["error"]))
             try:
-                sources = list(received_sources(reply["found"], data))
+                sources = received_sources(reply["found"], data)
             except UnreadableError as error:
                 raise UsageError(f"{name} can't be read as Python: {error}") from error
             found = self.learn(sources)
@@ -315,8 +315,11 @@ def _environment() -> dict[str, str]:
 
 def chunks(batch: Batch, seats: int = 1024) -> Iterator[Batch]:
     """Split a batch into batches of about `seats` players, independent of the number of processes."""
-    step = max(1, seats // batch.groups.shape[1])
+    step, opponents = max(1, seats // batch.groups.shape[1]), batch.opponents
+    repeated = 1 if opponents is None or len(opponents) >= len(batch.groups) else len(opponents)
+    step = max(step // repeated, 1) * repeated
     for start in range(0, len(batch.groups), step):
-        opponents = None if batch.opponents is None else batch.opponents[start : start + step]
+        if batch.opponents is not None and repeated == 1:
+            opponents = batch.opponents[start : start + step]
         groups = batch.groups[start : start + step]
         yield replace(batch, groups=groups, opponents=opponents, numbers=batch.group_numbers[start : start + step])

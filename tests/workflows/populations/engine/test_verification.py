@@ -27,7 +27,7 @@ from labmates.workflows.populations.engine.kernel.source import (
     read_source,
     received_sources,
 )
-from labmates.workflows.populations.engine.kernel.verification import is_valid
+from labmates.workflows.populations.engine.kernel.verification import are_valid
 from tests.workflows.populations.engine.test_machine import BODIES, _source
 
 _GAME = make_repeated("common-pool", 4, 6)
@@ -37,7 +37,7 @@ _PROGRAMS = [one.program for one in _SOURCES if one.program is not None]
 
 def test_instructions_of_strategies_are_valid() -> None:
     assert len(_PROGRAMS) == len(BODIES)
-    assert all(map(is_valid, _PROGRAMS))
+    assert are_valid(_PROGRAMS)
 
 
 def _with(place: int, operand: int, value: int) -> Callable[[Program], Program]:
@@ -89,15 +89,16 @@ _INVALID: dict[str, Callable[[Program], Program]] = {
 
 
 def test_a_small_program_is_valid() -> None:
-    assert is_valid(_SMALL)
+    assert are_valid([_SMALL])
 
 
 @pytest.mark.parametrize("change", _INVALID.values(), ids=_INVALID)
 def test_invalid_instructions_are_refused(change: Callable[[Program], Program]) -> None:
     hostile = replace(_SOURCES[0], program=change(_SMALL))
+    assert not are_valid([*_PROGRAMS, change(_SMALL), *_PROGRAMS])
     facts = {**vars(hostile.found), "compiled": True, "bytes": 0, "program": _facts(hostile.program)}
     with pytest.raises(UnreadableError, match="invalid instructions"):
-        list(received_sources([facts], _bytes(hostile.program)))
+        received_sources([facts], _bytes(hostile.program))
 
 
 class _Words:
@@ -197,7 +198,7 @@ def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.Monke
     answered = 0
     for _ in range(400):
         program = _random_program(chance)
-        if not is_valid(program):
+        if not are_valid([program]):
             continue
         players = _players(decide, replace(_SOURCES[0], program=program))
         views = [_views(players, player) for player in (0, 1)]
@@ -225,7 +226,7 @@ def test_no_register_outlives_a_decision() -> None:
     ]
     program = replace(_SMALL, code=np.array(code, np.int16))
     players = _players(decide, replace(_SOURCES[0], program=program))
-    assert is_valid(program)
+    assert are_valid([program])
     for t in range(3):
         players.decide(t, np.zeros(2, bool), np.full(2, 9.0))
     assert players.playing.all()

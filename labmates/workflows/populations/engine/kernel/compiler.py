@@ -10,7 +10,7 @@ its own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import CodeType
@@ -19,7 +19,7 @@ from typing import Any
 from labmates.workflows.populations.engine.kernel.lowering.program import Program, UnloweredError
 from labmates.workflows.populations.engine.kernel.lowering.statements import lower
 from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
-from labmates.workflows.populations.engine.kernel.syntax import FIELDS, children, walk
+from labmates.workflows.populations.engine.kernel.syntax import FIELDS, add_children
 
 PREFIX = "v_"
 _HAS_MACHINE = find_spec("numba") is not None
@@ -55,7 +55,7 @@ _PLAIN = frozenset({
     ast.Expr, ast.If, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.Return, ast.Pass, ast.Break, ast.Continue,
     ast.Assert, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.ListComp,
     ast.DictComp, ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
-    ast.Raise,
+    ast.Raise, ast.Delete,
 })  # fmt: skip
 """Nodes that need no check besides their children."""
 _CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "set", "sorted", "len", "dict", "next"})
@@ -105,14 +105,11 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: b
     try:
         made = _Class(node, imported)
         rewritten = made.rewritten()
-        module = ast.Module(body=[rewritten], type_ignores=[])
-        for inner in walk(module):
-            vars(inner).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
-        code: CodeType = compile(module, "strategy", "exec", dont_inherit=True)
+        code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
     try:
-        program = lower(rewritten) if lowered and _HAS_MACHINE else None
+        program = lower(rewritten, made.variables) if lowered and _HAS_MACHINE else None
     except UnloweredError:
         program = None
     return Compiled(code, made.draws, program)
@@ -144,6 +141,8 @@ class _Class:
         self.enums: dict[str, frozenset[str]] = {}
         """The names of its enumerations and of their members."""
         self.draws = False
+        self.variables: dict[ast.FunctionDef, list[str]] = {}
+        """The variables assigned in each rewritten function, excluding comprehensions and nested functions."""
         self._imported = imported
         self._node = node
 
@@ -156,8 +155,9 @@ class _Class:
         functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
         self.methods = frozenset(one.name for one in functions)
         body: list[ast.stmt] = [*self._constants(node), *(self._method(one) for one in functions)]
-        base: list[ast.expr] = [ast.Name("BaseStrategy", ast.Load())]
-        return ast.ClassDef(name="Strategy", bases=base, keywords=[], body=body, decorator_list=[])
+        node.name, node.bases, node.body = "Strategy", [_name("BaseStrategy")], body
+        vars(node)["type_params"] = []
+        return node
 
     def _constants(self, node: ast.ClassDef) -> Iterator[ast.stmt]:
         for statement in node.body:
@@ -168,15 +168,14 @@ class _Class:
                     ast.Assign(targets=[ast.Name(id=name)], value=value)
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 ) if is_constant(value) and not name.startswith("__"):
-                    yield ast.Assign(targets=[ast.Name(PREFIX + name, ast.Store())], value=value)
+                    yield _assign(name, value)
                 case ast.ClassDef(name=name, bases=[base], keywords=[], decorator_list=[], body=body) if self.meaning(
                     base
                 ) == "enum.Enum" and (members := _members(body)):
                     self.enums[name] = frozenset(members)
-                    keys: list[ast.expr | None] = [ast.Constant(one) for one in members]
-                    arguments = [ast.Constant(name), ast.Dict(keys, [*members.values()])]
-                    made = ast.Call(ast.Name("enumeration", ast.Load()), arguments, [])
-                    yield ast.Assign(targets=[ast.Name(PREFIX + name, ast.Store())], value=made)
+                    keys: list[ast.expr | None] = [ast.Constant(one, **_HERE) for one in members]
+                    arguments = [ast.Constant(name, **_HERE), ast.Dict(keys, [*members.values()], **_HERE)]
+                    yield _assign(name, _call("enumeration", arguments))
                 case _:
                     raise UnfitError(f"line {statement.lineno}: a class holds more than functions and constants")
 
@@ -184,14 +183,15 @@ class _Class:
         special = node.name in ("__init__", "__call__")
         match node.decorator_list:
             case [ast.Name("staticmethod")] if not special:
-                node.args.args.insert(0, ast.arg(_NOBODY))
+                node.args.args.insert(0, ast.arg(_NOBODY, **_HERE))
                 node.decorator_list = []
         if (node.name.startswith("__") and not special) or node.decorator_list or not node.args.args:
             raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
         if node.args.posonlyargs:  # the player would be one of them, and the next argument have attributes
             raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
+        name = node.name
         function = _Function(self, None, node).rewritten(node)
-        function.name = node.name if special else PREFIX + node.name
+        function.name = name if special else PREFIX + name
         return function
 
     def meaning(self, node: ast.expr) -> str:
@@ -205,6 +205,32 @@ class _Class:
                 full = f"{outer}.{attribute}"
                 return _SHORT.get(full, full) if outer in MODULES or outer == "Action" else ""
         return ""
+
+
+_LOAD = ast.Load()
+_HERE: dict[str, Any] = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
+"""A position for new nodes, which `compile` requires."""
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, _LOAD, **_HERE)
+
+
+def _call(name: str, arguments: list[ast.expr], keywords: Iterable[ast.keyword] = ()) -> ast.Call:
+    return ast.Call(_name(name), arguments, [*keywords], **_HERE)
+
+
+def _library(name: str) -> ast.Name:
+    """The name of a function, type or constant by its full name."""
+    return _name(name.replace(".", "_"))
+
+
+def _assign(name: str, value: ast.expr) -> ast.Assign:
+    return ast.Assign([ast.Name(PREFIX + name, ast.Store(), **_HERE)], value, **_HERE)
+
+
+def _pass() -> ast.Pass:
+    return ast.Pass(**_HERE)
 
 
 _MERGED = {"labmates.strategies": "strategies"} | {
@@ -246,17 +272,13 @@ def is_constant(node: ast.expr) -> bool:
     return False
 
 
-_VISITORS = {kind: f"_visit_{kind.__name__.lower()}" for kind in FIELDS}
-
-
 class _Function:
     """The rewriting of a function, with its variables and those of enclosing functions."""
 
     def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
         self._class = outer
         self._self: str = around._self if around is not None else node.args.args[0].arg
-        inner: set[str] = set()
-        assigned = list(_assigned(node, inner))
+        assigned, self._own, inner = _assigned(node)
         if assigned.count(self._self) != (around is None):
             # It would be another object, with attributes shared by all players.
             raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
@@ -266,9 +288,10 @@ class _Function:
     def rewritten(self, node: ast.FunctionDef) -> ast.FunctionDef:
         arguments = self._arguments(node.args)
         body = [one for statement in node.body for one in self._statement(statement)]
-        return ast.FunctionDef(
-            name=PREFIX + node.name, args=arguments, body=body or [ast.Pass()], decorator_list=[], lineno=node.lineno
-        )
+        node.name, node.args, node.body, node.returns = PREFIX + node.name, arguments, body or [_pass()], None
+        vars(node)["type_params"] = []
+        self._class.variables[node] = [PREFIX + name for name in self._own]
+        return node
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -286,22 +309,19 @@ class _Function:
         return arguments
 
     def visit(self, node: ast.AST) -> Any:
-        """The replacement for a node."""
-        return getattr(self, _VISITORS[type(node)], self._plain)(node)
+        """The replacement for a node, often itself."""
+        return _VISITORS[type(node)](self, node)
 
-    def _plain(self, node: ast.AST) -> ast.AST:
-        if type(node) not in _PLAIN:
-            raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
-        return self._with_visited(node)
+    def _refused(self, node: ast.AST) -> ast.AST:
+        raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
 
     def _with_visited(self, node: ast.AST) -> ast.AST:
-        visit = self.visit
         for name in FIELDS[type(node)]:
             value = getattr(node, name, None)
             if type(value) is list:
-                value[:] = [one and visit(one) for one in value]
+                value[:] = [one and _VISITORS[type(one)](self, one) for one in value]
             elif value is not None:
-                setattr(node, name, visit(value))
+                setattr(node, name, _VISITORS[type(value)](self, value))
         return node
 
     def _visit_functiondef(self, node: ast.FunctionDef) -> ast.AST:
@@ -310,16 +330,14 @@ class _Function:
         return _Function(self._class, self, node).rewritten(node)
 
     def _visit_nonlocal(self, node: ast.Nonlocal) -> ast.AST:
-        return ast.Nonlocal(names=[PREFIX + name for name in node.names])
+        node.names = [PREFIX + name for name in node.names]
+        return node
 
     def _visit_annassign(self, node: ast.AnnAssign) -> ast.AST:
         target = self.visit(node.target)
         if node.value is None:
-            return ast.Pass()
-        return ast.Assign(targets=[target], value=self.visit(node.value), lineno=node.lineno)
-
-    def _visit_delete(self, node: ast.Delete) -> ast.AST:
-        return self._with_visited(node)
+            return _pass()
+        return ast.Assign([target], self.visit(node.value), **_HERE)
 
     def _visit_constant(self, node: ast.Constant) -> ast.AST:
         if not isinstance(node.value, _CONSTANT_TYPES):
@@ -329,7 +347,7 @@ class _Function:
     def _visit_set(self, node: ast.Set) -> ast.AST:
         if not all(map(is_constant, node.elts)):
             raise UnfitError(f"line {node.lineno}: a set")
-        return ast.Call(ast.Name("set", ast.Load()), [ast.Tuple(elts=node.elts, ctx=ast.Load())], [])
+        return _call("set", [ast.Tuple(node.elts, _LOAD, **_HERE)])
 
     def _visit_compare(self, node: ast.Compare) -> ast.AST:
         for place, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
@@ -338,7 +356,7 @@ class _Function:
                     raise UnfitError(f"line {node.lineno}: a set")
                 # A tuple of constants can be asked for membership as well, and has instructions.
                 if all(map(is_constant, right.elts)):
-                    node.comparators[place] = ast.Tuple(right.elts, ast.Load())
+                    node.comparators[place] = ast.Tuple(right.elts, _LOAD, **_HERE)
                 else:
                     self._with_visited(right)
                 continue
@@ -349,16 +367,13 @@ class _Function:
         return node
 
     def _visit_binop(self, node: ast.BinOp) -> ast.AST:
-        left, right = self.visit(node.left), self.visit(node.right)
-        match node.op:
-            case ast.Mod() | ast.Pow() as operator if not _is_number(node.right) or isinstance(operator, ast.Mod):
-                name = "modulo" if isinstance(operator, ast.Mod) else "power"
-                if isinstance(operator, ast.Mod) and _is_number(node.right) and _is_numeric(node.left):
-                    return ast.BinOp(left=left, op=operator, right=right)
-                return ast.Call(func=ast.Name(name, ast.Load()), args=[left, right], keywords=[])
-            case ast.LShift() | ast.MatMult():
-                raise UnfitError(f"line {node.lineno}: {type(node.op).__name__}")
-        return ast.BinOp(left=left, op=node.op, right=right)
+        operator, number, numeric = type(node.op), _is_number(node.right), _is_numeric(node.left)
+        if operator in (ast.LShift, ast.MatMult):
+            raise UnfitError(f"line {node.lineno}: {operator.__name__}")
+        node.left, node.right = self.visit(node.left), self.visit(node.right)
+        if operator is ast.Mod and not (number and numeric):
+            return _call("modulo", [node.left, node.right])
+        return _call("power", [node.left, node.right]) if operator is ast.Pow and not number else node
 
     def _visit_augassign(self, node: ast.AugAssign) -> ast.AST:
         if isinstance(node.op, (ast.Mod, ast.Pow, ast.LShift, ast.MatMult)):
@@ -372,27 +387,27 @@ class _Function:
         body, other = (
             [made for statement in part for made in self._statement(statement)] for part in (node.body, node.orelse)
         )
-        return ast.Try(body=body or [ast.Pass()], handlers=handlers, orelse=other, finalbody=[])
+        node.body, node.handlers, node.orelse = body or [_pass()], handlers, other
+        return node
 
     def _handler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
         kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type] if node.type is not None else []
         names = ["Exception" if one == "BaseException" else one for one in map(self._class.meaning, kinds)]
         if not set(names) <= _ERRORS:
             raise UnfitError(f"line {node.lineno}: catches what it can't name")
-        types: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names or ["Exception"]]
+        types: list[ast.expr] = [*map(_name, names or ["Exception"])]
         body = [made for statement in node.body for made in self._statement(statement)]
-        return ast.ExceptHandler(
-            type=types[0] if len(types) == 1 else ast.Tuple(elts=types, ctx=ast.Load()),
-            name=None if node.name is None else PREFIX + node.name,
-            body=body or [ast.Pass()],
-        )
+        node.type = types[0] if len(types) == 1 else ast.Tuple(types, _LOAD, **_HERE)
+        node.name = None if node.name is None else PREFIX + node.name
+        node.body = body or [_pass()]
+        return node
 
     def _visit_raise(self, node: ast.Raise) -> ast.AST:
         if node.cause is not None:
             raise UnfitError(f"line {node.lineno}: raise from")
         match node.exc:
             case ast.Call(func=kind, args=arguments, keywords=[]):
-                node.exc = ast.Call(self._error(kind), [self.visit(one) for one in arguments], [])
+                node.exc = ast.Call(self._error(kind), [self.visit(one) for one in arguments], [], **_HERE)
             case ast.expr() as kind:
                 node.exc = self._error(kind)
         return node
@@ -401,7 +416,7 @@ class _Function:
         name = self._class.meaning(kind)
         if name not in _ERRORS:
             raise UnfitError(f"line {kind.lineno}: raises what it can't name")
-        return ast.Name(name, ast.Load())
+        return _name(name)
 
     def _visit_name(self, node: ast.Name) -> ast.AST:
         if node.id.startswith("__") or (node.id == self._self and isinstance(node.ctx, ast.Load)):
@@ -409,14 +424,15 @@ class _Function:
         if node.id in self._variables:
             if node.id in self._functions:
                 raise UnfitError(f"line {node.lineno}: a function as a value")
-            return ast.Name(PREFIX + node.id, node.ctx)
+            node.id = PREFIX + node.id
+            return node
         return self._constant(node)
 
     def _constant(self, node: ast.expr) -> ast.expr:
         """A name of the file or a module's as a value."""
         name = self._class.meaning(node)
         if name in CONSTANTS:
-            return ast.Name(name.replace(".", "_"), ast.Load())
+            return _library(name)
         raise UnfitError(f"line {node.lineno}: {ast.unparse(node)} as a value")
 
     def _is_module(self, node: ast.expr) -> bool:
@@ -432,35 +448,44 @@ class _Function:
         if self._is_self(node.value):
             if node.attr in (*self._class.methods, *self._class.enums) or node.attr.startswith("__"):
                 raise UnfitError(f"line {node.lineno}: a method or a class as a value")
-            return ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + node.attr, node.ctx)
+            return self._own_attribute(node)
         if self._is_module(node.value):
             return self._constant(node)
         match node:
-            case ast.Attribute(value=ast.Attribute(value=value, attr=name), ctx=ast.Load()) if self._is_self(
-                value
-            ) and node.attr in self._class.enums.get(name, ()):
-                enumeration = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + name, ast.Load())
-                return ast.Attribute(enumeration, node.attr, ast.Load())
+            case ast.Attribute(value=ast.Attribute() as enumeration, ctx=ast.Load()) if self._is_self(
+                enumeration.value
+            ) and node.attr in self._class.enums.get(enumeration.attr, ()):
+                self._own_attribute(enumeration)
+                return node
         if node.attr not in _DATA or not isinstance(node.ctx, ast.Load):
             raise UnfitError(f"line {node.lineno}: the attribute {node.attr}")
-        return ast.Attribute(self.visit(node.value), node.attr, node.ctx)
+        node.value = self.visit(node.value)
+        return node
+
+    def _own_attribute(self, node: ast.Attribute) -> ast.Attribute:
+        """An attribute of the player, rewritten."""
+        node.value, node.attr = self._player(), PREFIX + node.attr
+        return node
+
+    def _player(self) -> ast.Name:
+        return _name(PREFIX + self._self)
 
     def _is_self(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == self._self
 
     def _visit_call(self, node: ast.Call) -> ast.AST:
-        match node.func:
+        function = node.func
+        match function:
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[], keywords=[]), attr="__init__"):
                 return self._base_made(node)
             case ast.Attribute(value=value, attr=attribute) if self._is_self(value):
                 if attribute not in self._class.methods or attribute.startswith("__"):
                     raise UnfitError(f"line {node.lineno}: calls what is no method")
-                function = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), PREFIX + attribute, ast.Load())
-                return self._own_call(function, node)
+                return self._own_call(self._own_attribute(function), node)
             case ast.Name(id=name) if name in self._variables:
                 if name not in self._functions:
                     raise UnfitError(f"line {node.lineno}: calls a value")
-                return self._own_call(ast.Name(PREFIX + name, ast.Load()), node)
+                return self._own_call(_name(PREFIX + name), node)
             case ast.Attribute(value=value, attr=attribute) if not self._is_module(value):
                 if attribute not in _METHODS:
                     raise UnfitError(f"line {node.lineno}: the method {attribute}")
@@ -470,10 +495,9 @@ class _Function:
                     return self._converted(self.visit(value), node)
                 if attribute in _OF_SETS:
                     arguments, keywords = self._passed(node)
-                    return ast.Call(
-                        ast.Name(_OF_SETS[attribute], ast.Load()), [self.visit(value), *arguments], keywords
-                    )
-                return ast.Call(ast.Attribute(self.visit(value), attribute, ast.Load()), *self._passed(node))
+                    return _call(_OF_SETS[attribute], [self.visit(value), *arguments], keywords)
+                function.value = self.visit(value)
+                return self._called(node, function)
         return self._library_call(self._class.meaning(node.func), node)
 
     def _library_call(self, name: str, node: ast.Call) -> ast.AST:
@@ -484,25 +508,31 @@ class _Function:
         if name == "PlayerHistory":
             return self._history_made(node)
         if name == "Action":
-            return ast.Call(ast.Name("action_of", ast.Load()), *self._passed(node))
+            return self._called(node, _name("action_of"))
         if name.startswith("random.") and name.removeprefix("random.") in DRAWS:
             self._class.draws = True
-            chance = ast.Attribute(ast.Name(PREFIX + self._self, ast.Load()), "chance", ast.Load())
-            return ast.Call(ast.Attribute(chance, name.removeprefix("random."), ast.Load()), *self._passed(node))
+            chance = ast.Attribute(self._player(), "chance", _LOAD, **_HERE)
+            return self._called(node, ast.Attribute(chance, name.removeprefix("random."), _LOAD, **_HERE))
         if name not in CALLS:
             raise UnfitError(f"line {node.lineno}: calls {ast.unparse(node.func)}")
         if name.startswith("numpy."):
             _check_places(node, _PLACES.get(name.removeprefix("numpy."), 2))
-        function = ast.Name(name.replace(".", "_"), ast.Load())
+        function = _library(name)
         if name in _HIGHER:
             if len(node.args) < 2 or node.keywords:
                 raise UnfitError(f"line {node.lineno}: {name}")
-            return ast.Call(function, [self._callable(node.args[0]), *map(self.visit, node.args[1:])], [])
+            node.func, node.args = function, [self._callable(node.args[0]), *map(self.visit, node.args[1:])]
+            return node
         if name in _CONSUMERS and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
-            generators = [self.visit(one) for one in node.args[0].generators]
-            consumed = ast.GeneratorExp(elt=self.visit(node.args[0].elt), generators=generators)
-            return ast.Call(function, [consumed], self._passed(node, 1)[1])
-        return ast.Call(function, *self._passed(node))
+            self._with_visited(node.args[0])
+            node.func, node.keywords = function, self._passed(node, 1)[1]
+            return node
+        return self._called(node, function)
+
+    def _called(self, node: ast.Call, function: ast.expr) -> ast.Call:
+        """A call of another function with the visited arguments."""
+        node.func, (node.args, node.keywords) = function, self._passed(node)
+        return node
 
     def _passed(self, node: ast.Call, start: int = 0) -> tuple[list[ast.expr], list[ast.keyword]]:
         keywords = []
@@ -515,44 +545,49 @@ class _Function:
                 value = self._callable(one.value)
             else:
                 value = self.visit(one.value)
-            keywords.append(ast.keyword(arg=one.arg, value=value))
+            one.value = value
+            keywords.append(one)
         return [self.visit(one) for one in node.args[start:]], keywords
 
     def _own_call(self, function: ast.expr, node: ast.Call) -> ast.Call:
         if any(one.arg is None for one in node.keywords):
             raise UnfitError(f"line {node.lineno}: arguments of any name")
-        keywords = [ast.keyword(arg=PREFIX + str(one.arg), value=self.visit(one.value)) for one in node.keywords]
-        return ast.Call(function, [self.visit(one) for one in node.args], keywords)
+        for one in node.keywords:
+            one.arg, one.value = PREFIX + str(one.arg), self.visit(one.value)
+        node.func, node.args = function, [self.visit(one) for one in node.args]
+        return node
 
     def _callable(self, node: ast.expr) -> ast.expr:
         if isinstance(node, ast.Lambda):
             inner = _Function(self._class, self, node)
-            return ast.Lambda(args=inner._arguments(node.args), body=inner.visit(node.body))
+            node.args, node.body = inner._arguments(node.args), inner.visit(node.body)
+            return node
         name = self._class.meaning(node)
         root = node.id if isinstance(node, ast.Name) else ""
         if root in self._functions:
-            return ast.Name(PREFIX + root, ast.Load())
+            return _name(PREFIX + root)
         if root in self._variables or name not in CALLS or name in _HIGHER or "numpy" in name:
             raise UnfitError(f"line {node.lineno}: passes a function")
-        return ast.Name(name.replace(".", "_"), ast.Load())
+        return _library(name)
 
     def _converted(self, value: ast.expr, node: ast.Call) -> ast.Call:
         if len(node.args) != 1 or node.keywords:
             raise UnfitError(f"line {node.lineno}: astype")
-        return ast.Call(ast.Attribute(value, "astype", ast.Load()), [self._type(node.args[0])], [])
+        node.func, node.args = ast.Attribute(value, "astype", _LOAD, **_HERE), [self._type(node.args[0])]
+        return node
 
     def _type(self, node: ast.expr, *, numeric: bool = True) -> ast.expr:
         name = self._class.meaning(node)
         if name not in (NUMBERS if numeric else TYPES) or (isinstance(node, ast.Name) and node.id in self._variables):
             raise UnfitError(f"line {node.lineno}: a type of its own")
-        return ast.Name(name.replace(".", "_"), ast.Load())
+        return _library(name)
 
     def _is_instance(self, node: ast.Call) -> ast.Call:
         if len(node.args) != 2 or node.keywords:
             raise UnfitError(f"line {node.lineno}: isinstance")
         kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-        types = ast.Tuple(elts=[self._type(one, numeric=False) for one in kinds], ctx=ast.Load())
-        return ast.Call(ast.Name("isinstance", ast.Load()), [self.visit(node.args[0]), types], [])
+        types = ast.Tuple([self._type(one, numeric=False) for one in kinds], _LOAD, **_HERE)
+        return _call("isinstance", [self.visit(node.args[0]), types])
 
     def _looked_up(self, function: str, node: ast.Call) -> ast.Call:
         match node.args:
@@ -562,59 +597,71 @@ class _Function:
                 hidden = (*self._class.methods, *self._class.enums)
                 if not known or (own and (name in hidden or name.startswith("__"))):
                     raise UnfitError(f"line {node.lineno}: {function} of {name}")
-                thing = ast.Name(PREFIX + self._self, ast.Load()) if own else self.visit(target)
-                key = ast.Constant(PREFIX + name if own else name)
-                return ast.Call(ast.Name(function, ast.Load()), [thing, key, *map(self.visit, default)], [])
+                thing = self._player() if own else self.visit(target)
+                key = ast.Constant(PREFIX + name if own else name, **_HERE)
+                return _call(function, [thing, key, *map(self.visit, default)])
         raise UnfitError(f"line {node.lineno}: {function}")
 
     def _history_made(self, node: ast.Call) -> ast.Call:
         if node.args or {one.arg for one in node.keywords} != _HISTORY:
             raise UnfitError(f"line {node.lineno}: a history of another form")
-        keywords = [ast.keyword(arg=one.arg, value=self.visit(one.value)) for one in node.keywords]
-        return ast.Call(ast.Name("PlayerHistory", ast.Load()), [], keywords)
+        for one in node.keywords:
+            one.value = self.visit(one.value)
+        return _call("PlayerHistory", [], node.keywords)
 
     def _base_made(self, node: ast.Call) -> ast.Call:
         match node.args, node.keywords:
             case ([description], []) | ([], [ast.keyword(value=description)]):
-                function = ast.Attribute(ast.Name("BaseStrategy", ast.Load()), "__init__", ast.Load())
-                return ast.Call(function, [ast.Name(PREFIX + self._self, ast.Load()), self.visit(description)], [])
+                function = ast.Attribute(_name("BaseStrategy"), "__init__", _LOAD, **_HERE)
+                return ast.Call(function, [self._player(), self.visit(description)], [], **_HERE)
         raise UnfitError(f"line {node.lineno}: super().__init__")
 
 
+_VISITORS: dict[type[ast.AST], Callable[[_Function, Any], Any]] = {
+    kind: getattr(
+        _Function,
+        f"_visit_{kind.__name__.lower()}",
+        _Function._with_visited if kind in _PLAIN else _Function._refused,
+    )
+    for kind in FIELDS
+}
 _BINDING = frozenset({
     ast.ClassDef, ast.ExceptHandler, ast.FunctionDef, ast.Global, ast.Import, ast.ImportFrom, ast.Lambda,
 })  # fmt: skip
+_COMPREHENSIONS = frozenset({ast.DictComp, ast.GeneratorExp, ast.ListComp, ast.SetComp})
 
 
-def _assigned(node: ast.FunctionDef | ast.Lambda, functions: set[str]) -> Iterator[str]:
-    """The variables of a function, excluding nested functions, whose names are added to `functions`."""
+def _assigned(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], list[str], set[str]]:
+    """All variables of a function, those that it assigns outside comprehensions, and the names of functions in it.
+
+    Nested functions are excluded.
+    """
     arguments = node.args
-    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg):
-        if argument is not None:
-            yield argument.arg
-    waiting: list[ast.AST] = []
-    waiting.extend(node.body if isinstance(node, ast.FunctionDef) else [node.body])
-    while waiting:
-        one = waiting.pop()
-        if type(one) is ast.Name:
-            if type(one.ctx) is not ast.Load:
-                yield one.id
-            continue
-        if type(one) not in _BINDING:  # most nodes: a lookup takes less time than the patterns
-            waiting += children(one)
-            continue
-        match one:
-            case ast.ExceptHandler(name=str(name)):
-                yield name
-            case ast.FunctionDef(name=name):
-                functions.add(name)
-                yield name
-                continue
-            case ast.Lambda():
-                continue
-            case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
-                raise UnfitError(f"{type(one).__name__} within a function")
-        waiting += children(one)
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg)
+    names = [argument.arg for argument in every if argument is not None]
+    functions: set[str] = set()
+    own: dict[str, None] = {}
+    others: dict[str, None] = {}
+    outside: list[ast.AST] = [*node.body] if isinstance(node, ast.FunctionDef) else [node.body]
+    within: list[ast.AST] = []
+    for nodes, found in ((outside, own), (within, others)):
+        for one in nodes:
+            kind = type(one)
+            if type(one) is ast.Name:
+                if type(one.ctx) is not ast.Load:
+                    found[one.id] = None
+            elif kind not in _BINDING:  # most nodes: a lookup takes less time than the patterns
+                add_children(one, within if kind in _COMPREHENSIONS else nodes)
+            else:
+                match one:
+                    case ast.ExceptHandler(name=name):
+                        others |= {} if name is None else {name: None}
+                        add_children(one, nodes)
+                    case ast.FunctionDef(name=name):
+                        functions.add(name)
+                    case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
+                        raise UnfitError(f"{kind.__name__} within a function")
+    return [*names, *own, *others, *functions], [*own], functions
 
 
 def _check_places(node: ast.Call, most: int) -> None:

@@ -51,7 +51,8 @@ class Batch:
     broken
         Strategies that are not run: they fall back in each round.
     opponents
-        Fixed moves of the others, ``(groups, rounds, players - 1)``; None if they are strategies.
+        Fixed moves of the others, ``(groups, rounds, players - 1)``, or fewer rows, which are repeated for the groups
+        after them; None if the others are strategies.
     anew
         Do not use cached moves, and use new processes for this batch.
     timed
@@ -145,7 +146,7 @@ class Result:
     Attributes
     ----------
     actions
-        Shape ``(groups, rounds, players)``; True for cooperation, or indices of named actions.
+        Of the strategies, ``(groups, rounds, seats)``; True for cooperation, or indices of named actions.
     failed
         Mask of groups with an error, ``(groups,)``.
     errors
@@ -335,7 +336,7 @@ class _Play:
         theirs = (
             (np.zeros((places, rounds, others), kind), np.zeros((places, rounds, others))) if paper else (None, None)
         )
-        self.actions = np.empty((len(batch.groups), rounds, game.n_players), kind)
+        self.actions = np.empty((len(batch.groups), rounds, batch.groups.shape[1]), kind)
         self.failures = _Failures(batch, self._strategies)
         self.own: defaultdict[int, float] = defaultdict(float)
         self.own_seconds = 0.0
@@ -401,10 +402,11 @@ class _Play:
             chosen = chosen ^ slips.astype(bool) if game.is_binary else (chosen + slips) % len(game.labels)
         actions = own = chosen.reshape(groups.shape)
         if self._batch.opponents is not None:
-            actions = np.concatenate([actions, self._batch.opponents[:, t]], axis=1)
+            rows = np.arange(len(groups)) % len(self._batch.opponents)
+            actions = np.concatenate([actions, self._batch.opponents[rows, t]], axis=1)
         paid = game.payoffs(actions, self._stock)
         self._stock = game.next_stock(self._stock, paid)
-        self.actions[:, t] = actions
+        self.actions[:, t] = own
         counts = game.others(actions, own).reshape(-1, *self._history.counts.shape[2:])
         self._write(t, actions, paid, counts)
         self._nodes = self._table.after(self._nodes, counts)

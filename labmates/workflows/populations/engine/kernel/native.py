@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +27,7 @@ _KEPT_WORDS = 8192
 """Heap of a player whose lists outlive a decision."""
 _STREAM_WORDS = 625
 _MEASURED_EACH = 4
+_seed_of = lru_cache(1 << 15)(derive)
 
 
 @cache
@@ -146,7 +147,7 @@ class NativePlayers:
         self.counts: NDArray[np.int64] = self._memory[counts].reshape(shape)
         streams = players[drawing, layout.RANDOM_WORDS]
         self._memory[streams] = [
-            derive(seed, int(numbers[place // seats]), place % seats) for place in drawing.tolist()
+            _seed_of(seed, int(numbers[place // seats]), place % seats) for place in drawing.tolist()
         ]
         self._memory[streams + _STREAM_WORDS - 1] = -1
         self._set_parameters(game)

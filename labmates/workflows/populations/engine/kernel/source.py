@@ -21,7 +21,7 @@ from labmates.workflows.populations.engine.kernel.compiler import Compiled, Unfi
 from labmates.workflows.populations.engine.kernel.lowering.program import Program
 from labmates.workflows.populations.engine.kernel.plain import plain
 from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
-from labmates.workflows.populations.engine.kernel.verification import is_valid
+from labmates.workflows.populations.engine.kernel.verification import are_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send
 
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
@@ -135,9 +135,9 @@ def _bytes(program: Program | None) -> bytes:
     return b"" if program is None else program.code.tobytes() + program.registers.tobytes()
 
 
-def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[Source]:
+def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`; UnreadableError for instructions that are unsafe for the machine."""
-    reader = Reader(data)
+    reader, sources = Reader(data), []
     for found in told:
         facts = {**found, "problems": tuple(found["problems"])}
         compiled, size, sizes = bool(facts.pop("compiled")), int(facts.pop("bytes")), facts.pop("program")
@@ -146,9 +146,10 @@ def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> Iterator[So
             instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
             registers = reader.take(np.int64, sizes.pop("constants"))
             program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
-            if not is_valid(program):
-                raise UnreadableError("the process that reads it sends invalid instructions")
-        yield Source(Found(**facts), compiled, code, program)
+        sources.append(Source(Found(**facts), compiled, code, program))
+    if not are_valid([source.program for source in sources if source.program is not None]):
+        raise UnreadableError("the process that reads it sends invalid instructions")
+    return sources
 
 
 def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Source]:

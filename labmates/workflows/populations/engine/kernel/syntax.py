@@ -17,21 +17,19 @@ FIELDS = {
 """The fields of each type of node that may contain nodes."""
 
 
-def children(node: ast.AST) -> list[ast.AST]:
-    """The child nodes of a node."""
-    found: list[ast.AST] = []
+def add_children(node: ast.AST, nodes: list[ast.AST]) -> None:
+    """Append the child nodes of a node to a list."""
     for name in FIELDS[type(node)]:
         value = getattr(node, name, None)
         if type(value) is list:
-            found += [child for child in value if child is not None] if None in value else value
+            nodes += [child for child in value if child is not None] if None in value else value
         elif value is not None:
-            found.append(value)
-    return found
+            nodes.append(value)
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
     """A node and all its descendants."""
     nodes = [node]
     for parent in nodes:
-        nodes += children(parent)
+        add_children(parent, nodes)
     return nodes

@@ -6,6 +6,8 @@ turns a number into a sequence, and no sequence outlives its heap memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
@@ -20,28 +22,45 @@ _LAST = (ops.JUMP, ops.ANSWER, ops.LEAVE, ops.END)
 _ANY = np.iinfo(np.int16)
 
 
-def is_valid(program: Program) -> bool:
+_TOGETHER = 64
+"""Number of programs that are checked at once."""
+
+
+def are_valid(programs: Sequence[Program]) -> bool:
     """Whether instructions stay within their registers and code, and the initial registers have no sequence."""
-    code, first, words = program.code.astype(np.int64), len(program.registers), program.words
-    if not 0 < len(code) <= MOST_INSTRUCTIONS or not 0 <= program.deciding < len(code):
+    parts = [programs[start : start + _TOGETHER] for start in range(0, len(programs), _TOGETHER)]
+    return all(map(_has_valid_sizes, programs)) and all(map(_stay_within, parts))
+
+
+def _has_valid_sizes(program: Program) -> bool:
+    length, first, words = len(program.code), len(program.registers), program.words
+    if not 0 < length <= MOST_INSTRUCTIONS or not 0 <= program.deciding < length or first % 2 or words % 2:
         return False
     # The arguments of a decision are a history and perhaps a stock.
-    if first % 2 or words % 2 or not first + 4 <= words <= 2 * MOST_REGISTERS:
-        return False
-    kinds, names = program.registers[::2], code[:, 0]
+    return first + 4 <= words <= 2 * MOST_REGISTERS
+
+
+def _stay_within(programs: Sequence[Program]) -> bool:
+    kinds = np.concatenate([program.registers[::2] for program in programs])
+    code = np.concatenate([program.code for program in programs]).astype(np.int64)
+    sizes = [(len(program.code), len(program.registers), program.words) for program in programs]
+    lengths, first, words = np.repeat(sizes, [length for length, _, _ in sizes], axis=0).T
+    after = np.concatenate([np.arange(1, length + 1) for length, _, _ in sizes])
+    names, operands = code[:, 0], code[:, 1:]
     if (kinds < ops.UNSET).any() or (kinds >= ops.DESCRIPTION).any():
         return False
-    if (names < 0).any() or (names >= len(_KNOWN)).any() or not _KNOWN[names].all() or names[-1] not in _LAST:
+    if (names < 0).any() or (names >= len(_KNOWN)).any() or not _KNOWN[names].all():
         return False
-    roles, operands = _ROLES[names], code[:, 1:]
-    targets = operands + np.arange(1, len(code) + 1)[:, None]
-    operands = np.where(roles == _JUMP, targets, operands)
-    least = np.array([_ANY.min, 0, first, first, first, first, 0, 0, 0, 0])
+    if not np.isin(names[after == lengths], _LAST).all():
+        return False
+    nothing = np.zeros_like(first)
+    least = np.array([nothing + _ANY.min, nothing, first, first, first, first, -after, nothing, nothing, nothing])
     most = np.array([
-        _ANY.max, words - 2, words - 2, words - 4, words - 6, words - 8, len(code) - 1, len(ops.ATTRIBUTES) - 1,
-        len(ops.FUNCTIONS) - 1, words // 2,
+        nothing + _ANY.max, words - 2, words - 2, words - 4, words - 6, words - 8, lengths - 1 - after,
+        nothing + len(ops.ATTRIBUTES) - 1, nothing + len(ops.FUNCTIONS) - 1, words // 2,
     ])  # fmt: skip
-    within = (least[roles] <= operands) & (operands <= most[roles])
+    roles, rows = _ROLES[names], np.arange(len(code))[:, None]
+    within = (least[roles, rows] <= operands) & (operands <= most[roles, rows])
     registers = (roles >= _READ) & (roles <= _FOUR)
     following = operands[:, 1] + 2 * operands[:, 2] <= words
     return bool(within.all() and not (operands[registers] % 2).any() and following[roles[:, 2] == _COUNT].all())

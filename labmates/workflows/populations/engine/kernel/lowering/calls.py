@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions
 from labmates.workflows.populations.engine.kernel.lowering.program import Register, Scope, UnloweredError
-from labmates.workflows.populations.engine.kernel.syntax import children, walk
+from labmates.workflows.populations.engine.kernel.syntax import walk
 
 _FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS)} | {
     "numpy_asarray": ops.NUMPY_ARRAY
@@ -90,7 +90,7 @@ class Calls(Expressions):
 
     def _declare(self, function: ast.FunctionDef) -> None:
         """Assign each variable of a function a separate register."""
-        for name in _assigned(function):
+        for name in self._assigned[function]:
             if name not in self._scope.variables:
                 self._scope.variables[name] = self._new()
                 if self._loops or self._inlined:
@@ -258,23 +258,6 @@ def plain_arguments(function: ast.FunctionDef) -> list[str]:
     if arguments.vararg or arguments.kwonlyargs or arguments.posonlyargs:
         raise UnloweredError("any number of arguments, or arguments by name alone")
     return [one.arg for one in arguments.args]
-
-
-_SCOPES = frozenset({ast.FunctionDef, ast.GeneratorExp, ast.Lambda, ast.ListComp})
-
-
-def _assigned(function: ast.FunctionDef) -> list[str]:
-    """The variables assigned in a function, excluding comprehensions and nested functions."""
-    waiting: list[ast.AST] = [*function.body]
-    names: dict[str, None] = {}
-    while waiting:
-        node = waiting.pop()
-        if type(node) is ast.Name:
-            if type(node.ctx) is ast.Store:
-                names[node.id] = None
-        elif type(node) not in _SCOPES:
-            waiting += children(node)
-    return [*names]
 
 
 def _stored(target: ast.expr) -> list[str]:

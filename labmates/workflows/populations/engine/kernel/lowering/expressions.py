@@ -10,7 +10,7 @@ import numpy as np
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.program import Assembly, Register, UnloweredError
-from labmates.workflows.populations.engine.kernel.syntax import FIELDS, children
+from labmates.workflows.populations.engine.kernel.syntax import FIELDS, add_children
 
 OPERATORS: dict[type[ast.AST], int] = {
     ast.Add: ops.ADD, ast.Sub: ops.SUBTRACT, ast.Mult: ops.MULTIPLY, ast.Div: ops.DIVIDE,
@@ -50,11 +50,11 @@ class Expressions(Assembly):
 
     def _operands(self, *nodes: ast.expr) -> list[Register]:
         """The values of several expressions; values that a later expression may change are copied."""
+        last = max((place for place, node in enumerate(nodes) if has_effects(node)), default=0)
         registers = []
         for place, node in enumerate(nodes):
             register = self._expression(node)
-            changed = any(map(has_effects, nodes[place + 1 :]))
-            registers.append(self._kept(register) if changed else register)
+            registers.append(self._kept(register) if place < last else register)
         return registers
 
     def _add_constant(self, node: ast.Constant, into: Register | None = None) -> Register:
@@ -268,11 +268,9 @@ def has_effects(node: ast.expr) -> bool:
     """Whether an expression may have side effects: calls of the strategy's functions, random numbers, assignments."""
     waiting: list[ast.AST] = [node]
     for one in waiting:
-        kind = type(one)
-        if kind in _MAY_CHANGE and _is_effect(one):
+        if type(one) in _MAY_CHANGE and _is_effect(one):
             return True
-        if kind is not ast.Name and kind is not ast.Constant:
-            waiting += children(one)
+        add_children(one, waiting)
     return False
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
+from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +51,9 @@ class Program:
     keeps_lists: bool
 
 
-class Register(int):
-    """A register by its number within its part; operands that are plain integers are none."""
-
-    part: str
-
-    def __new__(cls, part: str, number: int) -> Register:
-        """The register with a number within a part of the program."""
-        made = super().__new__(cls, number)
-        made.part = part
-        return made
+Register = NewType("Register", int)
+"""A register: its number within one of the parts of the registers below; other operands are smaller."""
+ATTRIBUTE, CONSTANT, LOCAL = Register(1 << 24), Register(2 << 24), Register(3 << 24)
 
 
 class Scope:
@@ -85,13 +80,16 @@ class Assembly:
     ----------
     node
         The strategy's rewritten class.
+    variables
+        The variables assigned in each of its functions.
     """
 
-    def __init__(self, node: ast.ClassDef) -> None:
+    def __init__(self, node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]]) -> None:
         self._code: list[list[int]] = []
         self._attributes: dict[str, Register] = {}
         self._constants: dict[tuple[int, int], Register] = {}
         self._texts = {"": 0}
+        self._assigned = variables
         self._locals = 0
         self._most_locals = 2
         self._methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
@@ -102,7 +100,7 @@ class Assembly:
         self._inlined: list[str] = []
 
     def _new(self) -> Register:
-        register = Register("local", self._locals)
+        register = Register(LOCAL + self._locals)
         self._locals += 1
         self._most_locals = max(self._most_locals, self._locals)
         return register
@@ -115,7 +113,7 @@ class Assembly:
         self._locals = before
 
     def _attribute(self, name: str) -> Register:
-        return self._attributes.setdefault(name, Register("attribute", len(self._attributes)))
+        return self._attributes.setdefault(name, Register(ATTRIBUTE + len(self._attributes)))
 
     def _constant(self, value: object) -> Register:
         return self._constant_of(*self._value(value))
@@ -124,7 +122,7 @@ class Assembly:
         # 0.0 and -0.0 are equal, and so are 1 and 1.0: the word tells them apart.
         key = kind, _word(value)
         if key not in self._constants:
-            self._constants[key] = Register("constant", len(self._constants))
+            self._constants[key] = Register(CONSTANT + len(self._constants))
         return self._constants[key]
 
     def _value(self, value: object) -> tuple[int, int | float]:
@@ -175,32 +173,30 @@ class Assembly:
     def _laid_out(self, deciding: int) -> Program:
         initial = {target.id: one.value for one in self._initial for target in one.targets
                    if isinstance(target, ast.Name)}  # fmt: skip
-        values: list[tuple[int, int | float]] = []
+        words: list[int] = []
         for name in self._attributes:
             try:
-                values.append(self._value(ast.literal_eval(initial[name])) if name in initial else (ops.UNSET, 0))
+                kind, value = self._value(ast.literal_eval(initial[name])) if name in initial else (ops.UNSET, 0)
             except ValueError as error:
                 raise UnloweredError("a constant of the class") from error
-        starts = {"attribute": 0, "constant": len(values)}
-        values += self._constants
-        starts["local"] = len(values)
-        count = len(values) + self._most_locals
+            words += kind, _word(value)
+        constants = len(words) // 2
+        words.extend(chain.from_iterable(self._constants))
+        locals_ = len(words) // 2
+        count = locals_ + self._most_locals
         if count > MOST_REGISTERS or len(self._code) > MOST_INSTRUCTIONS:
             raise UnloweredError("too large")
-        words = [
-            2 * (starts[one.part] + one) if type(one) is Register else one
-            for row in self._code
-            for one in (*row, *_UNUSED[len(row)])
-        ]
-        code = np.array(words, np.int16).reshape(-1, 4)
-        registers = [word for kind, value in values for word in (kind, _word(value))]
+        operands = np.array([word for row in self._code for word in (*row, *_UNUSED[len(row)])], np.int32)
+        parts = np.maximum(operands >> 24, 0)
+        places = np.array([0, 0, constants, locals_])[parts] + (operands & ATTRIBUTE - 1)
+        code = np.where(parts > 0, 2 * places, operands).astype(np.int16).reshape(-1, 4)
         made = {row[0] for row in self._code}
         makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE}) or any(
             row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
         )
         stored = {row[1] for row in self._code if row[0] == ops.STORE} - {self._attributes.get(DESCRIPTION)}
         keeps_lists = makes_lists and bool(stored)
-        return Program(code, deciding, np.array(registers, np.int64), 2 * count, keeps_lists)
+        return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
 
 
 def _word(value: int | float) -> int:

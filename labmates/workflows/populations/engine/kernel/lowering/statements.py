@@ -7,7 +7,7 @@ class unfit; an exception leaves the player to Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
@@ -15,6 +15,7 @@ from labmates.workflows.populations.engine.kernel.lowering.calls import Calls, p
 from labmates.workflows.populations.engine.kernel.lowering.expressions import HANDLERS, OPERATORS, has_effects
 from labmates.workflows.populations.engine.kernel.lowering.program import (
     DESCRIPTION,
+    LOCAL,
     Program,
     Register,
     Scope,
@@ -23,20 +24,22 @@ from labmates.workflows.populations.engine.kernel.lowering.program import (
 from labmates.workflows.populations.engine.kernel.syntax import walk
 
 
-def lower(node: ast.ClassDef) -> Program:
+def lower(node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]]) -> Program:
     """The instructions of a strategy.
 
     Parameters
     ----------
     node
         Its rewritten class.
+    variables
+        The variables assigned in each function, excluding comprehensions and nested functions.
 
     Raises
     ------
     UnloweredError
         If a construct has no instruction.
     """
-    lowering = _Lowering(node)
+    lowering = _Lowering(node, variables)
     try:
         return lowering.program()
     except RecursionError as error:
@@ -52,7 +55,7 @@ class _Lowering(Calls):
             self._begin(made, 1)
             self._block(made.body)
         else:
-            self._emit(ops.STORE, self._attribute(DESCRIPTION), Register("local", 0))
+            self._emit(ops.STORE, self._attribute(DESCRIPTION), Register(LOCAL))
         self._patch(self._scope.ends)
         self._emit(ops.END)
         deciding = len(self._code)
@@ -69,7 +72,7 @@ class _Lowering(Calls):
             raise UnloweredError("other arguments than a strategy has")
         self._self = arguments[0]
         self._scope = Scope(None, None)
-        self._scope.variables = {name: Register("local", place) for place, name in enumerate(arguments[1:])}
+        self._scope.variables = {name: Register(LOCAL + at) for at, name in enumerate(arguments[1:])}
         self._locals = 2
         self._declare(function)
 
@@ -129,7 +132,7 @@ class _Lowering(Calls):
             raise UnloweredError("an operator in place")
         before = self._kept(left) if has_effects(node.value) else left
         value = self._expression(node.value)
-        if before.part != "local":
+        if before < LOCAL:
             self._store(node.target, self._made(None, operator, before, value))
             return
         self._emit(operator, before, before, value)
