@@ -108,6 +108,10 @@ def test_a_file_is_not_checked_twice_and_its_verdicts_are_imported(labmates: Lab
     lines = [json.loads(line) for line in provenance.splitlines()]
     assert ["ZeroDivisionError" in str(line["problems"]) for line in lines] == [True, False]
     [kept] = cache.iterdir()
+    _assert_faulty(labmates, str(path))
+    kept.rename(kept.with_suffix(".old"))
+    _assert_faulty(labmates, imported["file"])
+    kept.with_suffix(".old").rename(kept)
     kept.write_text("[{}]")
     assert labmates("strategies", "check", "downloads").out == first.out, "what can't be read is checked again"
     path.write_text(path.read_text().replace("< 19", "< 99"))
@@ -115,6 +119,17 @@ def test_a_file_is_not_checked_twice_and_its_verdicts_are_imported(labmates: Lab
     words = ["--game", "collective-risk", "--sandbox", "unsafe-local"]
     assert "earlier" not in labmates("strategies", "check", "downloads", *words).out
     assert len(list(cache.iterdir())) == 2, "one for each text; what was not confined is not kept"
+
+
+def _assert_faulty(labmates: Labmates, file: str) -> None:
+    """Assert that a game of the two strategies of a file warns of the first one alone."""
+    players = [f"{file}:Strategy_SELFISH_{number}" for number in (1, 2)]
+    words = ["--rounds", "2", "--players", *players, players[1]]
+    played = labmates("strategies", "play", "--game", "public-goods", *words)
+    assert played.code == 0
+    warning = f"{players[0]} has problems by an earlier check: ZeroDivisionError"
+    assert warning in " ".join(played.err.split())
+    assert f"{players[1]} has problems" not in played.err
 
 
 def test_runs_of_self_play_and_evolution_are_shown_and_drawn(labmates: Labmates, tmp_path: Path) -> None:

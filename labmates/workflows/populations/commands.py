@@ -75,10 +75,13 @@ class PlayParams(SandboxParams):
 
 def play(lab: Lab, params: PlayParams) -> Iterator[Result]:
     """Play one game; seats are in the order of the players."""
+    from labmates.workflows.populations.engine.library import faulty_players
     from labmates.workflows.populations.engine.match import play_match
 
     rules = params.model_dump(include={"k", "m", "capacity", "noise", "sources"})
     game = game_of(params.game, len(params.players), params.rounds, rules, params.payoffs)
+    for name, problem in faulty_players(params.players, params.game + (params.payoffs or "")).items():
+        lab.warn(f"{name} has problems by an earlier check: {problem}")
     with params.workers(lab, 1) as workers:
         match = play_match(workers, game, params.players, seed=params.seed)
     yield Result((), verdict=list(match.lines()), objects=[match.as_json()])

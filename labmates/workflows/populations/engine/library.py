@@ -159,6 +159,28 @@ def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
     return chosen
 
 
+def faulty_players(players: Sequence[str], game: str) -> dict[str, str]:
+    """The first problem of each faulty player from an earlier check: in its file's provenance, or a cached verdict.
+
+    Parameters
+    ----------
+    players
+        As for `load_players`.
+    game
+        See `verdicts.known_verdicts`.
+    """
+    found: dict[str, str] = {}
+    for player in players:
+        file, name = _split(player)
+        if file != PREFIX:
+            verdicts = known_verdicts(read_text(Path(file)), game) or ()
+            problems = [problem for one in verdicts if one.strategy.name == name for problem in one.problems]
+            provenance = _provenance(StrategyFile(Path(file), None, Path(file).stem))
+            for problem in (*provenance.get(name, {}).get("problems", ()), *problems):
+                found.setdefault(player, str(problem))
+    return found
+
+
 def _split(player: str) -> tuple[str, str]:
     if player.startswith(PREFIX):
         return PREFIX, player.removeprefix(PREFIX)

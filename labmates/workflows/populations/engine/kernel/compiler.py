@@ -651,7 +651,8 @@ def _assigned(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], list[str],
                 if type(one.ctx) is not ast.Load:
                     found[one.id] = None
             elif kind not in _BINDING:  # most nodes: a lookup takes less time than the patterns
-                add_children(one, within if kind in _COMPREHENSIONS else nodes)
+                if FIELDS[kind]:
+                    add_children(one, within if kind in _COMPREHENSIONS else nodes)
             else:
                 match one:
                     case ast.ExceptHandler(name=name):

@@ -10,7 +10,7 @@ import re
 import resource
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from io import StringIO
 from types import CodeType
 from typing import Any
@@ -113,7 +113,7 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
         return
     found = [
         {
-            **asdict(source.found),
+            **vars(source.found),
             "compiled": source.compiled,
             "bytes": len(source.code),
             "program": _facts(source.program),

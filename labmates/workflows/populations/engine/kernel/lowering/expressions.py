@@ -50,7 +50,7 @@ class Expressions(Assembly):
 
     def _operands(self, *nodes: ast.expr) -> list[Register]:
         """The values of several expressions; values that a later expression may change are copied."""
-        last = max((place for place, node in enumerate(nodes) if has_effects(node)), default=0)
+        last = next((place for place in range(len(nodes) - 1, 0, -1) if has_effects(nodes[place])), 0)
         registers = []
         for place, node in enumerate(nodes):
             register = self._expression(node)
@@ -268,9 +268,11 @@ def has_effects(node: ast.expr) -> bool:
     """Whether an expression may have side effects: calls of the strategy's functions, random numbers, assignments."""
     waiting: list[ast.AST] = [node]
     for one in waiting:
-        if type(one) in _MAY_CHANGE and _is_effect(one):
+        kind = type(one)
+        if kind in _MAY_CHANGE and _is_effect(one):
             return True
-        add_children(one, waiting)
+        if FIELDS[kind]:
+            add_children(one, waiting)
     return False
 
 
