@@ -10,6 +10,7 @@ import pytest
 
 from labmates.games.repeated import make_repeated
 from labmates.workflows.populations.engine.checks import opponents
+from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
 from labmates.workflows.populations.engine.kernel.source import read_source
 from labmates.workflows.populations.engine.workers import Batch, Result, Workers
 from tests.support.strategies import HEAD, strategy
@@ -99,12 +100,52 @@ LEFT = {
 }
 
 
+NAMED = {
+    "actions": ["rock", "paper", "scissors"],
+    "table": np.random.default_rng(3).integers(-3, 9, (3, 10)).tolist(),
+    "noise": 0.1,
+}
+BY_ACTION = {
+    "the best reply": "if history.round_number == 0: return 0\n"
+    "return (int(np.argmax(history.opponent_counts[-1])) + 1) % len(self.game_description.actions)",
+    "the place of the least": "return np.argmin(history.opponent_counts[0]) if len(history.opponent_counts) else 2",
+    "single counts": "n = 0\nfor row in history.opponent_counts: n += row[0] - 2 * row[-1]\nreturn int(n) % 3",
+    "a list of counts": "x = [int(row.sum()) for row in history.opponent_counts]\n"
+    "x = x + [1] if False else x\nreturn (len(x) + max([sum(x), 0])) % 3",
+    "own actions": "x = history.my_actions\nreturn x[-1] if len(x) > 1 and x[-1] != x[-2] else int(x.sum() + 1) % 3",
+    "payoffs": "return 0 if history.round_number < 2 or history.my_payoffs[-1] > np.mean(history.my_payoffs) else 1",
+    "names that are kept": "self.n = getattr(self, 'n', self.game_description.actions)\nreturn len(self.n) - 1",
+    "random": "return random.randint(0, 2)",
+    "a list that is kept": "self.x = getattr(self, 'x', [])\nself.x.append(history.round_number)\n"
+    "return (len(self.x) + sum(self.x)) % 3",
+    "no cooperators": "return 2 if hasattr(history, 'opponent_cooperators') else 1",
+    "is nothing": "return 1 if history.opponent_counts is None or self.game_description.actions is None else 2",
+}
+LEFT_BY_ACTION = {
+    "an action of another kind of game": "return C",
+    "a number that is no action": "return history.round_number",
+    "a truth": "return history.round_number > 3",
+    "a name": "return 1 if self.game_description.actions[0] == 'rock' else 2",
+    "a sum of all counts": "return int(history.opponent_counts.sum()) % 3",
+    "a sum by action": "return int(np.argmax(np.sum(history.opponent_counts, axis=0))) if history.round_number else 1",
+    "a column": "return int(sum(history.opponent_counts[:, 1])) % 3",
+    "the latest rows": "return len(history.opponent_counts[-2:]) % 3",
+    "a row that is not there": "return 0 if history.opponent_counts[5][0] else 1",
+    "the type of the counts": "return 2 if isinstance(history.opponent_counts, np.ndarray) else 0",
+    "counts that are kept": "self.c = history.opponent_counts\nreturn len(self.c) % 3",
+    "counts as a truth": "return 2 if history.opponent_counts[:1].any() else 0",
+    "cooperators": "return int(history.opponent_cooperators[-1])",
+    "counts that are compared": "return 1 if (history.opponent_counts == 2).any() else 0",
+    "no place": "return int(np.argmax([])) if history.round_number else 0",
+}
+
+
 def _source(bodies: Sequence[str]) -> str:
     return HEAD + "".join(strategy(body, name=f"Strategy_SELFISH_{n}") for n, body in enumerate(bodies, 1))
 
 
 def _played(text: str, *, native: bool, game: str = "public-goods", rounds: int = 9) -> list[Result]:
-    made = make_repeated(game, 4, rounds)
+    made = make_repeated(game, 4, rounds, NAMED if game == "by-action" else None)
     with Workers(processes=1, native=native) as workers:
         loaded = workers.load("test.py", text)
         assert [one.problems for one in loaded] == [()] * len(loaded)
@@ -124,6 +165,31 @@ def _assert_same(text: str, names: Sequence[str], game: str = "public-goods") ->
 def test_the_machine_plays_as_python_does(game: str) -> None:
     bodies = BODIES | LEFT | FIT
     _assert_same(_source([*bodies.values()]), [*bodies], game)
+
+
+def test_the_machine_plays_games_of_named_actions_as_python_does() -> None:
+    bodies = BY_ACTION | LEFT_BY_ACTION
+    _assert_same(_source([*bodies.values()]), [*bodies], "by-action")
+
+
+def test_the_machine_goes_on_with_players_of_named_actions() -> None:
+    game = make_repeated("by-action", 4, 9, NAMED)
+    sources = [*read_source(_source([*BY_ACTION.values()]), "test.py")]
+    assert [source.program is not None for source in sources] == [True] * len(BY_ACTION)
+    machine = load_machine()
+    assert machine is not None
+    strategies = np.repeat(np.arange(len(sources)), 4)
+    able = np.ones(len(strategies), bool)
+    players = NativePlayers(Programs(machine, sources), game, strategies, able, 5, np.arange(len(sources)), 4)
+    assert players.counts.shape == (len(strategies), 9, 3)
+    for t in range(9):
+        chosen = np.full(len(strategies), 7, np.uint8)
+        players.decide(t, chosen, None)
+        assert chosen.max() <= 2
+        groups = chosen.reshape(-1, 4)
+        players.actions[:, t], players.payoffs[:, t] = chosen, game.payoffs(groups, None).reshape(-1)
+        players.counts[:, t] = game.others(groups, groups).reshape(-1, 3)
+    assert players.playing.all()
 
 
 def test_the_machine_can_be_loaded_between_two_plays(monkeypatch: pytest.MonkeyPatch) -> None:

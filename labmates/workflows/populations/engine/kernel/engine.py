@@ -202,7 +202,7 @@ class Engine:
 
     def _programs_for(self, batch: Batch) -> Programs | None:
         """Programs of the machine; None if it is not installed or does not support the batch."""
-        if batch.given is not None or not batch.game.is_binary:
+        if batch.given is not None:
             return None
         machine = load_machine()
         if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):

@@ -31,6 +31,10 @@ TUPLE: Final = 16
 """Where the head is on the heap: length, capacity, and where the items are, each a kind and a value."""
 LARGE: Final = 17
 """An integer of 64 bits that is not exact as a float: only calculations with floats take it."""
+ROWS: Final = 18
+"""Counts of named actions: where the first row is, and how many there are in the last `LENGTH_BITS`."""
+NAMES: Final = 19
+"""The names of actions, of which only the number is known here."""
 LENGTH_BITS: Final = 24
 
 # Binary operators: the result, left, right.
@@ -129,7 +133,7 @@ many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follo
 
 ATTRIBUTES: Final = (
     "n_players", "n_rounds", "k", "m", "capacity", "round_number", "my_actions", "my_payoffs", "opponent_cooperators",
-    "size", "value",
+    "size", "value", "opponent_counts", "actions",
 )  # fmt: skip
 """What can be read of things; the first are those of a game's description."""
 N_PARAMETERS: Final = 5
@@ -137,12 +141,15 @@ ROUND_NUMBER: Final = 5
 ARRAY_NAMES: Final = 6
 SIZE: Final = 9
 VALUE: Final = 10
+OPPONENT_COUNTS: Final = 11
+ACTION_NAMES: Final = 12
 
 FUNCTIONS: Final = (
     "int", "float", "bool", "abs", "len", "round", "math_ceil", "math_floor", "math_trunc", "math_sqrt",
     "math_isfinite", "math_isnan", "math_isinf", "sum", "max", "min", "all", "any", "numpy_sum", "numpy_mean",
     "numpy_max", "numpy_min", "numpy_all", "numpy_any", "numpy_std", "numpy_var", "not", "negative", "positive",
     "invert", "list", "reversed", "numpy_array", "as_bools", "as_ints", "as_floats", "tolist", "numpy_median",
+    "numpy_argmax", "numpy_argmin",
 )  # fmt: skip
 """Functions of one argument, in the order of their numbers."""
 (
@@ -150,6 +157,7 @@ FUNCTIONS: Final = (
     MATH_ISFINITE, MATH_ISNAN, MATH_ISINF, SUM, MAX, MIN, ALL, ANY, NUMPY_SUM, NUMPY_MEAN,
     NUMPY_MAX, NUMPY_MIN, NUMPY_ALL, NUMPY_ANY, NUMPY_STD, NUMPY_VAR, NOT, NEGATIVE, POSITIVE,
     INVERT, LIST_OF, REVERSED, NUMPY_ARRAY, AS_BOOLS, AS_INTS, AS_FLOATS, TO_LIST, NUMPY_MEDIAN,
+    NUMPY_ARGMAX, NUMPY_ARGMIN,
 ) = range(len(FUNCTIONS))  # fmt: skip
 INSTRUCTION_LIMIT: Final = 20_000
 """Instructions that a decision may take here before it is left to Python."""

@@ -93,7 +93,8 @@ class NativePlayers:
     playing
         Mask of their places in the batch.
     payoffs, counts, actions
-        The history of all places, ``(places, rounds)``, written by the engine; an action is 1 for cooperation.
+        The history of all places, ``(places, rounds)``, written by the engine; an action is 1 for cooperation, or the
+        number of a named one, and counts are ``(places, rounds, actions)`` then.
 
     Parameters
     ----------
@@ -126,9 +127,11 @@ class NativePlayers:
         players = np.zeros((len(strategies), layout.PLAYER_COLUMNS), np.int64)
         players[places, : layout.FRAME] = programs.table[mine]
         size, cells = _GLOBALS, len(strategies) * game.n_rounds
-        seen = size + np.arange(3) * cells
-        players[:, layout.SEEN :] = seen + np.arange(len(strategies))[:, None] * game.n_rounds
-        size += 3 * cells
+        by_action = () if game.is_binary else (len(game.labels),)
+        words = np.array([1, 1, *(by_action or (1,))])  # of each array, for a round of a player
+        seen = size + cells * (np.cumsum(words) - words)
+        players[:, layout.SEEN :] = seen + np.arange(len(strategies))[:, None] * game.n_rounds * words
+        size += cells * int(words.sum())
         scratch, size = size, size + layout.HEAP_WORDS
         players[places, layout.KEPT_NEXT] = scratch
         size = _reserve(players, places, layout.FRAME, programs.table[mine, layout.FRAME_WORDS], size)
@@ -138,13 +141,15 @@ class NativePlayers:
         drawing = places[programs.draws[mine]]
         size = _reserve(players, drawing, layout.RANDOM_WORDS, np.full(len(drawing), _STREAM_WORDS), size)
         self._memory = np.zeros(size, np.int64)
+        self._memory[layout.MOVES] = sum(by_action)
         self._reals = self._memory.view(np.float64)
         self._players = players
         shape = len(strategies), game.n_rounds
-        actions, payoffs, counts = (slice(start, start + cells) for start in seen.tolist())
+        ends = (seen + cells * words).tolist()
+        actions, payoffs, counts = (slice(start, end) for start, end in zip(seen.tolist(), ends, strict=True))
         self.actions: NDArray[np.int64] = self._memory[actions].reshape(shape)
         self.payoffs: NDArray[np.float64] = self._reals[payoffs].reshape(shape)
-        self.counts: NDArray[np.int64] = self._memory[counts].reshape(shape)
+        self.counts: NDArray[np.int64] = self._memory[counts].reshape(*shape, *by_action)
         streams = players[drawing, layout.RANDOM_WORDS]
         self._memory[streams] = [
             _seed_of(seed, int(numbers[place // seats]), place % seats) for place in drawing.tolist()
@@ -167,7 +172,7 @@ class NativePlayers:
     def decide(
         self,
         rounds: int,
-        chosen: NDArray[np.bool_],
+        chosen: NDArray[Any],
         stocks: NDArray[np.float64] | None,
         seconds: dict[int, float] | None = None,
     ) -> None:

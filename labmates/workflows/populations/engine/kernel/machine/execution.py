@@ -22,6 +22,7 @@ from labmates.workflows.populations.engine.kernel.machine.layout import *
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     append,
     index_in,
+    items_in,
     length_of,
     load_item,
     new_list,
@@ -44,7 +45,7 @@ from labmates.workflows.populations.engine.kernel.machine.twister import random_
 
 @compiled
 def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int:
-    """Execute instructions until there is an answer: 0 and 1 are moves; `LEFT`."""
+    """Execute instructions until there is an answer: a move, or `LEFT`."""
     for _ in range(INSTRUCTION_LIMIT):
         here = 4 * at
         op = code[here]
@@ -68,7 +69,7 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
             memory[first + 1] = value
         elif op == STORE:
             kind, value = memory[second], memory[second + 1]
-            if kind == UNSET or (kind >= HISTORY and not (kind >= LIST and memory[KEEPS])):
+            if kind == UNSET or (kind >= HISTORY and kind != NAMES and not (kind >= LIST and memory[KEEPS])):
                 return LEFT
             memory[first] = kind
             memory[first + 1] = value
@@ -80,7 +81,7 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
                 return LEFT
             load_item(memory, second, index, first)
         elif op == ANSWER:
-            return memory[first + 1] if memory[first] == ACTION else LEFT
+            return _answer(memory, first)
         elif op == ATTRIBUTE:
             if not _attribute(memory, first, second, code[here + 3]) or memory[first] == UNSET:
                 return LEFT
@@ -127,7 +128,7 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
             memory[start + word + 1] = memory[second + word + 1]
         return start >= 0
     if op == IS_KIND:
-        return memory[second] not in (UNSET, LARGE) and set_number(
+        return memory[second] not in (UNSET, LARGE, ROWS, NAMES) and set_number(
             memory, reals, first, BOOL, number >> memory[second] & 1, 0.0
         )
     if op == IS_CLOSE:
@@ -161,6 +162,15 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
 
 
 @compiled
+def _answer(memory: Words, register: int) -> int:
+    """The move in a register; `LEFT` if Python has to say."""
+    kind, value = memory[register], memory[register + 1]
+    if memory[MOVES] == 0:
+        return value if kind == ACTION else LEFT
+    return value if (kind == INT or kind == NUMPY_INT) and 0 <= value < memory[MOVES] else LEFT
+
+
+@compiled
 def _attribute(memory: Words, target: int, register: int, name: int) -> bool:
     """An attribute; the target is unset if there is none, and False if Python has to say."""
     kind, length = memory[register], length_of(memory, register)
@@ -169,15 +179,21 @@ def _attribute(memory: Words, target: int, register: int, name: int) -> bool:
         if name < N_PARAMETERS:
             memory[target] = memory[PARAMETERS + 2 * name]
             memory[target + 1] = memory[PARAMETERS + 2 * name + 1]
+        elif name == ACTION_NAMES and memory[MOVES] > 0:
+            memory[target] = NAMES
+            memory[target + 1] = memory[MOVES]
         return True
     if kind == HISTORY:
         rounds = memory[ROUNDS]
         if name == ROUND_NUMBER:
             memory[target] = INT
             memory[target + 1] = rounds
-        elif ARRAY_NAMES <= name < ARRAY_NAMES + 3:
+        elif name == OPPONENT_COUNTS and memory[MOVES] > 0:
+            memory[target] = ROWS
+            memory[target + 1] = memory[COUNTS] << LENGTH_BITS | rounds
+        elif ARRAY_NAMES <= name < ARRAY_NAMES + (2 if memory[MOVES] > 0 else 3):
             which = name - ARRAY_NAMES
-            memory[target] = BOOLS if which == 0 else FLOATS if which == 1 else INTS
+            memory[target] = FLOATS if which == 1 else BOOLS if which == 0 and memory[MOVES] == 0 else INTS
             memory[target + 1] = memory[MY_ACTIONS + which] << LENGTH_BITS | rounds
         return True
     if name == SIZE and BOOLS <= kind <= FLOATS:
@@ -218,7 +234,7 @@ def _next_of_range(memory: Words, first: int, item: int) -> int:
 @compiled
 def _next_item(memory: Words, first: int, item: int) -> int:
     """Put the next item of a sequence into a register: 1, 0 at its end, -1 if there is no sequence."""
-    length, index = length_of(memory, first), memory[first + 3]
+    length, index = items_in(memory, first), memory[first + 3]
     if length < 0 or memory[first + 2] != INT or index < 0:
         return -1
     if index >= length:
@@ -265,7 +281,7 @@ def decide(
     stocks
         What each player is told is in the pool; empty in a game without one.
     answers
-        One for each who decides, to be filled: 0, 1 or `LEFT`.
+        One for each who decides, to be filled: a move, or `LEFT`.
     """
     instructions = _POINTER(code)
     memory, reals = _POINTER(memory_array), _POINTER(memory_array.view(np.float64))

@@ -15,6 +15,7 @@ from labmates.workflows.populations.engine.kernel.machine.memory import (
     allocate,
     copied,
     item_at,
+    items_in,
     length_of,
     listed,
     may_read,
@@ -31,7 +32,7 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
     """A function of one argument."""
     kind = memory[register]
     if function == LEN:
-        size = length_of(memory, register)
+        size = memory[register + 1] if kind == NAMES else items_in(memory, register)
         return size >= 0 and set_number(memory, reals, target, INT, size, 0.0)
     if function in (NOT, BOOL_OF):
         truth = truth_of(memory, reals, register)
@@ -54,6 +55,8 @@ def call_function(memory: Words, reals: Words, function: int, target: int, regis
         return every >= 0 and set_number(memory, reals, target, BOOL, every if function == ALL else 1 - every, 0.0)
     if NUMPY_SUM <= function <= NUMPY_VAR:
         return _reduced(memory, reals, function, target, register)
+    if function in (NUMPY_ARGMAX, NUMPY_ARGMIN):
+        return _place_of_extreme(memory, reals, target, register, GREATER if function == NUMPY_ARGMAX else LESS)
     if function == NUMPY_MEDIAN:
         return _median(memory, reals, target, register)
     if function == NUMPY_ARRAY:
@@ -245,6 +248,26 @@ def _extreme(memory: Words, reals: Words, target: int, register: int, op: int) -
     memory[target] = best
     memory[target + 1] = value
     return True
+
+
+@compiled
+def _place_of_extreme(memory: Words, reals: Words, target: int, register: int, op: int) -> bool:
+    """The place of the first item that no other is greater (less) than, as `numpy.argmax` and `numpy.argmin`."""
+    if not _as_array(memory, target, register):
+        return False
+    kind, value = memory[target], memory[target + 1]
+    start, count = value >> LENGTH_BITS, value & LENGTH_MASK
+    if count == 0:
+        return False
+    best = start
+    for place in range(start, start + count):
+        _, x = number_at(memory, reals, kind - BOOLS + NUMPY_BOOL, place)
+        _, y = number_at(memory, reals, kind - BOOLS + NUMPY_BOOL, best)
+        if x != x:
+            return False
+        if x > y if op == GREATER else x < y:
+            best = place
+    return set_number(memory, reals, target, NUMPY_INT, best - start, 0.0)
 
 
 @compiled

@@ -7,11 +7,12 @@ from typing import Any
 
 from labmates.workflows.populations.engine.kernel.instructions import LENGTH_BITS
 
-LEFT = 2
-"""An answer: the player is left to Python. 0 and 1 are its moves."""
-NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS, READ = range(9)
+LEFT = 255
+"""An answer: the player is left to Python. Lower ones are its moves."""
+NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS, READ, MOVES = range(10)
 """Words of the memory that say where the rest is: `STREAM` is the player's random numbers, 0 if it has none,
-`KEEPS` whether its lists outlive a decision, and `READ` how many items of sequences single instructions have read."""
+`KEEPS` whether its lists outlive a decision, `READ` how many items of sequences single instructions have read, and
+`MOVES` the number of named actions, 0 where players cooperate or defect."""
 HEAP_WORDS = 1 << 15
 """Heap for a decision, which the next one uses again."""
 PARAMETERS = 16

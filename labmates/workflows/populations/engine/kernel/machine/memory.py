@@ -12,12 +12,14 @@ from labmates.workflows.populations.engine.kernel.instructions import (
     HISTORY,
     INSTRUCTION_LIMIT,
     INT,
+    INTS,
     LENGTH_BITS,
     LIST,
     NONE,
     NUMPY_BOOL,
     NUMPY_FLOAT,
     NUMPY_INT,
+    ROWS,
     TUPLE,
     UNSET,
 )
@@ -81,8 +83,19 @@ def item_at(memory: Words, register: int, index: int) -> tuple[int, int]:
 
 
 @compiled
+def items_in(memory: Words, register: int) -> int:
+    """The length of a sequence, or of rows, which can only be taken one by one; -1 if it is neither."""
+    return memory[register + 1] & LENGTH_MASK if memory[register] == ROWS else length_of(memory, register)
+
+
+@compiled
 def load_item(memory: Words, register: int, index: int, target: int) -> bool:
-    """Put an item of a sequence into a register."""
+    """Put an item of a sequence, or a row, into a register."""
+    if memory[register] == ROWS:
+        start = (memory[register + 1] >> LENGTH_BITS) + index * memory[MOVES]
+        memory[target] = INTS
+        memory[target + 1] = start << LENGTH_BITS | memory[MOVES]
+        return True
     kind, word = item_at(memory, register, index)
     value = memory[word]
     memory[target] = kind
@@ -155,7 +168,7 @@ def pop(memory: Words, target: int, register: int, from_front: int) -> bool:
 @compiled
 def index_in(memory: Words, register: int, index: int) -> int:
     """The place in a sequence that an index names; -1 if there is none."""
-    length = length_of(memory, register)
+    length = items_in(memory, register)
     if memory[index] not in (INT, NUMPY_INT, BOOL) or length < 0:
         return -1
     place = memory[index + 1]
