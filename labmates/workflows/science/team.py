@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -71,33 +71,40 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
     """The graph of one phase of `team`."""
     graph = StateGraph(TeamState, context_schema=LabContext, output_schema=LabState)
     members = [*team.seats] if "work" in steps else []
+    authors = [f"{member}_reports" for member in team.seats] if "report" in steps else []
     nodes = {name: node for name, node in NODES.items() if name in steps}
-    for name, node in nodes.items():
-        graph.add_node(name, node)
     for member in members:
         graph.add_node(member, work, input_schema=WorkOrder)
         graph.add_edge(member, "gather")
-    if members:
-        graph.add_node("gather", gather)
-    authors = [f"{member}_reports" for member in team.seats] if "report" in steps else []
+        nodes["gather"] = gather
     for author in authors:
         graph.add_node(author, report, input_schema=WorkOrder)
         graph.add_edge(author, "merge")
-    if authors:
-        graph.add_node("merge", merge)
+        nodes["merge"] = merge
+    for name, node in nodes.items():
+        graph.add_node(name, in_phase(node))
     graph.add_node("begin", begin)
-    graph.add_node("end", end)
-    after = [*members, *authors, *nodes, "end", END]
-    graph.add_conditional_edges(START, hidden(entrance), ["begin", *after])
-    for name in ("begin", *["gather"] * bool(members), *["merge"] * bool(authors), *nodes):
-        graph.add_conditional_edges(name, hidden(next_step), after)
-    graph.add_edge("end", END)
+    after = [*members, *authors, *nodes, END]
+    for name in (START, "begin", *nodes):
+        graph.add_conditional_edges(name, hidden(next_step), ["begin", *after] if name == START else after)
     return graph.compile(name=f"{team.name} team")
 
 
-async def entrance(state: TeamState) -> str | list[Send]:
-    """Begin the phase, or continue after another team's work."""
-    return await next_step(state) if state["agenda"][0]["started"] else "begin"
+Node = Callable[[TeamState, Runtime[LabContext]], Awaitable[Update]]
+
+
+def in_phase(node: Node) -> Any:
+    """A node that begins its phase before the first step, and ends it after the last: further nodes would cost more."""
+
+    async def step(state: TeamState, runtime: Runtime[LabContext]) -> Update:
+        if not state["agenda"][0]["started"]:
+            state = cast(TeamState, {**state, **await begin(state, runtime)})
+        update = await node(state, runtime)
+        if update.get("over") or update["agenda"][0]["steps"]:
+            return update
+        return {**update, **end(state, update["agenda"], runtime.context)}
+
+    return step
 
 
 async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
@@ -105,9 +112,11 @@ async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an
     if state.get("over"):
         return END
     phase = state["agenda"][0]
-    step = phase["steps"][0] if phase["steps"] else "end"
+    step = phase["steps"][0]
     if step not in ("work", "report"):
         return step
+    if not phase["started"]:
+        return "begin"
     lab = cast(LabState, {key: value for key, value in state.items() if key not in ("results", "reports", "over")})
     if step == "report":
         members = phase["members"]
@@ -134,14 +143,14 @@ def _members(ctx: LabContext, state: TeamState, tasks: Mapping[str, str], *, don
     return {s.id: new_member(tasks.get(s.id, s.part), done=done or s not in workers) for s in members}
 
 
-async def end(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-    """End the phase after its last step."""
-    ctx, phase = runtime.context, state["agenda"][0]
+def end(state: TeamState, agenda: Sequence[Phase], ctx: LabContext) -> Update:
+    """End the first phase of the agenda."""
+    phase = agenda[0]
     team, where = phase["team"], _here(phase, "end")
     ctx.recorder.once(PhaseEvent(**where, status="ended", number=phase["number"], reason=phase["reason"]))
-    wrote = ctx.flow(state).names[-1] in WRITES
+    wrote = ctx.organisation.flow[phase["place"]].names[-1] in WRITES
     earlier = [] if wrote else [*state["earlier"].get(team, []), phase]
-    return {"agenda": state["agenda"][1:], "earlier": {team: earlier}}
+    return {"agenda": agenda[1:], "earlier": {team: earlier}, "over": True}
 
 
 def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
