@@ -26,7 +26,7 @@ class Stated:
     answer: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FindingsForm:
     """The form of a project's findings.
 

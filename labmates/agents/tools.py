@@ -8,7 +8,7 @@ data set nor the truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from inspect import iscoroutinefunction
 from typing import Any
 
@@ -142,6 +142,7 @@ def tool_schemas(names: Iterable[str], form: FindingsForm | None) -> list[dict[s
     return [findings_schema(form) if name == STATE and form is not None else tool_schema(name) for name in names]
 
 
+@lru_cache(maxsize=256)
 def findings_schema(form: FindingsForm) -> dict[str, Any]:
     """Description of the tool for findings; the project's prompt explains its fields."""
     function = {"name": STATE, "description": StateFindings.__doc__, "parameters": _bare(form.parameters)}

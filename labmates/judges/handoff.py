@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ class Audit:
             "claims": self.claims,
             "traced": self.traced,
             "untraced": list(self.untraced[:MOST_KEPT]),
-            "findings": [asdict(passage) for passage in self.passages[:MOST_KEPT]],
+            "findings": [dict(vars(passage)) for passage in self.passages[:MOST_KEPT]],
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -30,7 +31,8 @@ def findings_schema_text(task: Task[Any, Any]) -> str:
 
 def findings_fields_text(task: Task[Any, Any]) -> str:
     """The fields of a task's findings with type, meaning and unit, one on a line."""
-    return "\n".join(_fields(task.findings, ""))
+    model: type[BaseModel] = task.findings
+    return "\n".join(_fields(model, ""))
 
 
 def findings_example(task: Task[Any, Any]) -> str:
@@ -81,8 +83,9 @@ def _plain_schema(schema: Mapping[str, Any], defined: Mapping[str, Any], depth: 
     return plain
 
 
-def _fields(model: type[BaseModel], indent: str) -> list[str]:
-    return [line for name in model.model_fields for line in field_lines(name, model, indent)]
+@lru_cache(maxsize=256)
+def _fields(model: type[BaseModel], indent: str) -> tuple[str, ...]:
+    return tuple(line for name in model.model_fields for line in field_lines(name, model, indent))
 
 
 def type_text(annotation: Any) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count, takewhile
 from typing import Any, Unpack, cast
 
@@ -226,18 +226,18 @@ class Caller:
         wanted = call.limit or terms.output
         whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
         # A lower limit takes no more tokens to state than the highest one.
-        stated = call.with_messages(with_limit(call.messages, wanted))
+        stated = cache(lambda: call.with_messages(with_limit(call.messages, wanted)))
         states = call.state_limit or whole < wanted
         limit = call.purse.affordable(
             call.step,
             terms.price,
             whole,
-            self._reserved(stated if states else call),
-            stated=partial(self._reserved, stated),
+            self._reserved(stated() if states else call),
+            stated=lambda: self._reserved(stated()),
             least=LEAST_OUTPUT_TOKENS if self._lowers_limit else whole,
         )
         if states or limit < whole:
-            call = replace(stated, messages=with_limit(call.messages, limit))
+            call = replace(stated(), messages=with_limit(call.messages, limit))
         return replace(call, reserved=self._reserved(call), limit=limit)
 
     def _reserved(self, call: Call) -> int:

@@ -6,10 +6,11 @@ exports, the columns of the viewer and the parts of a report.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import ValidationError
@@ -333,12 +334,17 @@ def condition_of(run: RunRecord) -> Condition:
         If this labmates does not know such a condition.
     """
     try:
-        condition: Condition = EXPERIMENTS.get(run.kind).condition.model_validate(run.condition)
+        model: type[Condition] = EXPERIMENTS.get(run.kind).condition
+        return _condition(model, json.dumps(run.condition))
     except ValidationError as error:
         raise UsageError(
             f"the condition of the run '{run.id}' is from another version of labmates: {explain(error)}"
         ) from error
-    return condition
+
+
+@lru_cache(maxsize=64)  # the runs of a condition follow one another
+def _condition(model: type[Condition], values: str) -> Condition:
+    return model.model_validate(json.loads(values))
 
 
 def make_condition(

@@ -50,8 +50,7 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
     live, path = Live(), socket_of(run_id)
     server = None
     try:
-        await asyncio.to_thread(_make_private, path.parent)
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+        _prepare(path)  # takes less time than a thread
         server = await asyncio.start_unix_server(live.serve, path, limit=LONGEST_LINE)
     except OSError as error:
         _log.info("the run %s can't be followed: %s", run_id, error)
@@ -62,21 +61,27 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
             server.close()
         await live.close()
         if server is not None:
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+            _remove(path)
 
 
-def _make_private(folder: Path) -> None:
-    """Make a folder that this user alone can enter.
+def _prepare(path: Path) -> None:
+    """Make the folder of a socket, which this user alone can enter, and remove an earlier socket.
 
     Raises
     ------
     PermissionError
-        If it belongs to another user, or others can enter it.
+        If the folder belongs to another user, or others can enter it.
     """
+    folder = path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"'{folder}' is not a private folder of this user")
+    _remove(path)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
 
 
 class Live:

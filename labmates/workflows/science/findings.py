@@ -26,16 +26,18 @@ MOST_FAULTS = 8
 """Most faults reported for one statement."""
 
 
-# A schema takes longer to make than a model call's whole overhead, and the runs of a study share it.
-_parameters = cache(findings_parameters)
-
-
 def findings_form(task: Task[Any, Any]) -> FindingsForm:
     """The form of a task's findings.
 
     A statement is recorded only if all of it is valid; numbers written as text are repaired and reported.
     """
     model: type[BaseModel] = task.findings
+    return _form(model)
+
+
+# A schema takes longer to make than a model call's whole overhead, and the runs of a study share it.
+@cache
+def _form(model: type[BaseModel]) -> FindingsForm:
 
     def check(values: Mapping[str, Any]) -> Stated:
         read = check_findings(values, model)
@@ -45,7 +47,7 @@ def findings_form(task: Task[Any, Any]) -> FindingsForm:
         repaired = [repair.as_json() for repair in read.repaired]
         return Stated(stated, tuple(repaired), _receipt(stated, [str(repair) for repair in read.repaired], model))
 
-    return FindingsForm(_parameters(model), check)
+    return FindingsForm(findings_parameters(model), check)
 
 
 def paper_faults(paper: str, task: Task[Any, Any]) -> str:

@@ -38,5 +38,5 @@ def set_aside(condition: ScienceCondition, phases: Sequence[Phase]) -> int:
     for phase in phases:
         team = condition.crew.teams[phase["team"]]
         writers = len(team.seats) if "report" in phase["steps"] else int("write" in phase["steps"])
-        shares += writers * share_of(condition, team)
+        shares += writers and writers * share_of(condition, team)
     return shares
