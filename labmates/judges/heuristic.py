@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from labmates.judges.base import METRICS, Report, Score
@@ -92,6 +93,12 @@ TEAMS: Final = Aspect(
 _ASPECTS: Final = {"standard methods": METHODS, "statistical tests": TESTS, "other teams' work": TEAMS}
 
 
+@lru_cache(maxsize=64)
+def _sentences(brief: str) -> frozenset[str]:
+    """The words of each statement of a project text."""
+    return frozenset(" ".join(words(text)) for text in statements(brief))
+
+
 def _distinct(sentences: Sequence[str], find: Callable[[str], Iterable[str]]) -> list[str]:
     """The distinct items in the statements, at most `MOST_PER_STATEMENT` new ones in each."""
     items: dict[str, None] = {}
@@ -154,7 +161,7 @@ class HeuristicJudge:
 
     def _accuracy(self, prose: str, report: Report) -> Score:
         # Sentences copied from the project text are questions, not findings.
-        brief = {" ".join(words(text)) for text in statements(report.task.brief)}
+        brief = _sentences(report.task.brief)
         original = "\n".join(text for text in statements(prose) if " ".join(words(text)) not in brief)
         results = {check.name: check.holds(original) for check in report.task.checks(report.truth)}
         missed = [name for name, holds in results.items() if not holds]

@@ -70,7 +70,7 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
 
 def _docker(name: str) -> SandboxBackend:
     from labmates.sandboxes.container import ContainerLauncher
-    from labmates.sandboxes.engine import GVISOR, check_gvisor, connect
+    from labmates.sandboxes.engine import GVISOR, check_gvisor, connect, offers_gvisor
     from labmates.sandboxes.gvisor import why_not_gvisor
     from labmates.sandboxes.image.names import find_image
     from labmates.sandboxes.session import KernelBackend
@@ -80,7 +80,8 @@ def _docker(name: str) -> SandboxBackend:
         if name == "gvisor":
             check_gvisor(client)
         elif name == "auto":
-            name = "docker" if find_image(client) is None or why_not_gvisor(client) else "gvisor"
+            usable = offers_gvisor(client) and find_image(client) is not None and not why_not_gvisor(client)
+            name = "gvisor" if usable else "docker"
         return KernelBackend(name, ContainerLauncher(client, runtime=GVISOR if name == "gvisor" else None))
     except BaseException:
         client.close()
