@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from labmates.records.events import ScoreEvent
 from labmates.records.run import RunRecord
@@ -53,15 +54,28 @@ def flat_run(run: RunRecord, scores: Mapping[tuple[str, str], float | None]) -> 
             row |= {f"scores.{judge}.{metric}": score for (judge, metric), score in scores.items()}
         elif key == "models":
             row[key] = ";".join(value)
-        else:
+        elif type(value) is dict:
             flatten(key, value, row)
-    return row | {"version": run.version, "started": run.started, "attempt": run.attempt, "origin": run.origin}
+        else:
+            row[key] = value
+    row |= {"version": run.version, "started": run.started, "attempt": run.attempt, "origin": run.origin}
+    return row
 
 
 def flatten(name: str, value: Any, row: dict[str, Any]) -> None:
     """Add a value to a row: entries of mappings one by one, names joined by dots; lists as JSON."""
-    if isinstance(value, dict):
+    if not isinstance(value, dict):
+        row[name] = json.dumps(value) if isinstance(value, list) else value
+    elif _NESTED.isdisjoint(map(type, value.values())):
+        row.update(zip(_names_below(name, tuple(value)), value.values(), strict=True))
+    else:
         for key, inner in value.items():
             flatten(f"{name}.{key}", inner, row)
-    else:
-        row[name] = json.dumps(value) if isinstance(value, list) else value
+
+
+_NESTED: Final = {dict, list}
+
+
+@lru_cache(maxsize=1_000)
+def _names_below(name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name}.{key}" for key in keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -146,3 +147,24 @@ def test_many_runs_take_few_questions_to_the_database(store: Store, what: Rows) 
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
     assert len([one for one in asked if one.lstrip().upper().startswith("SELECT")]) <= 6
+
+
+def test_columns_of_mixed_types_are_those_of_the_rows_one_by_one(tmp_path: Path) -> None:
+    values: list[dict[str, Any]] = [
+        {"number": 1.5, "mixed": 1, "rare": "x"},
+        {"number": 2.5, "mixed": "text", "flag": True},
+        {"number": 3.5, "mixed": None, "flag": False, "nested": {"huge": 2**70, "list": [1, "a"]}},
+    ]
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        for at in range(1_300):
+            settings = {**(values[at % 3] if at > 600 else values[0]), "late": at} if at > 5 else {}
+            store.create(replace(a_run(at), condition=settings))
+        found = frame_of(store, "runs")
+        expected = list(rows(store, "runs", chosen_runs(store)))
+    assert len(found) == len(expected) == 1_300
+    assert set(found.columns) >= {"condition.mixed", "condition.flag", "condition.nested.huge", "condition.nested.list"}
+    for name in found.columns:
+        told = [None if pd.isna(value) else value for value in found[name].tolist()]
+        assert told == [row.get(name) for row in expected], name
+    assert found["metrics.level"].dtype == float
+    assert found["condition.late"].dtype == float, "the first runs have none"
