@@ -66,7 +66,8 @@ def _serve(port: int, folder: str, pipe: Connection) -> None:
     pipe.send((listening.getsockname()[1], seats.by_name["alice"].key))
     access = Access(base_url=f"http://127.0.0.1:{port}/v1")
     upstream = Upstream("openai:m", "openai", "m", f"http://127.0.0.1:{port}", "key-of-the-server", PRICE, access)
-    condition = GatewayCondition(budget=10**12, seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
+    options = {"budget": "1000000", "seats": {"alice": None}, "upstreams": ["openai:m"], "max_output_tokens": 4096}
+    condition = GatewayCondition.model_validate(options)
     with Store(f"sqlite:///{folder}/runs.db") as store:
         gateway = Gateway(seats, [upstream], record=RunOfGateway(store, condition))
         make_server(gateway).run(sockets=[listening])

@@ -12,7 +12,7 @@ import click
 from labmates.cli.common import store_option, verbose_option
 from labmates.cli.console import err, out
 from labmates.cli.options import models_file_option
-from labmates.errors import UsageError
+from labmates.errors import UsageError, explain
 
 if TYPE_CHECKING:
     from labmates.gateway.seats import Seats
@@ -58,6 +58,8 @@ def gateway(
     Each seat gets its own key; the providers' keys never leave the gateway. GET /budget reports the spending. All
     exchanges are recorded as one run in the store.
     """
+    from pydantic import ValidationError
+
     from labmates.budgets.prices import read_prices
     from labmates.gateway.recording import GatewayCondition, RunOfGateway
     from labmates.gateway.seats import Seats
@@ -72,15 +74,17 @@ def gateway(
             raise UsageError(f"{name} is missing: name at least one")
     price_list = read_prices(prices) if prices and prices != "bill" else None
     models = read_upstreams(upstreams, price_list, os.environ)
-    pool, limits = _dollars("--budget", budget), _seats(seats)
-    condition = GatewayCondition(
-        budget=pool,
-        seats=limits,
-        upstreams=[upstream.name for upstream in models],
-        prices=prices or "bill",
-        max_output_tokens=max_output_tokens,
-    )
-    shared = Seats(pool, limits)
+    options: dict[str, object] = {
+        "budget": budget,
+        "seats": _seats(seats),
+        "upstreams": [upstream.name for upstream in models],
+    }
+    options |= {"prices": prices or "bill", "max_output_tokens": max_output_tokens}
+    try:
+        condition = GatewayCondition.model_validate(options)
+    except ValidationError as error:
+        raise UsageError(explain(error, _option)) from None
+    shared = Seats(condition.budget, condition.seats)
     listening = open_socket(host, port, what="gateway", usual=USUAL_PORT)
     with listening, Store(store) as opened:
         record = RunOfGateway(opened, condition, resume)
@@ -94,23 +98,20 @@ def gateway(
     return 0
 
 
-def _seats(texts: tuple[str, ...]) -> dict[str, int | None]:
-    seats: dict[str, int | None] = {}
+def _seats(texts: tuple[str, ...]) -> dict[str, str | None]:
+    seats: dict[str, str | None] = {}
     for text in texts:
         name, equals, most = text.partition("=")
         if not name or not name.isprintable() or name in seats:
             raise UsageError(f"--seat: '{text}' is not a new name (try alice, or alice=2.50)")
-        seats[name] = _dollars(f"--seat {name}", most) if equals else None
+        seats[name] = most if equals else None
     return seats
 
 
-def _dollars(option: str, text: str) -> int:
-    from labmates.budgets.money import parse_dollars
-
-    try:
-        return parse_dollars(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+def _option(field: str) -> str:
+    """The option that sets a field of the condition."""
+    name, _, seat = field.partition(".")
+    return f"--seat {seat}".rstrip() if name == "seats" else f"--{name}"
 
 
 def _tell(url: str, seats: Seats, run: str, *, as_json: bool) -> None:

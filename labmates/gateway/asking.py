@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from labmates.budgets.meter import free_meter
+from labmates.errors import UsageError
 from labmates.gateway.calls import Call
 from labmates.models.errors import ContextOverflowError, ModelCallError
 from labmates.models.protocols.answering import answer
@@ -26,6 +27,8 @@ async def ask(call: Call) -> Response:
         except ModelCallError as error:
             status = 400 if isinstance(error, ContextOverflowError) else error.status or 502
             raise FailedCallError(call.gateway.redact(str(error)), status) from error
+        except UsageError as error:  # the model can't be set up, for instance without its provider's package
+            raise FailedCallError(call.gateway.redact(str(error)), 501) from error
 
     try:
         return await answer(call.protocol, call.body, prompt, call.body["model"], asking)

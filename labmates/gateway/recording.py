@@ -12,9 +12,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from labmates._version import __version__
+from labmates.budgets.dollars import Dollars
+from labmates.budgets.money import format_dollars
 from labmates.budgets.tokens import text_of
 from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
@@ -37,15 +39,36 @@ _MOST_CHARS = 500
 
 
 class GatewayCondition(Condition):
-    """The options of a gateway."""
+    """The options of a gateway. Amounts are given and recorded in dollars."""
 
     kind: ClassVar[str] = "gateway"
 
-    budget: int = Field(description="The pool, in micro-dollars.")
-    seats: dict[str, int | None] = Field(description="Limit of each seat, in micro-dollars.")
+    budget: Dollars = Field(description="The pool, in dollars.")
+    seats: dict[str, Dollars | None] = Field(description="Limit of each seat, in dollars; none for the whole pool.")
     upstreams: list[str] = Field(description="Models available to the seats.")
     prices: str = Field("bill", description="Price of calls.")
     max_output_tokens: int = Field(description="Reply limit of requests without one.")
+
+    @field_validator("budget")
+    @classmethod
+    def _some(cls, budget: int) -> int:
+        if not budget:
+            raise ValueError("a pool of $0 can't pay for a call (try 0.50)")
+        return budget
+
+    @field_validator("seats")
+    @classmethod
+    def _within(cls, seats: dict[str, int | None], info: ValidationInfo) -> dict[str, int | None]:
+        pool = info.data.get("budget")  # None if it is invalid
+        for name, most in seats.items():
+            if most == 0:
+                raise ValueError(f"a limit of $0 lets {name} make no call (try {name}=0.50)")
+            if pool is not None and most is not None and most > pool:
+                limit, whole = format_dollars(most), format_dollars(pool)
+                raise ValueError(
+                    f"the limit of {name}, ${limit}, exceeds the pool of ${whole}; give at most {whole}, or no limit"
+                )
+        return seats
 
     @property
     def pool(self) -> int:

@@ -42,6 +42,7 @@ def make_app(gateway: Gateway) -> Router:
     async def lifespan(_app: Any) -> AsyncIterator[None]:
         with rare_collection():
             async with gateway.record.opened(), gateway.client, gateway.hub:
+                gateway.prepare()
                 yield
 
     routes = [Route(protocol.path, _handler(gateway, protocol), methods=["POST"]) for protocol in PROTOCOLS]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import httpx2
 
 from labmates.budgets.money import format_dollars
+from labmates.errors import UsageError
 from labmates.gateway.exchanges import Record
 from labmates.gateway.seats import Seats
 from labmates.gateway.upstream import Upstream
@@ -48,6 +50,12 @@ class Gateway:
         self.client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(timeout, connect=10.0), limits=limits, headers={"accept-encoding": "identity"}
         )
+
+    def prepare(self) -> None:
+        """Set up the models before the first call, which would hold up all others."""
+        for upstream in dict.fromkeys(self.models.values()):
+            with suppress(UsageError):  # a call that needs it reports the error; other protocols may not need it
+                self.hub.prepare(upstream.full_name)
 
     def budget(self) -> Json:
         """The state of the pool, for ``GET /budget``."""

@@ -144,8 +144,7 @@ class ModelHub:
             tool_choice=parameters.get("tool_choice", ""),
             origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
-        if model not in self._scripted and model not in self._connections:
-            self._connect(model)
+        self.prepare(model)
         if request.tool_choice and not takes_tool_choice(parse_model(model)):
             raise EndpointError(f"{model} can't be made to call a tool", model=model, status=400)
         if model in self._scripted:
@@ -153,6 +152,17 @@ class ModelHub:
         return await self._cached_reply(
             model, self._with_settings(model, request, insist=parameters.get("insist", True))
         )
+
+    def prepare(self, model: str) -> None:
+        """Import and set up what calls of a model need; its first call does so otherwise, which can take seconds.
+
+        Raises
+        ------
+        UsageError
+            If the name or the base URL is invalid, or the provider can't be set up.
+        """
+        if model not in self._scripted and model not in self._connections:
+            self._connect(model)
 
     def _with_settings(self, model: str, request: Request, *, insist: bool) -> Request:
         """The request with the model's temperature and seed, and the parameters that the server must accept."""

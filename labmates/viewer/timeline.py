@@ -177,10 +177,11 @@ class Spending:
 class Burning:
     """Spending of a pool over time.
 
-    `pool` is in micro-dollars (None without a budget); `teams` are in order of their first charge, which is the order
-    of colours.
+    `payer` is the noun for those who spend; `pool` is in micro-dollars (None without a budget); `teams` are in order of
+    their first charge, which is the order of colours.
     """
 
+    payer: str
     pool: int | None
     teams: tuple[Spending, ...]
     drawing: Markup
@@ -206,8 +207,14 @@ def burning(reader: RunReader) -> Burning:
         path.append((event.at - start, [sums[team][3] for team in teams]))
     spendings = tuple(Spending(team, *sums[team]) for team in teams)
     pool = _pool(reader.run)
-    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, teams)
-    return Burning(pool, spendings, shown)
+    payer = payer_of(reader.run)
+    shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, teams, payer)
+    return Burning(payer, pool, spendings, shown)
+
+
+def payer_of(run: RunRecord) -> str:
+    """The noun for those who spend a run's pool: the seats of a gateway, else teams."""
+    return "seat" if run.kind == "gateway" else "team"
 
 
 def _pool(run: RunRecord) -> int | None:
@@ -218,7 +225,7 @@ def _pool(run: RunRecord) -> int | None:
         return None
 
 
-def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> Markup:
+def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str], payer: str) -> Markup:
     points = [path[place] for place in thinned([at for at, _ in path])]
     spent = sum(path[-1][1])
     # Zoom in, since a hardly used pool would be a flat line at the top.
@@ -230,7 +237,7 @@ def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str]) -> 
         lower = [(at, (pool - sum(sums[: place + 1])) / 1e6) for at, sums in points]
         areas.append(plot.area(lower, upper, place, teams[place]))
         upper = lower
-    title = f"The pool of ${pool / 1e6:.2f} burning down, by team"
+    title = f"The pool of ${pool / 1e6:.2f} burning down, by {payer}"
     axes = plot.axes("seconds since the first charge", "left", y_format="${:g}")
     few = [points[place] for place in thinned(points, 60)]  # a page of a long run stays small
     series = {"left": [(at, (pool - sum(sums)) / 1e6) for at, sums in few]}

@@ -95,6 +95,12 @@ MODEL = ("--upstream", "openai:gpt-5.4-mini")
     [
         (("--budget", "abc", "--seat", "a", *MODEL), "--budget: 'abc' is"),
         (("--budget", "-1", "--seat", "a", *MODEL), "--budget: '-1' is"),
+        (("--budget", "0", "--seat", "a", *MODEL), "--budget: a pool of $0 can't pay for a call (try 0.50)"),
+        (("--budget", "1", "--seat", "a=0", *MODEL), "--seat: a limit of $0 lets a make no call (try a=0.50)"),
+        (
+            ("--budget", "1", "--seat", "a=1", "--seat", "b=1.50", *MODEL),
+            "--seat: the limit of b, $1.5, exceeds the pool of $1; give at most 1, or no limit",
+        ),
         (("--budget", "1", *MODEL), "--seat is missing: name at least one"),
         (("--budget", "1", "--seat", "a"), "--upstream is missing: name at least one"),
         (("--budget", "1", "--seat", "a", "--seat", "a", *MODEL), "--seat: 'a' is not a new name"),

@@ -28,9 +28,10 @@ from labmates.records.store import Store
 from tests.gateway.conftest import KEY, openai_upstream, served
 from tests.models.test_answering import data_of, passed
 from tests.support.openai_server import Answer, OpenAIServer, fault
+from tests.support.site import served as viewed
 
 USAGE = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
-CONDITION = GatewayCondition(budget=1_000_000, seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
+CONDITION = GatewayCondition(budget="1", seats={"alice": None}, upstreams=["openai:m"], max_output_tokens=4096)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
@@ -52,6 +53,24 @@ def test_the_words_of_a_responses_stream_that_broke_off_are_read() -> None:
     responses = PROTOCOLS[1]
     parts: list[Json] = [{"type": "response.output_text.delta", "delta": text} for text in ("It ", "is")]
     assert responses.said(parts)["content"] == "It is"
+
+
+def test_the_page_of_a_run_names_seats_and_shows_dollars(tmp_path: Path) -> None:
+    options = CONDITION.model_dump() | {"budget": "1.50", "seats": {"alice": None, "bob": "0.25"}}
+    with Store(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        record = RunOfGateway(store, GatewayCondition.model_validate(options))
+        with (
+            OpenAIServer(Answer(text="Hello", usage=USAGE)) as server,
+            served(openai_upstream(server.base_url), record=record) as gateway,
+        ):
+            assert gateway.ask("/v1/chat/completions", {"model": "m", "messages": [], "max_tokens": 9})[0] == 200
+        with viewed(store) as site:
+            overview, story = (site.get(f"/runs/{record.run.id}{tab}").text for tab in ("", "/story"))
+    assert "<dt>budget</dt><dd>$1.5</dd>" in overview
+    assert "&#34;bob&#34;: &#34;0.25&#34;" in overview
+    assert '<th scope="col">Seat</th>' in overview
+    assert "<label>Seat <select" in story
+    assert "Team" not in overview + story
 
 
 def test_a_store_that_can_not_be_written_ends_all_calls_with_503(tmp_path: Path) -> None:

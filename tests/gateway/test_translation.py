@@ -16,12 +16,14 @@ from langchain_core.messages import AIMessage
 from labmates.budgets.prices import PriceList
 from labmates.budgets.usage import Usage
 from labmates.gateway.upstream import read_upstreams
+from labmates.models.entries import Access
+from labmates.models.hub import ModelHub
 from labmates.models.protocols.base import Protocol, RefusedRequestError
 from labmates.models.protocols.chat import CHAT
 from labmates.models.protocols.messages import MESSAGES
 from labmates.models.protocols.responses import RESPONSES
 from labmates.models.reply import Reply
-from tests.gateway.conftest import KEY, PRICE, Served, served
+from tests.gateway.conftest import KEY, PRICE, Served, openai_upstream, served
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Call, OpenAIServer, fault
 
@@ -32,6 +34,27 @@ TOOL: Any = {"type": "function", "function": {**LOOK, "parameters": SCHEMA}}
 FORCED: Any = {"type": "function"}
 LOOKS = Answer(text="Let me look.", calls=(Call("look", {"where": "here"}, "call_1"),), usage=USAGE)
 ENDS = Answer(text="It is here.", usage=USAGE)
+
+
+def test_models_are_set_up_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected: list[str] = []
+    connect = ModelHub._connect
+
+    def watch(hub: ModelHub, model: str) -> None:
+        connected.append(model)
+        connect(hub, model)
+
+    monkeypatch.setattr(ModelHub, "_connect", watch)
+    with OpenAIServer(ENDS) as server:
+        access = Access(base_url=server.base_url)
+        upstream = replace(openai_upstream(server.base_url), access=access)
+        unusable = replace(upstream, name="unusable", provider="nobody", model="n")
+        with served(upstream, unusable) as gateway:
+            assert connected == ["openai:m", "nobody:n"]
+            body = {"model": "m", "messages": [{"role": "user", "content": "Where?"}], "max_tokens": 9}
+            assert gateway.ask("/v1/messages", body)[0] == 200
+            status, reply = gateway.ask("/v1/messages", body | {"model": "n"})
+            assert (status, "nobody" in str(reply)) == (501, True)
 
 
 class ChatProgram:

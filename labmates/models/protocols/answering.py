@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Final
 from uuid import uuid4
 
@@ -54,6 +55,13 @@ async def answer(
     return PassedStream(stream(), media_type="text/event-stream")
 
 
+@lru_cache(maxsize=64)
+def _beginnings(stops: tuple[str, ...]) -> tuple[frozenset[str], int]:
+    """The incomplete marks and stop texts, and the length of the longest."""
+    words = (*_MARKS, *(stop.lower() for stop in stops))
+    return frozenset(word[:n] for word in words for n in range(1, len(word))), max(map(len, words)) - 1
+
+
 class Passage:
     """A streamed reply on its way to a program: each part is sent as soon as it is final.
 
@@ -64,9 +72,7 @@ class Passage:
     def __init__(self, protocol: Protocol, body: Json, prompt: Prompt, model: str) -> None:
         self._protocol, self._prompt, self._model = protocol, prompt, model
         self._writer: Writer = protocol.writer(model, body)
-        words = (*_MARKS, *(stop.lower() for stop in prompt.stop))
-        self._beginnings = {word[:n] for word in words for n in range(1, len(word))}
-        self._longest = max(map(len, words)) - 1
+        self._beginnings, self._longest = _beginnings(tuple(prompt.stop))
         self._has_begun = False
         self._text = ""  # received, not yet sent
         self._sent: list[str] = []

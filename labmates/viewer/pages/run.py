@@ -23,7 +23,7 @@ from labmates.records.run import RunRecord
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
-from labmates.viewer.timeline import burning, timeline
+from labmates.viewer.timeline import burning, payer_of, timeline
 from labmates.workflows.approval import Question
 from labmates.workflows.experiment import EXPERIMENTS, condition_of
 from labmates.workflows.people import people_of
@@ -106,6 +106,7 @@ def head(reader: RunReader, links: Links, tab: str) -> dict[str, Any]:
     run = reader.run
     return {
         "run": run,
+        "payer": payer_of(run),
         "usage": asdict(run.usage),
         "links": links,
         "tab": tab,
@@ -148,7 +149,7 @@ def story(reader: RunReader, query: Mapping[str, str], links: Links) -> Markup:
     for names in (teams, agents):
         names.pop("", None)
     kind, team, who = query.get("type", ""), query.get("team", ""), query.get("agent", "")
-    for what, name, known in (("type of event", kind, types), ("team", team, teams)):
+    for what, name, known in (("type of event", kind, types), (payer_of(reader.run), team, teams)):
         if name and name not in known:
             raise unknown_name(what, name, known)
     numbers = reader.numbers(types=[kind] if kind else [], without=HIDDEN, team=team, agent=who)

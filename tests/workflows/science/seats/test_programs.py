@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, WarningEvent
 from labmates.sandboxes.container_programs import run_in_container
+from labmates.sandboxes.engine import connect
+from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.image.names import image_tag
 from tests.support.puppet import dutiful
 from tests.workflows.science.seats.test_conformance import seated
@@ -30,6 +34,14 @@ for stream in (sys.stdout, sys.stderr):
     for _ in range(6):
         stream.write("é" * (1 << 20))
     stream.write(" The end.")
+"""
+WAITS_AT_GATE = """
+import os, sys, time
+end = time.monotonic() + 120
+while not os.path.exists(sys.argv[1]):
+    if time.monotonic() > end:
+        sys.exit("the gate stayed closed")
+    time.sleep(0.05)
 """
 
 
@@ -61,19 +73,22 @@ async def test_the_end_of_a_programs_complaint_is_told(image: str, lab: Lab) -> 
 
 @pytest.mark.needs("docker")
 async def test_many_programs_at_once_leave_the_threads_of_the_lab_alone(tmp_path: Path) -> None:
-    given = tmp_path / "input"
+    given, gate, inside = tmp_path / "input", tmp_path / "gate", Path(f"/gate-{secrets.token_hex(8)}")
     given.touch()
-    number = (os.cpu_count() or 1) + 5  # one more than asyncio has threads
-    script = "import time; print('begun', flush=True); time.sleep(600)"
-    command = ["python3", "-c", script]
-    programs = [asyncio.create_task(run_in_container("", command, {}, {}, given)) for _ in range(number)]
-    try:
-        deadline = time.monotonic() + 60
-        await asyncio.sleep(5)
-        async with asyncio.timeout(deadline - time.monotonic()):
-            await asyncio.to_thread(time.sleep, 0)
-    finally:
-        for program in programs:
-            program.cancel()
-        async with asyncio.timeout(120):
-            await asyncio.gather(*programs, return_exceptions=True)
+    gate.mkdir()
+    threads = (os.cpu_count() or 1) + 4  # of asyncio
+    command = ["python3", "-c", WAITS_AT_GATE, str(inside / "open")]
+    programs = [
+        asyncio.create_task(run_in_container("", command, {gate: inside}, {}, given)) for _ in range(threads + 1)
+    ]
+
+    def wait() -> None:
+        running = {"volume": str(inside), "status": "running"}
+        with closing(connect()) as client:
+            while len(client.containers.list(filters=running)) < threads and not any(task.done() for task in programs):
+                time.sleep(0.2)
+
+    await in_thread(wait)
+    # If the programs held all threads, the gate would stay closed until they give up.
+    await asyncio.to_thread((gate / "open").touch)
+    assert [ended.status for ended in await asyncio.gather(*programs)] == [0] * len(programs)
