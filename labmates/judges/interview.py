@@ -65,7 +65,7 @@ class Interviewer:
         Parameters
         ----------
         read
-            Parses the answer's text; its second argument tells whether this is the last turn. Raises
+            Parses the answer's text; its second argument is true in the last turn. Raises
             `UnusableAnswerError` for an unusable answer.
         name
             Name of the calls in a trace; their seeds derive from it.

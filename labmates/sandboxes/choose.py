@@ -43,7 +43,7 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
     """The back end `name`, one of `SANDBOXES` or of another package.
 
     The first call may take some tenths of a second to query the Docker engine or to test bubblewrap. `trusted_code`
-    tells that all code comes from the project's scripted baselines. Raises `UsageError` if the back end is unknown or
+    is true if all code comes from the project's scripted baselines. Raises `UsageError` if the back end is unknown or
     does not work on this machine; the text gives a remedy; `MissingExtraError` if packages for agents' code are
     missing.
     """

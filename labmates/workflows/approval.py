@@ -1,8 +1,8 @@
-"""Approval by a person: questions of a run as interrupts of its graph, and the record of answers.
+"""Human approval: a run's questions as interrupts of its graph, and a record of the answers.
 
-Questions are those of an organisation that asks for approval, and the interrupts of an organisation as code. A node
-that interrupts its graph runs again from its start once the answer is there. This repeats no call: the record holds
-what the node did before, and the answer.
+Questions come from organisations that require approval and from interrupts in organisations as code. Once a question is
+answered, LangGraph restarts the node that asked. No call is repeated: the node's earlier calls and the answer are
+replayed from the record.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question; `automatic` tells that nobody was asked, `value` is what an interrupt returns."""
+    """The answer to a question; `automatic` if no person was asked. `value` is what an interrupt returns."""
 
     approved: bool
     reason: str = ""
@@ -98,7 +98,7 @@ NOBODY: Final = (
     "nobody can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
     "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
 )
-"""What to do where a run asks in vain."""
+"""The remedy for a question that reaches no person."""
 _FIELDS: Final = {field.name for field in fields(Question)}
 _ANSWER = re.compile(r"(y|yes|n|no)\b[\s:,;.-]*(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -109,7 +109,7 @@ Ask = Callable[[Question], Any]
 
 
 async def approve_all(question: Question) -> Answer:
-    """Answer yes without asking anybody."""
+    """Approve without asking a person."""
     return replace(answer_of(question, True), automatic=True)
 
 
@@ -129,7 +129,7 @@ def answer_of(question: Question, response: Any) -> Answer:
     Raises
     ------
     UsageError
-        If the question does not take this answer.
+        If the question does not accept this answer.
     """
     if question.what == "interrupt":
         value = decided(response, question.decisions)
@@ -141,7 +141,7 @@ def answer_of(question: Question, response: Any) -> Answer:
 
 
 def read_reply(question: Question, typed: object) -> Answer | None:
-    """The answer to a question in what a person typed, or a program sent; None if the question does not take it."""
+    """The answer that a person typed or a program sent; None if the question does not accept it."""
     said: Any = read_answer(typed)
     if question.what == "interrupt":
         if not isinstance(typed, str):
@@ -166,7 +166,7 @@ def read_form(question: Question, decision: str, text: str) -> Answer | None:
 
 
 def _free_reply(typed: str, decisions: Collection[str]) -> Any:
-    """What a person typed other than yes and no: JSON or a text, which in place of a decision is a tool's result."""
+    """The value of a reply other than yes or no: JSON or text; a tool's result where a decision is expected."""
     value = typed_value(typed)
     if not isinstance(value, str) or not decisions:
         return value if value != "" else None
@@ -204,9 +204,9 @@ class Approvals:
     past
         The record of a rerun, which replaces the person; None otherwise.
     repair_turns
-        Number of new proposals that an agent may make after a refusal, per step of work.
+        Maximum number of new proposals after refusals, per step of work.
     timeout
-        Seconds after which a question without an answer counts as refused; None to wait for ever.
+        Seconds after which an unanswered question counts as refused; None to wait indefinitely.
     team
         The team whose graph may interrupt.
     """
@@ -262,16 +262,16 @@ class Approvals:
         return "" if answer.approved else render("refused", what=what, reason=answer.reason or "none was given")
 
     async def answer(self, asked: Asked) -> Any:
-        """Have the questions of an interrupt answered, record the answers, and return what the graph resumes with.
+        """Obtain and record the answers to an interrupt, and return the value with which the graph resumes.
 
         Raises
         ------
         StoppedError
-            If the run is to stop before the answer.
+            If the run is stopped before the answer.
         NewStepError
-            If the record that a rerun follows holds no answer.
+            If the record being replayed has no answer.
         UsageError
-            If nobody can be asked.
+            If no person can be asked.
         """
         if isinstance(asked.value, Mapping) and asked.value.keys() == _FIELDS:
             return (await self._answer(Question(**asked.value))).approved

@@ -253,8 +253,8 @@ def judge_call_event(judge: str, version: str, made: JudgeCall, bodies: Bodies) 
 def mean_events(had: Sequence[ScoreEvent]) -> list[ScoreEvent]:
     """New means over model judges, one for each metric that two of them judged.
 
-    Of each judge the newest score by the present rubrics counts, unscored ones only where there is no other. Where
-    fewer than two scored, the mean is unscored. A mean that stands in the record already is not repeated.
+    Each judge's newest score by the current rubrics counts, an unscored one only if the judge has no other. With fewer
+    than two scores, the mean is unscored. A mean that is already in the record is not repeated.
     """
     newest: dict[str, dict[str, ScoreEvent]] = {}
     for score in had:

@@ -1,8 +1,7 @@
 """Sandboxes for the agents of many runs: a bounded number at once, warmed up ahead, restored when an agent comes back.
 
 An agent's sandbox lives as long as its step of work. When the agent works again (its team was asked for more, or the
-run was resumed), the code that it ran before runs once more in a fresh sandbox, so that its variables are
-there.
+run was resumed), its earlier code runs again in a new sandbox, which restores its variables.
 """
 
 from __future__ import annotations

@@ -31,11 +31,11 @@ class SessionServices:
     judging
         Who judges a run when it ends; None for the judges that need no model.
     stop_signal
-        Asks runs to stop at their next step; None where nobody does.
+        Asks runs to stop at their next step; None if they can't be asked.
     approver
-        Answers what a person has to approve; `VIEWER` where the page of the run asks, None where nobody can be asked.
+        Answers requests for approval; `VIEWER` if the run's page asks, None if no person can be asked.
     approval_timeout
-        Seconds after which a question without an answer counts as refused; None to wait for ever.
+        Seconds after which an unanswered question counts as refused; None to wait indefinitely.
     """
 
     hub: ModelHub

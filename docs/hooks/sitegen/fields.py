@@ -23,7 +23,7 @@ def fields_table(model: type[BaseModel], option: Callable[[str], str] | None = N
         shown = f"`{name}`" + (f"<br>{code(flag)}" if option and (flag := option(name)) else "")
         default = _default(field, required=name in schema.get("required", []))
         rows.append([shown, _type(field, definitions), default, cell(field.get("description", ""))])
-    return table(["Parameter", "Type", "Default", "What it is"], rows)
+    return table(["Parameter", "Type", "Default", "Description"], rows)
 
 
 def field_types(model: type[BaseModel]) -> dict[str, str]:

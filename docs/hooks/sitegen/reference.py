@@ -1,4 +1,4 @@
-"""The reference pages that follow from the code: conditions, settings, studies, events, records, and what there is."""
+"""Reference pages generated from the code: conditions, settings, studies, events, records and names."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def condition_page(kind: Experiment[Condition]) -> str:
         about,
         fence("sh", kind.example) if kind.example else "",
         "## Parameters",
-        "A condition is all of these. The same names stand under `fixed:` and `grid:` of a "
-        "[study](../study-file.md), are keywords of `labmates.run`, and columns `condition.NAME` of data frames.",
+        "A condition sets all of these. Use the same names under `fixed:` and `grid:` of a "
+        "[study](../study-file.md) and as keywords of `labmates.run`; data frames have columns `condition.NAME`.",
         fields_table(kind.condition, flags_of(kind.condition)),
-        "How models are reached and where code runs is no part of a condition: see [settings](../settings.md).",
+        "A condition does not include how models are reached and where code runs: see [settings](../settings.md).",
         "## Metrics",
         metrics_table(kind.metrics),
     ]
@@ -64,12 +64,12 @@ def metrics_table(metrics: tuple[Metric, ...]) -> str:
 
 
 def settings_page() -> str:
-    """Return the page of what belongs to a session and not to a condition."""
+    """Return the page of settings."""
     return "\n\n".join(
         [
             "# Settings",
-            "What a session needs beyond conditions. Settings are kept with a run, so that it can be resumed; "
-            "keys of servers are never among them. In Python they are given as `settings=`.",
+            "Settings are independent of conditions. They are stored with each run, so that it can be resumed; API "
+            "keys are never stored. In Python, pass them as `settings=`.",
             "## How models are reached",
             fields_table(ModelOptions, flags_of(ModelOptions)),
             "## Everything else",
@@ -95,7 +95,7 @@ def events_page() -> str:
     """Return the page of events, a section for each type."""
     parts = [
         "# Events",
-        "What happened in a run, in order. `labmates show RUN --events --json` prints one JSON object for each, and "
+        "The events of a run, in order. `labmates show RUN --events --json` prints one JSON object per event, and "
         '`labmates.load("events")` returns them as a data frame. Long texts and pictures are stored once, as '
         "bodies; an event holds their numbers.",
         "Every event has `at` (Unix time in seconds), `step` (the stable name of its step, the same when a run is "
@@ -110,7 +110,7 @@ def events_page() -> str:
         cells = [[f"`{name}`", types[name], cell(said)] for name, said in rows]
         names = schema["type"].get("enum") or [schema["type"]["const"]]
         heading = "## " + ", ".join(f"`{name}`" for name in names)
-        parts += [heading, about, table(["Field", "Type", "What it is"], cells)]
+        parts += [heading, about, table(["Field", "Type", "Description"], cells)]
     return "\n\n".join(parts)
 
 
@@ -126,14 +126,14 @@ def record_page() -> str:
     return "\n\n".join(
         [
             "# The record of a run",
-            "`--json` of `labmates run`, `labmates show` and `labmates fork` prints this object, one for each run and "
-            "one a line, and nothing else on standard output. `labmates study export` writes the same keys "
-            "as columns, those of parts joined by dots, for instance `condition.task` and `scores.verified.accuracy`.",
-            table(["Key", "What it is"], keys),
+            "`labmates run`, `labmates show` and `labmates fork` with `--json` print one such object per run, one per "
+            "line, and nothing else on standard output. `labmates study export` writes the same keys as columns and "
+            "joins nested keys with dots, for instance `condition.task` and `scores.verified.accuracy`.",
+            table(["Key", "Description"], keys),
             "## `usage`",
-            table(["Key", "What it is"], usage),
+            table(["Key", "Description"], usage),
             "## Each of `scores`",
-            table(["Key", "What it is"], score),
+            table(["Key", "Description"], score),
             "## Exit codes",
             table(
                 ["Code", "What it means"],
@@ -149,7 +149,7 @@ def record_page() -> str:
 
 
 def names_page() -> str:
-    """Return the page of what can be named: tasks, games, dilemmas, mechanisms, judges, baselines."""
+    """Return the page of names: tasks, games, dilemmas, mechanisms, judges, baselines."""
     lists = (
         ("Science tasks", "--task", TASKS.names(), lambda name: get_task(name).title),
         ("Behavioural games", "--game", GAMES.names(), lambda name: make_game(name).title),
@@ -160,17 +160,17 @@ def names_page() -> str:
     )
     parts = [
         "# What comes with labmates",
-        "Everything that is found by name. [Plug-ins](../plugins.md) add to each of these lists.",
+        "All tasks, games, mechanisms, judges and baselines. [Plug-ins](../plugins.md) can add to each list.",
     ]
     for title, option, names, said in lists:
         joined = option if option.endswith(":") else f"{option} "
         parts += [
             f"## {title}",
-            table(["Name", "What it is"], [[code(joined + one), cell(said(one))] for one in names]),
+            table(["Name", "Description"], [[code(joined + one), cell(said(one))] for one in names]),
         ]
     return "\n\n".join([*parts, "## Studies", _ready_studies()])
 
 
 def _ready_studies() -> str:
     found = {name: read_spec(find_study(name)) for name in ready.names()}
-    return table(["Study", "What it is"], [[f"`{name}`", cell(study.description)] for name, study in found.items()])
+    return table(["Study", "Description"], [[f"`{name}`", cell(study.description)] for name, study in found.items()])

@@ -1,7 +1,7 @@
 """Scripted players: baselines that read the orders of a game and play it by a named strategy.
 
-A family is an experiment with orders of its own, found by their kind. A player knows the families in which its strategy
-means something, and says so where it is asked for anything else; that reply is no decision, and counts as a failed one.
+A family is an experiment with its own kinds of orders. A player supports the families in which its strategy is defined.
+Elsewhere it replies that it does not know the game, which counts as a failed decision.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def colleague(text: str) -> type[Colleague]:
     Raises
     ------
     UsageError
-        If it names a parameter that there is not or twice, or a value that is no number from 0 to 1.
+        If a parameter is unknown or repeated, or a value is not a number from 0 to 1.
     """
     name = f"{FAMILY}{text}"
     given: dict[str, float] = {}

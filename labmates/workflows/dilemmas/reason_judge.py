@@ -106,7 +106,7 @@ class Labelled:
     labels
         In the order of `CATEGORIES`; None without a label.
     reason
-        Why there is no label, or the effect of flagged passages.
+        Why labels are missing, or the effect of flagged passages.
     confidence
         The judge's estimate that the labels are right, from 0 to 1; the lower one of two readings.
     failed

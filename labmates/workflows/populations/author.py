@@ -1,6 +1,6 @@
-"""A scripted baseline that writes strategies: plain rules, described in words and then written as code.
+"""Scripted baseline that writes strategies: simple rules, first in words and then as code.
 
-The code implements only the words of its own descriptions; anything else in a description is ignored.
+It implements only the phrases that it uses in its own descriptions, and ignores all other text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class {name}(BaseStrategy):
 
 
 class Author(ScriptedModel):
-    """Writes strategies that cooperate when enough others have; attitude and chance set the threshold."""
+    """Writes strategies that cooperate if enough others did; the threshold depends on attitude and chance."""
 
     baseline: ClassVar[str] = "author"
     description: ClassVar[str] = "Writes plain strategies: cooperates when enough others have."
