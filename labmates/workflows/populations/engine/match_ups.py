@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,11 @@ def _repeated(batch: Batch, same: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray((same[batch.groups] & ~broken).all(axis=1))
 
 
+def _bytes_of_rows(rows: NDArray[Any]) -> list[bytes]:
+    data, size = rows.tobytes(), rows.shape[1] * rows.itemsize
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
 class _Part:
     """A batch with some cached games."""
 
@@ -74,7 +80,7 @@ class _Part:
         seats = np.argsort(groups, axis=1, kind="stable") if game.start(1) is None else np.indices(groups.shape)[1]
         self._seats = seats[:, None, :]
         rows = np.take_along_axis(groups, seats, axis=1).astype(np.int32)
-        self._keys = {group: rows[group].tobytes() for group in np.flatnonzero(repeated).tolist()}
+        self._keys = dict(zip(np.flatnonzero(repeated).tolist(), _bytes_of_rows(rows[repeated]), strict=True))
 
     def missing(self, met: set[bytes] | None) -> NDArray[np.int64]:
         """The groups to play; with `met`, only the first group of the same strategies."""
@@ -112,7 +118,7 @@ class _Part:
         new = groups[self._repeated[groups] & ~result.failed]
         moves = np.take_along_axis(self._actions[new], self._seats[new], axis=2)
         packed = np.packbits(moves.reshape(len(new), moves.shape[1] * moves.shape[2]), axis=1)
-        self.known.update((self._keys[group], row.tobytes()) for group, row in zip(new.tolist(), packed, strict=True))
+        self.known.update(zip(map(self._keys.__getitem__, new.tolist()), _bytes_of_rows(packed), strict=True))
         return len(new) * (_ENTRY_BYTES + int(packed.shape[1]) + 4 * self._batch.game.n_players)
 
     def result(self) -> Result:

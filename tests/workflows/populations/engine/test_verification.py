@@ -164,7 +164,9 @@ def _as_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def _players(decide: Callable[..., None], source: Source) -> NativePlayers:
     numbers = np.zeros(2, np.int64)
-    return NativePlayers(Programs(decide, [source]), _GAME, numbers, np.ones(2, bool), 0, np.zeros(1, np.int64), 2)
+    programs = Programs(decide)
+    programs.learn([source])
+    return NativePlayers(programs, _GAME, numbers, np.ones(2, bool), 0, np.zeros(1, np.int64), 2)
 
 
 def _views(players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Words]:

@@ -205,8 +205,10 @@ class Engine:
         if batch.given is not None:
             return None
         machine = load_machine()
-        if machine is not None and (self._programs is None or len(self._programs.table) < len(self.sources)):
-            self._programs = Programs(machine, self.sources)
+        if machine is not None:
+            self._programs = self._programs or Programs(machine)
+            if new := self.sources[len(self._programs.table) :]:
+                self._programs.learn(new)
         return self._programs
 
     def facts(self, strategies: NDArray[np.int64]) -> NDArray[np.bool_]:

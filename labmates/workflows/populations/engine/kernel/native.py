@@ -55,7 +55,7 @@ def serve(connection: socket.socket, _settings: dict[str, Any], requests: int) -
 
 
 class Programs:
-    """The instructions of all strategies for the machine.
+    """The instructions of all strategies for the machine; `learn` adds strategies.
 
     Attributes
     ----------
@@ -68,21 +68,30 @@ class Programs:
         decision's arguments.
     """
 
-    def __init__(self, decide: Callable[..., None], sources: Sequence[Source]) -> None:
+    def __init__(self, decide: Callable[..., None]) -> None:
         self.decide = decide
+        self.code, self.initial = np.zeros((0, 4), np.int16), np.zeros(0, np.int64)
+        self.table = np.zeros((0, layout.FRAME), np.int64)
+        self.keeps, self.draws, self.arguments = np.zeros(0, bool), np.zeros(0, bool), np.zeros(0, np.int64)
+
+    def learn(self, sources: Sequence[Source]) -> None:
+        """Add strategies, which follow those known before."""
         programs = [source.program for source in sources]
-        codes = [np.zeros((0, 4), np.int16), *(program.code for program in programs if program is not None)]
-        registers = [np.zeros(0, np.int64), *(program.registers for program in programs if program is not None)]
-        self.code, self.initial = np.concatenate(codes), np.concatenate(registers)
-        self.table = np.full((len(sources), layout.FRAME), -1, np.int64)
-        at = first = 0
+        known = [program for program in programs if program is not None]
+        at, first = len(self.code), len(self.initial)
+        self.code = np.concatenate([self.code, *(program.code for program in known)])
+        self.initial = np.concatenate([self.initial, *(program.registers for program in known)])
+        table = np.full((len(sources), layout.FRAME), -1, np.int64)
         for number, program in enumerate(programs):
             if program is not None:
-                self.table[number] = at, at + program.deciding, first, len(program.registers), program.words
+                table[number] = at, at + program.deciding, first, len(program.registers), program.words
                 at, first = at + len(program.code), first + len(program.registers)
-        self.keeps = np.array([program is not None and program.keeps_lists for program in programs], bool)
-        self.draws = np.array([source.found.random for source in sources], bool)
-        self.arguments = np.array([source.found.arguments for source in sources], np.int64)
+        self.table = np.concatenate([self.table, table])
+        keeps = [program is not None and program.keeps_lists for program in programs]
+        self.keeps = np.concatenate([self.keeps, np.array(keeps, bool)])
+        self.draws = np.concatenate([self.draws, np.array([source.found.random for source in sources], bool)])
+        arguments = np.array([source.found.arguments for source in sources], np.int64)
+        self.arguments = np.concatenate([self.arguments, arguments])
 
 
 class NativePlayers:
