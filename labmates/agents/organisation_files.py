@@ -49,6 +49,8 @@ def find_organisation(name: str) -> Organisation:
     if GRAPH.fullmatch(name):
         title = re.sub(r"[^\w.-]", "-", Path(name).name)
         return Organisation.model_validate({"name": title, "graph": name})
+    if name.endswith(".py"):
+        raise UsageError(f"'{name}' names no function; write {name}:FUNCTION")
     if name.endswith((".yaml", ".yml")) or Path(name).is_file():
         return read_organisation(Path(name))
     raise unknown_name("organisation", name, ORGANISATIONS.names())

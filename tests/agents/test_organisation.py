@@ -237,6 +237,8 @@ def test_a_prompt_that_cannot_be_filled_in_is_refused(file: Path, name: str, tex
 def test_an_unknown_name_and_a_missing_file_are_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown organisation 'pipelin'\. Did you mean 'pipeline'\?"):
         find_organisation("pipelin")
+    with pytest.raises(UsageError, match=r"'team\.py' names no function; write team\.py:FUNCTION"):
+        find_organisation("team.py")
     with pytest.raises(UsageError, match=r"can't read '.*none\.yaml': No such file"):
         find_organisation(str(tmp_path / "none.yaml"))
 

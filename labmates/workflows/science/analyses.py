@@ -343,7 +343,7 @@ def necessity(runs: Runs, _params: Params) -> Result:
         counts = ", ".join(f"{sum(play.arm == arm for play in played)} of arm {arm}" for arm in ARMS)
         raise TooFewRunsError(
             f"no seed has all three arms with divided evidence and a score of the verified judge ({counts}); "
-            "run them with: labmates study run necessity"
+            "run them with: labmates run science --evidence split:1 --arm ARM …, or labmates study run necessity"
         )
     overall = [each for each in compared if each.finding == ALL]
     by_finding = [each for each in compared if each.finding != ALL]

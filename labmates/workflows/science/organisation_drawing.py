@@ -36,10 +36,10 @@ def svg(organisation: Organisation) -> str:
     """The graph of an organisation's seats, as an SVG file.
 
     Arrows are artifacts for the next team, assigned tasks, and (dashed) channels; phases, and channels open to
-    everyone, are lines of text. Only seats within the organisation's size are drawn.
+    everyone, are lines of text. Only seats within the organisation's size are drawn, and none that only code names.
     """
     seated = organisation.of_size(organisation.size)
-    teams = {seat: team for seat, (team, _) in seated.seats.items()}
+    teams = {seat: team for seat, (team, _) in seated.seats.items() if seated.declares_seats}
     notes = {seat: cut(details.title, 30) for seat, (_, details) in seated.seats.items()}
     notes |= {team.lead.id: f"writes {team.artifact}" for team in seated.teams.values()}
     pairs = [*permutations(teams, 2)]
@@ -69,7 +69,8 @@ def mermaid(organisation: Organisation) -> str:
     within the organisation's size are drawn.
     """
     seated = organisation.of_size(organisation.size)
-    return "\n".join([_HEAD, *_phases(seated), *_teams(seated), *_channels(seated), ""])
+    teams = _teams(seated) if seated.declares_seats else ()
+    return "\n".join([_HEAD, *_phases(seated), *teams, *_channels(seated), ""])
 
 
 def _phases(organisation: Organisation) -> Iterator[str]:
@@ -83,7 +84,7 @@ def _phases(organisation: Organisation) -> Iterator[str]:
 def _phase_texts(organisation: Organisation) -> list[str]:
     """Each phase with its steps; of an organisation as code its function."""
     if organisation.graph:
-        return [organisation.graph]
+        return [organisation.graph if organisation.declares_seats else f"{organisation.graph}, which names its seats"]
     return [f"{number}. {phase.team}: {_steps(phase)}" for number, phase in enumerate(organisation.flow, start=1)]
 
 

@@ -62,8 +62,9 @@ def seat_graph(
     labels = [curve.label() for curve in curves] if len(arrows) <= MOST_LABELS else []
     colours = {team: place % COLOURS for place, team in enumerate(dict.fromkeys(teams.values()))}
     nodes = [_node(name, places[name], notes[name], colours[team]) for name, team in teams.items()]
-    below = [tag("text", line, x=8, y=_HEIGHT + _LINE * at, class_="row") for at, line in enumerate(lines, start=1)]
-    height = _HEIGHT + _LINE * (len(lines) + 1) * bool(lines)
+    height = _HEIGHT if teams else 0
+    below = [tag("text", line, x=8, y=height + _LINE * at, class_="row") for at, line in enumerate(lines, start=1)]
+    height += _LINE * (len(lines) + 1) * bool(lines)
     return drawing(_WIDTH, height, title, *paths, *nodes, *labels, *below, class_="wide", style=style)
 
 

@@ -64,6 +64,10 @@ def test_a_graph_of_ones_own_is_drawn_by_its_name(tmp_path: Path) -> None:
     [title, seats, *_] = texts(svg(find_organisation(str(file))), "title")
     assert (title, seats) == ("own", "ana")
     assert 'a"b.py:work' in texts(svg(find_organisation(str(file))), "text")
+    assert "seat_" not in mermaid(find_organisation("b.py:work"))
+    alone = svg(find_organisation("b.py:work"))
+    assert texts(alone, "text") == ["b.py:work, which names its seats"]
+    assert texts(alone, "title") == ["b.py-work"]
 
 
 def texts(drawing: str, tag: str) -> list[str]:
