@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -74,37 +75,38 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
     authors = [f"{member}_reports" for member in team.seats] if "report" in steps else []
     nodes = {name: node for name, node in NODES.items() if name in steps}
     for member in members:
-        graph.add_node(member, work, input_schema=WorkOrder)
+        graph.add_node(member, _node(work), input_schema=WorkOrder)
         graph.add_edge(member, "gather")
         nodes["gather"] = gather
     for author in authors:
-        graph.add_node(author, report, input_schema=WorkOrder)
+        graph.add_node(author, _node(report), input_schema=WorkOrder)
         graph.add_edge(author, "merge")
         nodes["merge"] = merge
     for name, node in nodes.items():
-        graph.add_node(name, in_phase(node))
-    graph.add_node("begin", begin)
+        graph.add_node(name, _node(in_phase, node))
+    graph.add_node("begin", _node(begin))
     after = [*members, *authors, *nodes, END]
     for name in (START, "begin", *nodes):
         graph.add_conditional_edges(name, hidden(next_step), ["begin", *after] if name == START else after)
     return graph.compile(name=f"{team.name} team")
 
 
+def _node(function: Callable[..., Awaitable[Update]], *arguments: Any) -> Any:
+    """A node whose bytecode LangGraph does not search for graphs, which takes longer than all else of compiling."""
+    return partial(function, *arguments)
+
+
 Node = Callable[[TeamState, Runtime[LabContext]], Awaitable[Update]]
 
 
-def in_phase(node: Node) -> Any:
-    """A node that begins its phase before the first step, and ends it after the last: further nodes would cost more."""
-
-    async def step(state: TeamState, runtime: Runtime[LabContext]) -> Update:
-        if not state["agenda"][0]["started"]:
-            state = cast(TeamState, {**state, **await begin(state, runtime)})
-        update = await node(state, runtime)
-        if update.get("over") or update["agenda"][0]["steps"]:
-            return update
-        return {**update, **end(state, update["agenda"], runtime.context)}
-
-    return step
+async def in_phase(node: Node, state: TeamState, runtime: Runtime[LabContext]) -> Update:
+    """Take a step that begins its phase if it is the first, and ends it if it is the last: nodes for that cost more."""
+    if not state["agenda"][0]["started"]:
+        state = cast(TeamState, {**state, **await begin(state, runtime)})
+    update = await node(state, runtime)
+    if update.get("over") or update["agenda"][0]["steps"]:
+        return update
+    return {**update, **end(state, update["agenda"], runtime.context)}
 
 
 async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
