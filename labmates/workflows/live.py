@@ -50,7 +50,7 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
     live, path = Live(), socket_of(run_id)
     server = None
     try:
-        _prepare(path)  # takes less time than a thread
+        await asyncio.to_thread(_prepare, path)
         server = await asyncio.start_unix_server(live.serve, path, limit=LONGEST_LINE)
     except OSError as error:
         _log.info("the run %s can't be followed: %s", run_id, error)
@@ -61,7 +61,7 @@ async def live_run(run_id: str) -> AsyncIterator[Live]:
             server.close()
         await live.close()
         if server is not None:
-            _remove(path)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
 def _prepare(path: Path) -> None:
@@ -77,10 +77,6 @@ def _prepare(path: Path) -> None:
     status = folder.lstat()
     if folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"'{folder}' is not a private folder of this user")
-    _remove(path)
-
-
-def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
