@@ -17,10 +17,12 @@ from labmates.pages.section import Section
 from labmates.records.bodies import Bodies
 from labmates.records.events import Event
 from labmates.records.run import ENDED
+from labmates.tasks.evidence import instruments_of
+from labmates.tasks.registry import get_task
 from labmates.workflows.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.coordination import Coordination, coordination
-from labmates.workflows.science.evidence import held_part
+from labmates.workflows.science.evidence import SHARED, held_part
 from labmates.workflows.science.experiment import COORDINATION
 from labmates.workflows.science.fates import Fate, fates_of
 from labmates.workflows.science.seat_graph import Arrow, seat_graph
@@ -30,7 +32,6 @@ render = templates_of(__package__)
 MOST_EVENTS: Final = 5_000
 """A run with more events has no team sections, which would take too long."""
 MOST_FATES: Final = 100
-_INSTRUMENTS: Final = 3
 
 
 def team_sections(reader: RunReader) -> Iterator[Section]:
@@ -65,9 +66,10 @@ def _seats_with_calls(condition: ScienceCondition, events: Sequence[Event]) -> d
 def _heads(condition: ScienceCondition, seats: Mapping[str, str], followed: Sequence[Fate]) -> dict[str, str]:
     """The seats, with their instruments if evidence is divided."""
     all_ = dict.fromkeys([*seats, *(seat for fate in followed for seat in fate.seats)])
-    if condition.evidence == "shared" or condition.crew.graph:
+    if condition.evidence == SHARED or not condition.crew.declares_seats:
         return dict.fromkeys(all_, "")
-    return {seat: f"instrument {held_part(condition.crew, seat, _INSTRUMENTS) + 1}" for seat in all_}
+    number = len(instruments_of(get_task(condition.task)).about)
+    return {seat: f"instrument {held_part(condition.crew, seat, number) + 1}" for seat in all_}
 
 
 def team_graph(measured: Coordination, teams: Mapping[str, str]) -> Markup:

@@ -16,6 +16,7 @@ from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
+from labmates.pages.reader import Readers
 from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent, ToolCallEvent
 from labmates.studies.fork import fork
 from labmates.studies.replay import replay
@@ -27,6 +28,7 @@ from labmates.tasks.registry import get_task
 from labmates.workflows.approval import Question
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
+from labmates.workflows.science.team_page import team_sections
 from tests.support.children import run_child
 from tests.support.plugins import ROOT
 from tests.support.puppet import puppet
@@ -233,6 +235,9 @@ async def test_declared_seats_hold_their_parts_alone(lab: Lab, tmp_path: Path) -
     assert [[about in described[seat] for about in abouts] for seat in ("ana", "ben")] == [
         [False, False, True], [False, True, False],
     ]  # fmt: skip
+    [matrix] = [str(part.body) for part in team_sections(Readers(lab.store).open(run.id)) if part.anchor == "seats"]
+    for seat, number in (("ana", 3), ("ben", 2)):
+        assert f'{seat} <span class="quiet">instrument {number}</span>' in matrix
 
 
 def letters(word: str) -> int:
