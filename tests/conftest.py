@@ -77,6 +77,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a test by the beginning of a long text among its parameters."""
+    if isinstance(val, str | bytes) and len(val) > 40:
+        return repr(val[:40])
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share what a module makes with one worker; slow tests begin first, then groups."""

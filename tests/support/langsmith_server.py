@@ -75,9 +75,11 @@ def langsmith_server() -> Iterator[Traces]:
                 if kind == "feedback":
                     traces.feedback.append(value)
                     continue
+                known = {k: v for k, v in value.items() if v is not None} if not key else {key: value}
                 with lock:
                     run = traces.runs.setdefault(run_id, {})
-                    run.update({k: v for k, v in value.items() if v is not None} if not key else {key: value})
+                    # A run's beginning may arrive after its end, which holds what is true.
+                    run.update(known if kind == "patch" else known | run)
             self._answer({})
 
         def _take_experiment(self, experiment: dict[str, Any]) -> None:

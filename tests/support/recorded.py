@@ -57,20 +57,20 @@ def storied(heard: Heard) -> Draft:
 def every_kind() -> Recorded:
     """A real run of each kind; in a thread of its own, since the caller's may have a browser open.
 
-    They are made once for all workers.
+    They are made once for all workers; the model of the lab's run is known to each, since some judge or replay it.
     """
-    with making("kinds") as folder:
+    with puppet(storied) as model, making("kinds") as folder:
         url, ids = f"sqlite:///{folder}/runs.db", folder / "ids.json"
         if not ids.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             with ThreadPoolExecutor(1) as pool:
-                made = pool.submit(_every_kind, folder, url).result()
+                made = pool.submit(_every_kind, folder, url, model).result()
             ids.write_text(json.dumps(made))
     return Recorded(Store(url, read_only=True), json.loads(ids.read_text()))
 
 
-def _every_kind(folder: Path, url: str) -> dict[str, str]:
+def _every_kind(folder: Path, url: str, model: str) -> dict[str, str]:
     settings = RunSettings(sandbox="unsafe-local", processes=1)
     cooperate, defect = "return C", "return D if history.round_number else C"
     strategies = str(
@@ -108,8 +108,7 @@ def _every_kind(folder: Path, url: str) -> dict[str, str]:
         [ended] = run(Kind(kind), store=url, settings=settings, **condition)
         assert ended.status == "completed", ended.error
         ids[name] = ended.id
-    with puppet(storied) as model:
-        [lab] = run("science", store=url, settings=settings, task="anomaly", difficulty="easy", model=model)
+    [lab] = run("science", store=url, settings=settings, task="anomaly", difficulty="easy", model=model)
     assert lab.status == "completed", lab.error
     ids["science"] = lab.id
     store = Store(url)
