@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from labmates.records.bodies import Value
+from labmates.records.bodies import Unpacker, Value
 from labmates.records.events import Event
+from labmates.records.notes import Note, notes_of
 from labmates.records.reading import (
     BodyReader,
     event_counts,
@@ -64,6 +65,11 @@ class RunReader:
         return self.bodies.values(numbers)
 
     @cached_property
+    def notes(self) -> list[Note]:
+        """Notes on the run and its events."""
+        return notes_of(self.store.database, self.run.id)
+
+    @cached_property
     def counts(self) -> dict[tuple[str, str, str], int]:
         """Numbers of events by type, team and agent."""
         return event_counts(self.store, self.run.id)
@@ -72,6 +78,39 @@ class RunReader:
     def last(self) -> int:
         """The number of the newest event; -1 without events."""
         return last_event(self.store, self.run.id)
+
+
+class WholeRun(RunReader):
+    """Reads a run that has ended once, for all of its pages."""
+
+    def span(self, first: int, last: int) -> dict[int, Event]:
+        """The events from one number to another."""
+        return {number: self._all[number] for number in range(first, last + 1) if number in self._all}
+
+    def numbers(self, **wanted: Any) -> list[int]:
+        """The numbers of selected events; see `labmates.records.reading.event_numbers`."""
+        key = repr(wanted)
+        if key not in self._numbers:
+            self._numbers[key] = super().numbers(**wanted)
+        return self._numbers[key]
+
+    def values(self, numbers: Iterable[int]) -> Mapping[int, Value]:
+        """Bodies by number."""
+        return {number: self.texts[number] for number in numbers if number in self.texts}
+
+    @cached_property
+    def texts(self) -> dict[int, Value]:
+        """All bodies by number."""
+        unpacker = Unpacker()
+        return {body.number: unpacker.value(body) for body in self.store.bodies(self.run.id)}
+
+    @cached_property
+    def _all(self) -> dict[int, Event]:
+        return super().span(0, self.last)
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        return {}
 
 
 class Readers:

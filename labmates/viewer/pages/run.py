@@ -18,7 +18,7 @@ from labmates.pages.reader import RunReader
 from labmates.pages.rendering import render
 from labmates.pages.section import Section
 from labmates.records.event_text import heading
-from labmates.records.notes import FLAGS, notes_of
+from labmates.records.notes import FLAGS
 from labmates.records.run import RunRecord
 from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_texts
 from labmates.viewer.pages.default import default_sections
@@ -44,7 +44,7 @@ def overview(reader: RunReader, links: Links, form_token: str = "") -> Markup:
 
 def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict[str, Any]:
     """The notes of a run or of one of its events, and the values for their form."""
-    notes = [note for note in notes_of(reader.store.database, reader.run.id) if event in (None, note.event)]
+    notes = [note for note in reader.notes if event in (None, note.event)]
     return {"notes": notes, "flags": FLAGS, "form_token": form_token, "event_number": event}
 
 
