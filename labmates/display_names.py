@@ -45,6 +45,20 @@ def settings_shown(conditions: Sequence[Mapping[str, Any]], always: Sequence[str
     return [*names, *(differing if len(labels) == len(conditions) else apart)]
 
 
+def order_of_settings(conditions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[int]:
+    """The places of conditions sorted by these settings, whose values are in order of appearance.
+
+    Examples
+    --------
+    >>> order_of_settings([{"model": "b", "size": 2}, {"model": "a", "size": 2}, {"model": "b", "size": 3}], ["model"])
+    [0, 2, 1]
+    """
+    labels = [[str(condition.get(name)) for name in names] for condition in conditions]
+    values = [list(dict.fromkeys(column)) for column in zip(*labels, strict=True)]
+    places = [[known.index(label) for known, label in zip(values, row, strict=True)] for row in labels]
+    return sorted(range(len(conditions)), key=lambda at: places[at])
+
+
 def shown_settings(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Settings as values of a table's row."""
     return {name: _shown(settings.get(name)) for name in names}

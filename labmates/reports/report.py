@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,11 +98,7 @@ def _report(
     parts: list[Part] = []
     for kind, mine in run_parts.by_kind(runs).items():
         main, further = run_parts.results(kind, mine)
-        analysed: list[Part] = []
-        try:
-            analysed.extend(_analyses(kind, store, mine))
-        except LabmatesError as error:
-            warnings.append(run_parts.failure_note(f"More of the kind {kind}", error))
+        analysed = list(_analyses(kind, store, mine, warnings))
         answers = tuple(f"{part.title}: {part.text[0]}" for part in analysed if part.text)
         parts += [replace(main, text=(*main.text, *answers)), *analysed]
         parts += [further] if further.tables or further.pictures else []
@@ -149,17 +144,21 @@ def _warnings(runs: Sequence[RunRecord], planned: dict[str, int]) -> list[str]:
     return warnings
 
 
-def _analyses(kind: str, store: Store, runs: Sequence[RunRecord]) -> Iterator[Part]:
+def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list[str]) -> Iterator[Part]:
     """The analyses of an experiment's runs.
 
-    Raises `LabmatesError` if this version can't read the record of a run.
+    One that fails, for instance as this version can't read the record of a run, becomes a warning.
     """
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
         return
     for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
-        with suppress(TooFewRunsError):
+        try:
             yield _analysed(ANALYSES.get(name), store, ended)
+        except TooFewRunsError:
+            continue
+        except LabmatesError as error:
+            warnings.append(run_parts.failure_note(f"{ANALYSES.get(name).title} ({kind})", error))
 
 
 def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Part:

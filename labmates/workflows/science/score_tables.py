@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from labmates.display_names import settings_shown, shown_settings
+from labmates.display_names import order_of_settings, settings_shown, shown_settings
 from labmates.grouping import grouped
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
@@ -109,8 +109,7 @@ def _by_condition(
     groups = [(described(members[0][0].condition), members) for members in runs.values()]
     conditions = [condition for condition, _ in groups]
     names = settings_shown(conditions, ALWAYS_SHOWN)
-    order = {name: list(dict.fromkeys(str(condition.get(name)) for condition in conditions)) for name in names}
-    groups.sort(key=lambda group: [order[name].index(str(group[0].get(name))) for name in names])
+    groups = [groups[at] for at in order_of_settings(conditions, names)]
     rows: list[dict[str, Any]] = [
         {**shown_settings(condition, names), "runs": len(members)} for condition, members in groups
     ]

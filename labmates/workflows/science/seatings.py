@@ -31,7 +31,7 @@ def seat_games(
 ) -> list[SeatGame]:
     """The games of science runs: one per condition, over the models on its seats.
 
-    Single-agent runs, unfinished runs, and runs with other models than `models` are excluded.
+    Unfinished runs, runs of one agent or one team, and runs with other models than `models` are excluded.
 
     Parameters
     ----------
@@ -45,13 +45,15 @@ def seat_games(
     Raises
     ------
     TooFewRunsError
-        If there is no ended run of teams, or none has the metric.
+        If there is no ended run of several teams, or none has the metric.
     """
     played = [run for run in runs if run.kind == ScienceCondition.kind and run.status in ENDED]
     seated = [(run, _seated(run)) for run in played if not run.condition.get("solo")]
-    seated = [(run, who) for run, who in seated if not models or set(who) <= set(models)]
+    seated = [(run, who) for run, who in seated if len(who) > 1 and (not models or set(who) <= set(models))]
     if not seated:
-        raise TooFewRunsError(f"none of these {len(runs)} runs is an ended science run of teams (with these models)")
+        raise TooFewRunsError(
+            f"none of these {len(runs)} runs is an ended science run of several teams (with these models)"
+        )
     scores = store.score_values([run.id for run, _ in seated]) if judge is not None else {}
     groups: dict[str, list[tuple[RunRecord, tuple[str, ...], float | None]]] = {}
     for run, who in seated:

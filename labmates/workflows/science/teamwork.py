@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
-from labmates.display_names import settings_shown, shown_settings
+from labmates.display_names import order_of_settings, settings_shown, shown_settings
 from labmates.grouping import grouped
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
@@ -210,9 +210,10 @@ def teamwork_table(compared: Teamwork) -> Table:
     rows = []
     conditions = [described(contrast.condition) for contrast in compared.contrasts]
     names = settings_shown(conditions, ALWAYS_SHOWN)
-    differences = [mean.difference for contrast in compared.contrasts for mean in contrast.means]
+    in_order = [(compared.contrasts[at], conditions[at]) for at in order_of_settings(conditions, names)]
+    differences = [mean.difference for contrast, _ in in_order for mean in contrast.means]
     adjusted = iter(holm([difference.p for difference in differences]))
-    for contrast, condition in zip(compared.contrasts, conditions, strict=True):
+    for contrast, condition in in_order:
         settings = {name: condition.get(name) for name in ("visibility", "difficulty")}
         settings |= shown_settings(condition, names)
         for mean in contrast.means:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labmates.errors import UsageError
+from labmates.records.run import RunRecord
+from labmates.records.store import Store
 from labmates.stats.deviation import deviation_ratings, joint_deviation_ratings
 from labmates.stats.intervals import ONE
 from labmates.stats.metagame import Array, mean_payoffs
 from labmates.stats.replicator import replicator_dynamics
+from labmates.workflows.analysis import TooFewRunsError
+from labmates.workflows.experiment import make_condition
 from labmates.workflows.science.seat_ratings import (
     ANY_SEAT,
     SeatGame,
@@ -23,6 +28,7 @@ from labmates.workflows.science.seat_ratings import (
     symmetrised,
     teams_table,
 )
+from labmates.workflows.science.seatings import seat_games
 
 SEATS = ("data", "model", "eval", "writing")
 WORTH = np.array([[0.0, 0.1, 0.3], [0.2, 0.2, 0.0], [0.0, 0.05, 0.1], [0.3, 0.1, 0.0]])
@@ -151,3 +157,15 @@ def test_a_seating_that_was_not_played_is_never_filled_in() -> None:
         rate_teams(lacking)
     with pytest.raises(UsageError, match="there is only one"):
         rate_teams(SeatGame({}, SEATS, ("a",), {(0, 0, 0, 0): [(0, 1.0)]}))
+
+
+def test_an_organisation_of_one_team_has_no_seatings_to_compare(tmp_path: Path) -> None:
+    runs = []
+    for model in ("scripted:hasty", "scripted:diligent"):
+        made = make_condition("science", {"task": "ecology", "model": model, "organisation": "blackboard"})
+        condition = made.model_dump(mode="json")
+        runs.append(
+            RunRecord(model, "science", made.key, 0, 0, condition, [model], "completed", metrics={"skill": 0.5})
+        )
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store, pytest.raises(TooFewRunsError, match="several teams"):
+        seat_games(store, runs)
