@@ -47,7 +47,7 @@ class OpenAIChat(ChatOpenAI):
 
     _redact: Redactor = PrivateAttr(default_factory=Redactor)
     _client: httpx2.AsyncClient
-    _url: str
+    _url: httpx2.URL
     _headers: dict[str, str]
 
     async def _agenerate(
@@ -148,7 +148,7 @@ def openai_chat(
         body=request_body(model),
     )
     chat._redact, chat._client = redact, client
-    chat._url = f"{endpoint.address.rstrip('/')}/chat/completions"
+    chat._url = httpx2.URL(f"{endpoint.address.rstrip('/')}/chat/completions")  # parsed once
     sent = {"authorization": f"Bearer {endpoint.key or NO_KEY}", **chat.root_async_client.default_headers}
     chat._headers = {
         name: value for name, value in sent.items() if isinstance(value, str) and "stainless" not in name.lower()

@@ -76,7 +76,9 @@ class StreamedReply:
 
     def _take(self, event: Json) -> None:
         # Some servers repeat the usage so far in every event: the last one counts.
-        self._head |= {key: event[key] for key in ("id", "model", "usage") if event.get(key)}
+        for key in ("id", "model", "usage"):
+            if value := event.get(key):
+                self._head[key] = value
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return
@@ -85,16 +87,15 @@ class StreamedReply:
         delta = choices[0].get("delta")
         if not isinstance(delta, dict):
             return
-        content = _texts(delta.get("content"))
-        reasoning = [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]
-        self._content += content
-        self._reasoning += reasoning
-        for text in reasoning:
+        for text in [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]:
+            self._reasoning.append(text)
             self._listener(Piece(text, "reasoning"))
-        for text in content:
+        for text in _texts(delta.get("content")):
+            self._content.append(text)
             self._listener(Piece(text))
-        for call in _dicts(delta.get("tool_calls")):
-            self._take_call(call)
+        if calls := delta.get("tool_calls"):
+            for call in _dicts(calls):
+                self._take_call(call)
 
     def _take_call(self, call: Json) -> None:
         function = _dict(call.get("function"))
