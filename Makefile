@@ -29,7 +29,9 @@ develop: .venv/.develop
 demo: setup
 	$(BIN)/labmates demo
 
-test: develop lint tests
+# Checks of the code need one processor, and run beside the tests.
+test: develop
+	@$(MAKE) --no-print-directory -j 2 lint tests
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, with the tests that need no engine.
 OLDEST := .venv-oldest
