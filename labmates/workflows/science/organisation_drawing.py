@@ -49,7 +49,8 @@ def svg(organisation: Organisation) -> str:
     limited = ((pair, verb) for verb, reached in channels.items() if verb not in everyone for pair in reached)
     texts = grouped([*handed.items(), *limited])
     arrows = [Arrow(*pair, ", ".join(words), faint=pair not in handed) for pair, words in texts.items()]
-    lines = [*_phase_texts(seated), *([f"Everyone {' and '.join(everyone)} everyone."] if everyone else [])]
+    verbs = " and ".join(", ".join(everyone).rsplit(", ", 1))
+    lines = [*_phase_texts(seated), *([f"Everyone {verbs} everyone."] if verbs else [])]
     return f"{seat_graph(seated.name, teams, notes, arrows, [cut(line, 100) for line in lines], style=_STYLE)}\n"
 
 

@@ -93,7 +93,7 @@ def test_an_svg_tells_who_assigns_hands_on_and_may_reach_whom() -> None:
     assert not any("member_1 → member_2" in title for title in central)
     pipeline = svg(find_organisation("pipeline"))
     assert "data_lead → ml_engineer: dataset_description" in texts(pipeline, "title")
-    assert "Everyone reads and tells and asks everyone." in texts(pipeline, "text")
+    assert "Everyone reads, tells and asks everyone." in texts(pipeline, "text")
     assert not any("Everyone" in text for text in texts(svg(find_organisation("independent")), "text"))
     assert not any("asks" in text for text in texts(svg(find_organisation("hybrid")), "text"))  # it lacks the tools
 
