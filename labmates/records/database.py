@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -220,8 +221,7 @@ class Database:
         """Insert the rows with a new primary key and return their number."""
         if not rows:
             return 0
-        insert = _insert_of(self.engine.dialect.name)(table).on_conflict_do_nothing(index_elements=table.primary_key)
-        return len(connection.execute(insert.returning(*table.primary_key), rows).all())
+        return len(connection.execute(_insert_new_into(table, self.engine.dialect.name), rows).all())
 
     def _persist(self, work: Callable[[sa.Connection], T], *, writes: bool) -> T:
         try:
@@ -414,8 +414,10 @@ def _begin_sqlite(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("labmates_writes") else "BEGIN")
 
 
-def _insert_of(dialect: str) -> Any:
-    return import_module(f"sqlalchemy.dialects.{dialect}").insert  # only this dialect: their import is slow
+@cache  # building a statement takes longer than executing it
+def _insert_new_into(table: sa.Table, dialect: str) -> Any:
+    insert = import_module(f"sqlalchemy.dialects.{dialect}").insert(table)  # only this dialect: their import is slow
+    return insert.on_conflict_do_nothing(index_elements=table.primary_key).returning(*table.primary_key)
 
 
 def _is_passing(error: DBAPIError) -> bool:
