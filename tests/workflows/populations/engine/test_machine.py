@@ -180,7 +180,9 @@ def test_the_machine_goes_on_with_players_of_named_actions() -> None:
     assert machine is not None
     strategies = np.repeat(np.arange(len(sources)), 4)
     able = np.ones(len(strategies), bool)
-    players = NativePlayers(Programs(machine, sources), game, strategies, able, 5, np.arange(len(sources)), 4)
+    programs = Programs(machine)
+    programs.learn(sources)
+    players = NativePlayers(programs, game, strategies, able, 5, np.arange(len(sources)), 4)
     assert players.counts.shape == (len(strategies), 9, 3)
     for t in range(9):
         chosen = np.full(len(strategies), 7, np.uint8)
