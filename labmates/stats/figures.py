@@ -172,10 +172,10 @@ def write_numbers(ax: Axes, panel: Array, ends: Sequence[Array] = (), others: Ar
                 ax.annotate(line, (column, row), (0, 4 * len(small) - 9 - 7 * place), fontsize=5, **style)
 
 
-def name_cells(ax: Axes, rows: Iterable[str], columns: Iterable[str]) -> None:
-    """Name the rows and columns of a heat map."""
+def name_cells(ax: Axes, rows: Iterable[str], columns: Iterable[str], *, fontsize: float = 7) -> None:
+    """Name the rows and columns of a heat map; `fontsize` is that of rows."""
     down, across = list(rows), list(columns)
-    ax.set_yticks(range(len(down)), down, fontsize=7)
+    ax.set_yticks(range(len(down)), down, fontsize=fontsize)
     ax.set_xticks(range(len(across)), across, fontsize=7, rotation=45, ha="right")
 
 

@@ -117,7 +117,8 @@ def dots_figure(
             _draw(ax, panel, members, has_names=place % layout.columns == 0, xlim=xlim, size=size)
             if not is_shared:
                 _legend_above(ax)
-            ax.set_title(panel.title, loc="left", fontsize=8, pad=4 if is_shared else 5 + 72 * legend)
+            own = 0.0 if is_shared else _LEGEND_ROW * len(panel.series)
+            ax.set_title(panel.title, loc="left", fontsize=8, pad=5 + 72 * own)
     if is_shared and series > 1:
         shown = axes[0].get_legend_handles_labels()
         style: Any = {"fontsize": 7, "title_fontsize": 8, "frameon": False}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +28,12 @@ if TYPE_CHECKING:
 
 _ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
+_MOST_HEIGHT = 9.0
+_MOST_COLUMNS = 4
+_CELLS = (0.3, 0.12, 0.08)
+"""Heights in inches of cells with a number and its interval, with a number alone, and with neither."""
+_PANEL_TEXTS = 1.0
+"""Height in inches of the texts of a panel."""
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Width of a cell of a heat map in inches, with a number and without."""
 _LETTER = 0.062
@@ -115,7 +120,7 @@ def population_figure(cells: Sequence[Cell], *, steps: int = 1000) -> Figure:
 
 
 def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure:
-    """Probability of each action after the co-players' last actions, games in rows and mechanisms in columns.
+    """Probability of each action after the co-players' last actions, a panel for each game and mechanism.
 
     Parameters
     ----------
@@ -124,29 +129,54 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figu
     names
         From `labmates.workflows.dilemmas.frames.action_names`.
     """
-    games, mechanisms = (list(dict.fromkeys(frame[name])) for name in ("game", "mechanism"))
-    tables = {game: _responses(of_game) for game, of_game in frame.groupby("game", sort=False)}
-    heights = [0.9 + 0.3 * len(tables[game]) for game in games]
-    width = 4.0 + len(mechanisms) * max(1.4, 0.65 * frame["action"].nunique())
+    tables = {str(game): _responses(of_game) for game, of_game in frame.groupby("game", sort=False)}
+    panels = [
+        (game, mechanism)
+        for game, table in tables.items()
+        for mechanism in dict.fromkeys(table.columns.get_level_values("mechanism"))
+    ]
+    rows = {
+        game: [f"{model}, {_after(before, names.get(game, {}))}" for model, before in table.index]
+        for game, table in tables.items()
+    }
+    columns, cell = _responses_layout([len(rows[game]) for game, _ in panels])
+    grid = [panels[first : first + columns] for first in range(0, len(panels), columns)]
+    heights = [_PANEL_TEXTS + cell * max(len(rows[game]) for game, _ in line) for line in grid]
+    labels = _LETTER * max(len(row) for some in rows.values() for row in some)
+    width = columns * (labels + max(1.4, 0.65 * frame["action"].nunique())) + 1.0
     figure, axes = new_figure(
-        width, 0.2 + sum(heights), rows=len(games), columns=len(mechanisms), height_ratios=heights
+        width, min(_MOST_HEIGHT, 0.2 + sum(heights)), rows=len(grid), columns=columns, height_ratios=heights
     )
-    for ax, (game, mechanism) in zip(axes, product(games, mechanisms), strict=True):
-        table = tables[game]
-        if mechanism not in table.columns.get_level_values("mechanism"):
-            ax.set_axis_off()
-            continue
-        shown = table.xs(mechanism, axis="columns", level="mechanism")
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    for place, (ax, (game, mechanism)) in enumerate(zip(axes, panels, strict=False)):
+        shown = tables[game].xs(mechanism, axis="columns", level="mechanism")
         values = shown["share"].to_numpy(dtype=float)
         image = ax.imshow(values, cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        write_numbers(ax, values, [shown[end].to_numpy(dtype=float) for end in _ENDS])
-        action_labels = names.get(game, {})
-        labels = [f"{model}, {_after(before, action_labels)}" for model, before in table.index]
-        columns = [action_labels.get(action, action) for action in map(str, shown["share"].columns)]
-        name_cells(ax, labels if mechanism == mechanisms[0] else (), columns)
+        if cell >= _CELLS[1]:
+            ends = [shown[end].to_numpy(dtype=float) for end in _ENDS]
+            write_numbers(ax, values, ends if cell >= _CELLS[0] else ())
+        actions = [names.get(game, {}).get(action, action) for action in map(str, shown["share"].columns)]
+        is_named = place % columns == 0 or panels[place - 1][0] != game
+        name_cells(ax, rows[game] if is_named else (), actions, fontsize=min(7.0, 62 * cell))
         ax.set_title(f"{game}, {mechanism}", loc="left", fontsize=8)
-    figure.colorbar(image, ax=axes, label="share of choices, 95 % interval below", aspect=60)
+    label = "share of choices, 95 % interval below" if cell >= _CELLS[0] else "share of choices"
+    figure.colorbar(image, ax=axes, label=label, aspect=60)
     return figure
+
+
+def _responses_layout(rows: Sequence[int]) -> tuple[int, float]:
+    """The number of columns of panels with these numbers of rows, and the height of a cell in inches.
+
+    The figure is at most 9 inches high: with the fewest columns that allow intervals in cells, else numbers, else
+    colours.
+    """
+    for cell in _CELLS:
+        for columns in range(1, (len(rows) if cell == _CELLS[-1] else _MOST_COLUMNS) + 1):
+            lines = [max(rows[first : first + columns]) for first in range(0, len(rows), columns)]
+            if 0.2 + sum(_PANEL_TEXTS + cell * line for line in lines) <= _MOST_HEIGHT:
+                return columns, cell
+    return len(rows), (_MOST_HEIGHT - 0.2 - _PANEL_TEXTS) / max(rows)
 
 
 def _after(before: str, names: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 
 from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.workflows.dilemmas import dot_figures
+from labmates.workflows.dilemmas.figures import responses_figure
 
 SIZES = [(1, 1, 1), (2, 1, 3), (4, 3, 2), (5, 6, 4), (9, 6, 4), (14, 11, 8)]
 """Numbers of mechanisms, games and models."""
@@ -97,6 +98,16 @@ def test_adoption_fits_on_a_page(size: tuple[int, int, int]) -> None:
     check_page(figure)
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(dot_figures.ADOPTION.values())
+
+
+@pytest.mark.parametrize(("games", "models"), [(1, 2), (3, 3), (6, 4), (6, 8)])
+def test_responses_fit_on_a_page(games: int, models: int) -> None:
+    frames = [actions(1, games, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
+    frame = pd.concat(frames).assign(mechanism="repetition")
+    figure = responses_figure(frame, {"game-0": {"A0": "A0 (cooperates)", "A1": "A1 (defects)"}})
+    check_page(figure)
+    drawn = [axes for axes in figure.axes if axes.images and axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in drawn] == [f"game-{at}, repetition" for at in range(games)]
 
 
 def rated(mechanisms: int, games: int, models: int, **options: Any) -> Figure:
