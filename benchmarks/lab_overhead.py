@@ -29,7 +29,7 @@ from labmates.workflows.science.baselines.hasty import Silent
 
 LATENCY = 0.1
 BACKENDS = ("unsafe-local", "bubblewrap", "docker")
-ROUNDS, RUNS = 5, 8
+ROUNDS, RUNS = 5, 16
 """Turns of all organisations, and the runs of each in a turn."""
 
 
