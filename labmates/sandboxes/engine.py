@@ -79,8 +79,11 @@ def socket_path() -> Path:
 
 
 def offers_gvisor(client: DockerClient) -> bool:
-    """Whether the engine has gVisor's runtime."""
-    return GVISOR in (client.info().get("Runtimes") or {})
+    """Whether the engine has gVisor's runtime. Raises `EngineError` if the engine does not answer."""
+    try:
+        return GVISOR in (client.info().get("Runtimes") or {})
+    except docker_errors() as error:
+        raise EngineError(explain_docker_error(error)) from error
 
 
 def check_gvisor(client: DockerClient) -> None:
