@@ -39,13 +39,14 @@ async def test_many_sessions_leave_no_process_folder_or_descriptor(name: str, da
     backend = make_backend(name)
     await (await backend.open(data)).close()  # what is made once, is made now
     await backend.close()
+    await wait_until_gone(name)
     before = descriptors()
     backend = make_backend(name)
     sessions = await asyncio.gather(*(backend.open(data) for _ in range(3)))
     assert [(await session.run("len(df)")).text for session in sessions] == ["3\n"] * 3
     await asyncio.gather(*(session.close() for session in sessions))
     await backend.close()
-    assert descriptors() == before
+    assert descriptors() <= before  # fewer where the loop closes something of the first session only now
     await wait_until_gone(name)
 
 
