@@ -78,8 +78,9 @@ def gateway(
         "budget": budget,
         "seats": _seats(seats),
         "upstreams": [upstream.name for upstream in models],
+        "prices": prices or "bill",
+        "max_output_tokens": max_output_tokens,
     }
-    options |= {"prices": prices or "bill", "max_output_tokens": max_output_tokens}
     try:
         condition = GatewayCondition.model_validate(options)
     except ValidationError as error:

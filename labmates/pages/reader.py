@@ -81,7 +81,7 @@ class RunReader:
 
 
 class WholeRun(RunReader):
-    """Reads a run that has ended once, for all of its pages."""
+    """Reads a run once for all of its pages; events that are recorded later are left out."""
 
     def span(self, first: int, last: int) -> dict[int, Event]:
         """The events from one number to another."""

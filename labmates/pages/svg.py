@@ -42,7 +42,7 @@ def drawing(
     series: Series = _NONE,
     style: str = "",
 ) -> Markup:
-    """A drawing with the full width of its container; with a style sheet of its own in `style`, a file of its own.
+    """A drawing with the full width of its container; with `style`, a style sheet, one that can be saved as a file.
 
     `title` is the alternative text, `role` is ``group`` for a drawing with links, and `series` are the numbers for the
     page's download as CSV.

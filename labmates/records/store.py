@@ -205,7 +205,8 @@ class Store:
         query = sa.select(*RUN_COLUMNS).where(_RUNS.c.id.startswith(start, autoescape=True)).order_by(_RUNS.c.id)
         rows = self.database.rows(query.limit(_MOST_NEAR)) if len(start) >= _LEAST_PREFIX and start != LAST else []
         if not rows:
-            raise UsageError(f"there is no run '{start}' in the store {self.shown_url}")
+            short = f"; the beginning of an id has at least {_LEAST_PREFIX} characters" * (len(start) < _LEAST_PREFIX)
+            raise UsageError(f"there is no run '{start}' in the store {self.shown_url}{short}")
         if len(rows) > 1:
             raise UsageError(f"several runs begin with '{start}': {', '.join(row.id for row in rows)}")
         return run_record(rows[0])

@@ -24,20 +24,19 @@ if TYPE_CHECKING:
 ActionNames = Mapping[str, Mapping[str, str]]
 """Displayed names of actions, by game and action."""
 NO_NAMES: ActionNames = MappingProxyType({})
-_HEIGHT: Final = 9.0
+MOST_HEIGHT: Final = 9.0
 """Maximum height of a figure in inches."""
 _LEAST_ROWS: Final = (0.115, 0.075)
 """Minimum heights of a row in inches: for texts of 7 points, and of 5 points if the others don't fit."""
-_LETTER: Final = 0.06
-"""Width of a letter of the rows' names, in inches."""
+LETTER: Final = 0.062
+"""Width of a letter of 7 points, in inches."""
 _LEGEND_ROW: Final = 0.14
 _WIDTHS: Final = {1: 4.4, 2: 2.6, 3: 2.0}
 """Width of a panel in inches by number of columns."""
 _NARROW, _NARROWEST, _MANY = 1.5, 0.9, 8
 """The same for more columns, and for very many."""
-
-
 _SHARES: Final = (-0.04, 1.04)
+"""Limits of an axis of shares."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class _Layout:
         """
         for least in _LEAST_ROWS:
             for columns in range(1, panels + 1):
-                room = (_HEIGHT - 0.7) / ceil(panels / columns) - others
+                room = (MOST_HEIGHT - 0.7) / ceil(panels / columns) - others
                 if room >= rows * min(row, least):
                     return cls(columns, 1, min(row, room / rows))
         banks = ceil(rows / max(1, int(room / least)))
@@ -98,15 +97,15 @@ def dots_figure(
     down = ceil(len(panels) / layout.columns)
     side = _WIDTHS.get(layout.columns * len(banks), _NARROW if layout.columns * len(banks) <= _MANY else _NARROWEST)
     longest = max(len(label) for panel in panels for label in panel.series.values())
-    side = max(side, _LETTER * max(len(panel.title) for panel in panels))
-    side = side if is_shared else max(side, _LETTER * longest + 0.35)
+    side = max(side, LETTER * max(len(panel.title) for panel in panels))
+    side = side if is_shared else max(side, LETTER * longest + 0.35)
     size = min(7.0, 62 * layout.row)
-    width = len(banks) * (_LETTER * size / 7 * max(map(len, names)) + layout.columns * (side + 0.15)) + 0.3
-    width = max(width, _LETTER * 1.35 * len(title))
-    beside = max(1, min(series, int(width / (_LETTER * longest + 0.5))))
+    width = len(banks) * (LETTER * size / 7 * max(map(len, names)) + layout.columns * (side + 0.15)) + 0.3
+    width = max(width, LETTER * 1.35 * len(title))
+    beside = max(1, min(series, int(width / (LETTER * longest + 0.5))))
     below = (_LEGEND_ROW + 0.05) * ceil(series / beside) if is_shared and series > 1 else 0.0
     height = down * (per_bank * layout.row + 0.62 + legend) + below + (0.3 if title else 0.0) + 0.25
-    figure, axes = new_figure(width, min(height, _HEIGHT), rows=down, columns=layout.columns * len(banks))
+    figure, axes = new_figure(width, min(height, MOST_HEIGHT), rows=down, columns=layout.columns * len(banks))
     grid = np.array(axes, dtype=object).reshape(down, len(banks), layout.columns)
     for ax in axes:
         ax.set_axis_off()

@@ -20,7 +20,7 @@ from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
-from labmates.workflows.dilemmas.dot_figures import NO_NAMES, ActionNames
+from labmates.workflows.dilemmas.dot_figures import LETTER, MOST_HEIGHT, NO_NAMES, ActionNames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _ENDS = ["share_low", "share_high"]
 _MOST_PANELS = 12
-_MOST_HEIGHT = 9.0
 _MOST_COLUMNS = 4
 _CELLS = (0.3, 0.12, 0.08)
 """Heights in inches of cells with a number and its interval, with a number alone, and with neither."""
@@ -36,8 +35,6 @@ _PANEL_TEXTS = 1.0
 """Height in inches of the texts of a panel."""
 _SIDE, _SMALL_SIDE = 0.5, 0.16
 """Width of a cell of a heat map in inches, with a number and without."""
-_LETTER = 0.062
-"""Width of a letter in the axes' labels, in inches."""
 _MOST_NUMBERS = 2500
 """Maximum number of cells of a heat map with numbers."""
 
@@ -65,8 +62,8 @@ def payoffs_figure(cells: Sequence[Cell]) -> Figure:
     rows = -(-len(panels) // columns)
     has_numbers = len(panels) * len(models) ** 2 <= _MOST_NUMBERS
     side = (_SIDE if has_numbers else _SMALL_SIDE) * len(models)
-    names = _LETTER * max(map(len, models))
-    width = max(columns * (max(side, _LETTER * 30) + 0.4) + names + 1.2, 1.7 * _LETTER * len(title))
+    names = LETTER * max(map(len, models))
+    width = max(columns * (max(side, LETTER * 30) + 0.4) + names + 1.2, 1.7 * LETTER * len(title))
     height = rows * (max(side, 1.0) + 0.4) + 0.8 * names + 0.8
     figure, axes = new_figure(width, max(height, 3.0), rows=rows, columns=columns)
     for place, (ax, panel) in enumerate(zip(axes, panels, strict=False)):
@@ -142,10 +139,10 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figu
     columns, cell = _responses_layout([len(rows[game]) for game, _ in panels])
     grid = [panels[first : first + columns] for first in range(0, len(panels), columns)]
     heights = [_PANEL_TEXTS + cell * max(len(rows[game]) for game, _ in line) for line in grid]
-    labels = _LETTER * max(len(row) for some in rows.values() for row in some)
+    labels = LETTER * max(len(row) for some in rows.values() for row in some)
     width = columns * (labels + max(1.4, 0.65 * frame["action"].nunique())) + 1.0
     figure, axes = new_figure(
-        width, min(_MOST_HEIGHT, 0.2 + sum(heights)), rows=len(grid), columns=columns, height_ratios=heights
+        width, min(MOST_HEIGHT, 0.2 + sum(heights)), rows=len(grid), columns=columns, height_ratios=heights
     )
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
@@ -174,9 +171,9 @@ def _responses_layout(rows: Sequence[int]) -> tuple[int, float]:
     for cell in _CELLS:
         for columns in range(1, (len(rows) if cell == _CELLS[-1] else _MOST_COLUMNS) + 1):
             lines = [max(rows[first : first + columns]) for first in range(0, len(rows), columns)]
-            if 0.2 + sum(_PANEL_TEXTS + cell * line for line in lines) <= _MOST_HEIGHT:
+            if 0.2 + sum(_PANEL_TEXTS + cell * line for line in lines) <= MOST_HEIGHT:
                 return columns, cell
-    return len(rows), (_MOST_HEIGHT - 0.2 - _PANEL_TEXTS) / max(rows)
+    return len(rows), (MOST_HEIGHT - 0.2 - _PANEL_TEXTS) / max(rows)
 
 
 def _after(before: str, names: Mapping[str, str]) -> str:

@@ -47,7 +47,7 @@ def seat_graph(
     lines
         Texts below the graph.
     style
-        Style sheet of a drawing of its own; see `labmates.pages.svg.drawing`.
+        Style sheet for a file; see `labmates.pages.svg.drawing`.
     """
     places = {
         name: (
