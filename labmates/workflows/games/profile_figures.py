@@ -26,6 +26,8 @@ FAMILY_COLOURS = (*COLOURS[:-1], "#882255", "#44AA99", "#999933", "#661100")
 """Colours of families, in order."""
 _NASH, _BEST = COLOURS[1], COLOURS[2]
 _UNKNOWN, _BASELINES = "unknown family", "baselines"
+_PAGE = 7.6
+"""Maximum height of panels in up to three columns, in inches."""
 _LEGEND_ENTRY = 1.45
 """Width of a legend's entry in inches."""
 _TITLE_WIDTH = 44
@@ -66,12 +68,14 @@ def profile_figure(
         for game in panels
     }
     are_alike = all(members == points for members in played.values())
-    columns = min(2, len(panels))
+    tall = 2.3 if are_alike else 3.4
+    # As few columns as let the panels fit on a page.
+    columns = min(len(panels), next((n for n in (2, 3) if -(-len(panels) // n) * tall <= _PAGE), 4))
     rows = -(-len(panels) // columns)
     width = max(3.4, 1.2 + 0.2 * max(map(len, played.values()))) * columns
     beside = int(width / _LEGEND_ENTRY)
     entries = 3 + len({point.family for point in points})
-    height = (2.3 if are_alike else 3.4) * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
+    height = tall * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
     figure, axes = new_figure(width, height, rows=rows, columns=columns)
     for place, (panel, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
         _draw_range(panel, game)
