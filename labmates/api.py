@@ -38,7 +38,7 @@ from labmates.studies.replay import replay as replay_run
 from labmates.studies.result import Run
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
-from labmates.studies.settings import RunSettings
+from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
@@ -129,7 +129,7 @@ async def arun(
     **condition: Any,
 ) -> list[Run]:
     """`run` as a coroutine, for programs that run an event loop."""
-    chosen = _settings(settings)
+    chosen = _settings(settings, approve)
     catalog = Catalog(chosen.models)
     wanted = make_condition(kind, condition, catalog=catalog)
     chosen = chosen.resolved(catalog)
@@ -286,7 +286,7 @@ def fork(
 
     async def work() -> Run:
         with await asyncio.to_thread(Store, store, must_exist=True) as database:
-            chosen = None if settings is None else _settings(settings)
+            chosen = None if settings is None else _settings(settings, approve)
             branch = await fork_run(database, run, at=at, changes=changes, settings=chosen)
             chosen = RunSettings.model_validate(branch.settings)
             [ended] = await _execute(database, [branch], chosen, progress, approve)
@@ -326,6 +326,8 @@ async def _execute(
     approve: Ask | None = None,
 ) -> list[Run]:
     approver = approver_of(approve) if approve else None
+    if approver:
+        settings = settings.model_copy(update=APPROVAL)  # a resumed run's choice
     try:
         with followed(runs, _tell, shown=progress) as lines:
             watch, notify = (lines.watch, _tell) if lines else (None, None)
@@ -406,11 +408,14 @@ class _PythonLab(StudyLab):
             raise LabmatesError(f"{len(failed)} of {len(ended)} runs failed: {failed[0].error}")
 
 
-def _settings(settings: RunSettings | Mapping[str, Any] | None) -> RunSettings:
+def _settings(settings: RunSettings | Mapping[str, Any] | None, approve: Ask | None = None) -> RunSettings:
     try:
-        return settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
+        chosen = settings if isinstance(settings, RunSettings) else RunSettings.model_validate(settings or {})
     except ValidationError as error:
         raise UsageError(explain(error)) from error
+    if fault := approval_fault({**dict(chosen), "approve": approve}):
+        raise UsageError(fault)
+    return chosen
 
 
 def analyze(

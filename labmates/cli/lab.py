@@ -18,7 +18,7 @@ from labmates.cli.summary import print_summary, warn_of_thinking
 from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.lab import StudyLab
-from labmates.studies.settings import RunSettings
+from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.workflows.experiment import EXPERIMENTS, Condition
 from labmates.workflows.verb import InterruptedWorkError
 
@@ -193,6 +193,10 @@ def settings_of(values: dict[str, Any], before: Mapping[str, Any]) -> RunSetting
     try:
         models = {**before.get("models", {}), **given(values, ModelOptions)}
         settings = {name: value for name, value in given(values, RunSettings).items() if name != "models"}
+        if fault := approval_fault(settings, flag):
+            raise UsageError(fault)
+        if APPROVAL.keys() & settings.keys():
+            before = {**before, **APPROVAL}
         return RunSettings.model_validate({**before, **settings, "models": models})
     except ValidationError as error:
         raise UsageError(explain(error, _setting_flag)) from error

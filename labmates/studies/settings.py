@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -14,6 +15,14 @@ from labmates.sandboxes.choose import SANDBOXES
 
 BATCHED_RUNS: Final = 256
 """Concurrent runs with batched calls: those of one batch."""
+APPROVAL: Final = {"approve_all": False, "approve_in_viewer": False}
+"""The settings that choose who approves, without a choice; in old records with both, `approve_all` applies."""
+
+
+def approval_fault(chosen: Mapping[str, Any], named: Callable[[str], str] = str) -> str:
+    """What is wrong if new settings choose twice who approves; empty otherwise. `named` gives the user's names."""
+    both = [named(name) for name in ("approve", *APPROVAL) if chosen.get(name)]
+    return f"{' and '.join(both)} exclude each other; choose one" if len(both) > 1 else ""
 
 
 class RunSettings(BaseModel):

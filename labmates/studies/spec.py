@@ -21,7 +21,7 @@ from labmates.models.catalog import Catalog
 from labmates.models.entries import Entry, named_entries
 from labmates.models.options import ModelOptions
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
-from labmates.studies.settings import BATCHED_RUNS, RunSettings
+from labmates.studies.settings import BATCHED_RUNS, RunSettings, approval_fault
 from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000
@@ -373,6 +373,8 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
     except UsageError as error:
         yield ("kind",), str(error)
         return
+    if fault := approval_fault(dict(spec)):
+        yield ("approve_in_viewer",), fault
     parts: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [(("fixed",), spec.fixed), *spec.grids]
     for part, names in parts:
         for name in names:

@@ -35,6 +35,24 @@ def test_where_nobody_can_be_asked_the_command_says_so_before_it_starts(labmates
     assert labmates("replay", run["id"]).code == 0
 
 
+def test_who_approves_is_chosen_once(labmates: Labmates, organisation: str) -> None:
+    lab = (*COMMAND, "--organisation", organisation)
+    refused = labmates(*lab, "--approve-all", "--approve-in-viewer")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--approve-all and --approve-in-viewer exclude each other; choose one" in refused.err
+    assert not labmates("runs", "--json").records
+
+
+def test_a_fork_has_the_choice_of_its_own_command(labmates: Labmates, organisation: str) -> None:
+    [run] = labmates(*COMMAND, "--organisation", organisation, "--approve-all", "--json").records
+    fork = ("fork", run["id"], "--at", "1", "--set", "budget=2", "--json")
+    unasked = labmates(*fork, "--approve-in-viewer", "--approval-timeout", "0.01").records[0]
+    told = labmates("show", unasked["id"], "--events").out
+    assert "plan refused: nobody answered within 0.01 s (automatically)" in told
+    approved = labmates(*fork).records[0]
+    assert "plan approved (automatically)" in labmates("show", approved["id"], "--events").out
+
+
 def test_a_user_answers_in_the_terminal(labmates: Labmates, organisation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keyboard, terminal = pty.openpty()
     os.write(keyboard, b"perhaps\nno, look first\nyes\nyes\nyes\n")

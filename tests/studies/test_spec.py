@@ -121,6 +121,7 @@ def test_a_sample_per_study_draws_from_all_models_together() -> None:
         (SMALL + "sample: {sise: 1}", ["s.yaml:7: sample.size: this key is missing", "unknown key 'sise'; did you mean 'size'?"]),
         (SMALL + "concurrency: {cals: 3}", ["s.yaml:7: concurrency.cals: unknown key 'cals'; did you mean 'calls'?"]),
         (SMALL.replace("name: s", "name: a/b"), ["s.yaml:2: name: a name has letters"]),
+        (SMALL + "approve_all: true\napprove_in_viewer: true", ["s.yaml:8: approve_in_viewer: approve_all and approve_in_viewer exclude each other"]),
         (SMALL + "cap: much", ["s.yaml:7: cap: 'much' is not a dollar amount"]),
     ],
 )  # fmt: skip

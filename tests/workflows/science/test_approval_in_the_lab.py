@@ -11,6 +11,7 @@ import pytest
 
 from labmates.agents.organisation import Organisation
 from labmates.api import arun
+from labmates.errors import UsageError
 from labmates.records.bodies import Bodies
 from labmates.records.events import ApprovalEvent, ArtifactEvent, Event, FailedReplyEvent, RequestEvent
 from labmates.records.run import RunRecord
@@ -133,6 +134,17 @@ async def test_what_a_person_refuses_is_improved_and_a_killed_run_asks_nothing_t
     assert asked == [event.step for event in answers][3:]
     replayed = await replay(store, forked)
     assert replayed.is_same, replayed.differences
+    store.close()
+
+
+async def test_a_function_that_approves_excludes_settings_that_do(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/runs.db")
+    everything = SETTINGS.model_copy(update={"approve_all": True})
+    with puppet(improving) as model:
+        values = {"store": store.url, "model": model, **CONDITION}
+        with pytest.raises(UsageError, match="approve and approve_all exclude each other"):
+            await arun("science", settings=everything, approve=wants_better, **values)
+    assert not list(store.runs())
     store.close()
 
 
