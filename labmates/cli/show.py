@@ -121,9 +121,10 @@ def show(
     from labmates.records.store import Store
     from labmates.records.view import run_json
     from labmates.studies.judging import judging_usage
+    from labmates.studies.runs import so_far
 
     with Store(store, must_exist=True) as database:
-        run = database.run(run_id)
+        run = so_far(database, database.run(run_id))
         if as_events:
             list_events(database, run, as_json=as_json)
             return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,6 @@ class Record:
         self.exchanges.append(exchange)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Context in which a gateway is served."""
+    async def opened(self, budget: Callable[[], Json] = dict) -> AsyncIterator[None]:
+        """Context in which a gateway is served; `budget` gives the state of its pool."""
         yield

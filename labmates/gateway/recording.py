@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.studies.runs import accounted
 from labmates.workflows.experiment import Condition
+from labmates.workflows.live import live_run
 
 _log = logging.getLogger(__name__)
 _MOST_CHARS = 500
@@ -123,21 +124,22 @@ class RunOfGateway(Record):
         return self._claims.new(replace(new, version=__version__))
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Write exchanges while the gateway is served, then end the run."""
+    async def opened(self, budget: Callable[[], Json] = dict) -> AsyncIterator[None]:
+        """Write exchanges while the gateway is served, then end the run; its page shows the state of the `budget`."""
         began, writer = time.monotonic(), Writer(self._database)
         (events, bodies), self._past = self._past, ([], [])
         self._recorder = Recorder(writer, self.run, events=events, bodies=bodies)
         self._recorder.forget()
         tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._renew())]
         try:
-            yield
+            async with live_run(self.run.id, budget):
+                yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             ended = replace(
-                accounted(self.run, self._condition, self._recorder),
+                accounted(self.run, self._condition.pool, self._recorder),
                 status="exhausted" if self._is_empty else "interrupted",
                 seconds=round(self.run.seconds + time.monotonic() - began, 3),
             )

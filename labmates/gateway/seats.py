@@ -28,6 +28,11 @@ class Seat(Budget):
         """Spending of the seat, in micro-dollars."""
         return self.share.spent.get(self.member, 0)
 
+    @property
+    def held(self) -> int:
+        """Money held for calls of the seat in flight, in micro-dollars."""
+        return self.share.taken - self.spent
+
 
 class Seats:
     """All seats of a gateway, and their shared pool.

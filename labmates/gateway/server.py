@@ -41,7 +41,7 @@ def make_app(gateway: Gateway) -> Router:
     @asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:
         with rare_collection():
-            async with gateway.record.opened(), gateway.client, gateway.hub:
+            async with gateway.record.opened(gateway.budget), gateway.client, gateway.hub:
                 gateway.prepare()
                 yield
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import httpx2
@@ -63,8 +63,11 @@ class Gateway:
         amounts = {"total": ledger.total, "spent": ledger.spent, "remaining": ledger.remaining}
         held = ledger.remaining - ledger.available
         seats = {
-            seat.member: {"spent": format_dollars(seat.spent), "remaining": format_dollars(max(0, seat.share.left))}
+            seat.member: {"spent": seat.spent, "remaining": max(0, seat.share.left), "held": seat.held}
             for seat in self.seats.by_name.values()
         }
-        shown = {name: format_dollars(amount) for name, amount in {**amounts, "held": held}.items()}
-        return {**shown, "seats": seats}
+        return {**_shown({**amounts, "held": held}), "seats": {name: _shown(seat) for name, seat in seats.items()}}
+
+
+def _shown(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {name: format_dollars(amount) for name, amount in amounts.items()}

@@ -328,7 +328,7 @@ async def _differences(store: Store, run: RunRecord) -> tuple[Difference, ...]:
         return (Difference("", "run", "", "an outcome", f"{type(error).__name__}: {error}"),)
     new = [Difference(event.step, event.type, "", None, "an event") for event in recorder.events[len(events) :]]
     ended = replace(
-        accounted(run, condition, recorder),
+        accounted(run, condition.pool, recorder),
         key=condition.key,
         models=condition.models(),
         status=outcome.status,

@@ -163,7 +163,7 @@ class OpenSession:
             )
             ended, cancelled = await _attempt(kind, condition, services)
         ended_run = replace(
-            accounted(run, condition, recorder),
+            accounted(run, condition.pool, recorder),
             **ended,
             sandbox=services.sandbox_pool.backend.name if services.sandbox_pool and recorder.ran_code() else None,
             seconds=round(run.seconds + time.time() - start, 3),

@@ -171,7 +171,7 @@ async def replay(
             unrecorded = error if outcome is None else None
     if outcome is not None:
         ended = replace(
-            accounted(run, condition, recorder),
+            accounted(run, condition.pool, recorder),
             status=outcome.status,
             invalid=invalid_of(run, recorder, outcome.invalid),
             metrics=dict(outcome.metrics),

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from labmates._version import __version__
-from labmates.budgets.money import format_dollars, show_dollars
+from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
+from labmates.records.reading import events_of
 from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, STOPPED, RunRecord, new_run_id
 from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import Condition, Outcome
+from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome, condition_of
 
 
 def new_runs(
@@ -54,15 +55,36 @@ def stopped_run(store: Store, run_id: str) -> RunRecord:
     return run
 
 
-def accounted(run: RunRecord, condition: Condition, recorder: Recorder) -> RunRecord:
-    """A run with the usage and the budget from its record."""
-    bill, spent, pool = recorder.bill(), recorder.spent(), condition.pool
+def accounted(run: RunRecord, pool: int | None, recorder: Recorder) -> RunRecord:
+    """A run with the usage and the budget from its record; `pool` is in micro-dollars."""
+    bill, spent = recorder.bill(), recorder.spent()
     amounts = {} if pool is None else {"total": pool, "spent": spent, "remaining": pool - spent}
     return replace(
         run,
         usage=replace(recorder.usage(), bill=None if bill is None else format_dollars(bill)),
         budget={name: format_dollars(amount) for name, amount in amounts.items()} or None,
     )
+
+
+def so_far(store: Store, run: RunRecord) -> RunRecord:
+    """A running run with the usage and the budget from its record so far; any other run unchanged."""
+    if run.status != "running":
+        return run
+    events = list(events_of(store, run.id, "llm_call", "tool_call", "failed_reply", "charge").values())
+    if events and run.attempt == 1:
+        run = replace(run, seconds=events[-1].at - run.started)
+    return accounted(run, pool_of(run), Recorder(None, run, events=events))
+
+
+def pool_of(run: RunRecord) -> int | None:
+    """The pool of a run in micro-dollars; None without one."""
+    try:
+        if run.budget:
+            return parse_dollars(run.budget["total"])
+        # The conditions of a gateway and of plug-ins that are missing here are known as values only.
+        return condition_of(run).pool if run.kind in EXPERIMENTS else parse_dollars(run.condition["budget"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def invalid_of(run: RunRecord, recorder: Recorder, reason: str | None) -> str | None:

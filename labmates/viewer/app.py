@@ -7,14 +7,16 @@ come from the run itself (`labmates.workflows.live`), which also receives the an
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs, quote
 
 from markupsafe import Markup
@@ -37,6 +39,7 @@ from labmates.records.notes import add_note, remove_note
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
+from labmates.studies.runs import so_far
 from labmates.viewer.files import NoFileError, figure, file_of
 from labmates.viewer.pages.analyses import Computed, analyses_page, analysis_figure
 from labmates.viewer.pages.compare import MOST_COLUMNS, Compared, compare_page
@@ -71,6 +74,8 @@ MOST_NUMBER: Final = 2**31 - 2
 """Maximum number of an event or a body, with room for a successor."""
 LONGEST_FORM: Final = 1 << 16
 """Maximum bytes of a form."""
+_PATIENCE_SECONDS: Final = 1.0
+"""Time for a run to give the state of its budget."""
 _LINKS = Links()
 
 
@@ -112,11 +117,9 @@ class _Viewer:
             "/search": self._search,
             "/analyses/figure": self._analysis_figure,
             "/compare": self._compare,
-            "/runs/{run}": self._run,
             "/runs/{run}/story": partial(self._page_of_run, story),
             "/runs/{run}/transcript": partial(self._page_of_run, transcript),
             "/runs/{run}/match": partial(self._page_of_run, match_page),
-            "/runs/{run}/live": self._live,
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
             "/runs/{run}/files/{event:int}/{place:int}": self._file,
@@ -125,6 +128,8 @@ class _Viewer:
         return Starlette(
             routes=[
                 *(Route(path, page, methods=["GET"]) for path, page in pages.items()),
+                Route("/runs/{run}", self._run, methods=["GET"]),
+                Route("/runs/{run}/live", self._live, methods=["GET"]),
                 Route("/runs/{run}/replies", self._replies, methods=["GET"]),
                 Route("/runs/{run}/approval", self._approval, methods=["GET"]),
                 Route("/runs/{run}/approval", self._answer, methods=["POST"]),
@@ -153,6 +158,11 @@ class _Viewer:
         return self._open(request.path_params["run"])
 
     def _open(self, run_id: str) -> RunReader:
+        reader = self._read(run_id)
+        reader.run = so_far(self._store, reader.run)
+        return reader
+
+    def _read(self, run_id: str) -> RunReader:
         try:
             return self._readers.open(run_id)
         except UsageError as error:
@@ -189,8 +199,10 @@ class _Viewer:
         news = study_news(study_counts(self._store.database, request.query_params.get("study", "")))
         return JSONResponse({"last": news["stamp"], "more": False, "ended": not news["is_live"]})
 
-    def _run(self, request: Request) -> Response:
-        return HTMLResponse(overview(self._reader(request), _LINKS, self._form_token))
+    async def _run(self, request: Request) -> Response:
+        reader = await run_in_threadpool(self._reader, request)
+        page = partial(overview, form_token=self._form_token, budget=await _budget(reader.run))
+        return HTMLResponse(await run_in_threadpool(page, reader, _LINKS))
 
     def _page_of_run(self, page: Callable[[RunReader, QueryParams, Links], Markup], request: Request) -> Response:
         return HTMLResponse(page(self._reader(request), request.query_params, _LINKS))
@@ -221,8 +233,13 @@ class _Viewer:
             columns[(run.study, run.key) if by_condition else place] = Compared(reader, of_study or [run])
         return HTMLResponse(compare_page(list(columns.values()), _LINKS, by_condition=by_condition))
 
-    def _live(self, request: Request) -> Response:
-        reader = self._reader(request)
+    async def _live(self, request: Request) -> Response:
+        reader = await run_in_threadpool(self._read, request.path_params["run"])
+        news = await run_in_threadpool(self._news, request, reader)
+        held = {name: dollars for name, dollars in (await _budget(reader.run)).items() if name == "held"}
+        return JSONResponse({**news, **held})
+
+    def _news(self, request: Request, reader: RunReader) -> dict[str, Any]:
         after = request.query_params.get("after", "-1").removeprefix("-1") or "-1"
         if after != "-1" and not (after.isdecimal() and len(after) < 12):
             raise UsageError(f"'{after[:40]}' is not an event number")
@@ -230,7 +247,7 @@ class _Viewer:
         if request.query_params.get("mode") == "append":
             html, last = story_since(reader, int(after), _LINKS)
         more = last < reader.last
-        return JSONResponse({"html": html, "last": last, "more": more, "ended": reader.run.status != "running"})
+        return {"html": html, "last": last, "more": more, "ended": reader.run.status != "running"}
 
     async def _replies(self, request: Request) -> Response:
         """Stream the replies in progress and the waiting question as server-sent events."""
@@ -362,6 +379,16 @@ async def _events(run_id: str) -> AsyncIterator[str]:
         if "text" in message:
             message["text"] = plain(message["text"])
         yield f"data: {json.dumps(message)}\n\n"
+
+
+async def _budget(run: RunRecord) -> Mapping[str, Any]:
+    """The state of a running run's budget; empty if it is unknown, or the run does not answer."""
+    if run.status != "running":
+        return {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            return await ask_run(run.id, {"do": "budget"}) or {}
+    return {}
 
 
 async def _question(run_id: str) -> Question | None:

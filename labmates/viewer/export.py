@@ -23,6 +23,7 @@ from labmates.records.reading import BodyReader, events_of_bodies
 from labmates.records.search import searchable_text
 from labmates.records.store import Store
 from labmates.records.studies import study_record
+from labmates.studies.runs import so_far
 from labmates.viewer.app import ASSETS, asset
 from labmates.viewer.event_items import HIDDEN
 from labmates.viewer.files import NoFileError, figure, file_of
@@ -81,7 +82,7 @@ def export_pages(
                 writer.write(links.analyses(name, analysis), page)
         for place, row in enumerate(rows, start=1):
             watch(f"run {place:,} of {len(rows):,}: {row.run.id}, {writer.files:,} files")
-            run = store.run(row.run.id)
+            run = so_far(store, store.run(row.run.id))
             _run(WholeRun(store, run, BodyReader(store, run.id)), links, writer, events=events)
     except OSError as error:
         raise UsageError(f"can't write to '{folder}': {error.strerror or error}") from error

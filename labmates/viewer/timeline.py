@@ -7,21 +7,21 @@ stacks the teams' spending from the top of the pool, with the remainder below.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import sqlalchemy as sa
 from markupsafe import Markup
 
 from labmates.budgets.money import parse_dollars
-from labmates.errors import UsageError
 from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.svg import COLOURS, Plot, drawing, tag, thinned, ticks
 from labmates.records import schema
 from labmates.records.run import RunRecord
-from labmates.workflows.experiment import condition_of
+from labmates.studies.runs import pool_of
 
 _WIDTH, _LEFT, _ROW, _TOP, _BOTTOM = 960, 150, 22, 8, 30
 _MOST_ROWS: Final = 24
@@ -164,13 +164,19 @@ def _arrows(reader: RunReader, links: Links, rows: dict[tuple[str, str], _Row], 
 
 @dataclass(frozen=True)
 class Spending:
-    """One team's spending from the pool; `amount` in micro-dollars."""
+    """One team's spending from the pool.
+
+    `amount` and the `limit` of a gateway's seat (None for the whole pool) are in micro-dollars; `held` are the dollars
+    that its calls in flight hold, empty if unknown.
+    """
 
     team: str
     charges: int
     input_tokens: int
     output_tokens: int
     amount: int
+    limit: int | None = None
+    held: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,13 +184,15 @@ class Burning:
     """Spending of a pool over time.
 
     `payer` is the noun for those who spend; `pool` is in micro-dollars (None without a budget); `teams` are in order of
-    their first charge, which is the order of colours.
+    their first charge, which is the order of colours. `held` are the dollars that all calls in flight hold, empty if
+    unknown.
     """
 
     payer: str
     pool: int | None
     teams: tuple[Spending, ...]
     drawing: Markup
+    held: str = ""
 
     @property
     def spent(self) -> int:
@@ -192,10 +200,11 @@ class Burning:
         return sum(team.amount for team in self.teams)
 
 
-def burning(reader: RunReader) -> Burning:
-    """The spending of a run's pool so far."""
+def burning(reader: RunReader, now: Mapping[str, Any] = MappingProxyType({})) -> Burning:
+    """The spending of a run's pool so far; `now` is the state of its budget if it runs on this machine."""
     charges = reader.rows("charge")
-    teams = list(dict.fromkeys(event.team for event in charges))
+    payer, limits = payer_of(reader.run), _limits(reader.run)
+    teams = list(dict.fromkeys([*(event.team for event in charges), *limits]))
     sums = {team: [0, 0, 0, 0] for team in teams}
     path: list[tuple[float, list[int]]] = []
     start = charges[0].at if charges else 0.0
@@ -205,11 +214,14 @@ def burning(reader: RunReader) -> Burning:
         for place, name in enumerate(("input_tokens", "output_tokens", "amount"), start=1):
             row[place] += event.data.get(name, 0)
         path.append((event.at - start, [sums[team][3] for team in teams]))
-    spendings = tuple(Spending(team, *sums[team]) for team in teams)
-    pool = _pool(reader.run)
-    payer = payer_of(reader.run)
+    held = {team: str(seat.get("held", "")) for team, seat in now.get("seats", {}).items()}
+    spendings = tuple(
+        Spending(team, calls, sent, replied, amount, limits.get(team), held.get(team, ""))
+        for team, (calls, sent, replied, amount) in sums.items()
+    )
+    pool = pool_of(reader.run)
     shown = Markup("") if pool is None or len(path) < 2 else _drawn(path, pool, teams, payer)
-    return Burning(payer, pool, spendings, shown)
+    return Burning(payer, pool, spendings, shown, str(now.get("held", "")))
 
 
 def payer_of(run: RunRecord) -> str:
@@ -217,12 +229,10 @@ def payer_of(run: RunRecord) -> str:
     return "seat" if run.kind == "gateway" else "team"
 
 
-def _pool(run: RunRecord) -> int | None:
-    """The pool in micro-dollars; a running run has it only in its condition."""
-    try:
-        return parse_dollars(run.budget["total"]) if run.budget else condition_of(run).pool
-    except (UsageError, ValueError):
-        return None
+def _limits(run: RunRecord) -> dict[str, int | None]:
+    """The limits of a gateway's seats, in micro-dollars (None for the whole pool); empty for other runs."""
+    seats = run.condition["seats"] if run.kind == "gateway" else {}
+    return {seat: None if limit is None else parse_dollars(limit) for seat, limit in seats.items()}
 
 
 def _drawn(path: list[tuple[float, list[int]]], pool: int, teams: list[str], payer: str) -> Markup:

@@ -2,9 +2,10 @@
 
 A run listens on a Unix socket that its user alone can reach, named by the run's id. A client sends one line of JSON,
 ``{"do": "follow"}``, ``{"do": "question"}`` or ``{"do": "answer", "step": …, "approved": …, "reason": …, "value": …}``,
-and for people who take part ``{"do": "turn", "agent": …}`` or ``{"do": "reply", "step": …, "form": …, …}``, and gets
-lines of JSON. Followers get the question that waits and the replies under way, then what is new. Nothing of this enters
-the record, and a run that nobody follows streams nothing.
+``{"do": "budget"}`` for the state of the pool where the run knows it, and for people who take part
+``{"do": "turn", "agent": …}`` or ``{"do": "reply", "step": …, "form": …, …}``, and gets lines of JSON. Followers get
+the question that waits and the replies under way, then what is new. Nothing of this enters the record, and a run that
+nobody follows streams nothing.
 """
 
 from __future__ import annotations
@@ -45,9 +46,12 @@ def socket_of(run_id: str) -> Path:
 
 
 @asynccontextmanager
-async def live_run(run_id: str) -> AsyncIterator[Live]:
-    """The link of a run that is executed here. Where no socket can be opened, nobody can follow the run."""
-    live, path = Live(), socket_of(run_id)
+async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncIterator[Live]:
+    """The link of a run that is executed here, with the state of its budget, if it is known.
+
+    Where no socket can be opened, nobody can follow the run.
+    """
+    live, path = Live(budget), socket_of(run_id)
     server = None
     try:
         await asyncio.to_thread(_prepare, path)
@@ -83,7 +87,8 @@ def _prepare(path: Path) -> None:
 class Live:
     """The run's end of the link."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Callable[[], Json] = dict) -> None:
+        self._budget = budget
         self._clients: set[asyncio.StreamWriter] = set()
         self._followers: set[asyncio.StreamWriter] = set()
         self._replies: dict[str, _Reply] = {}
@@ -173,6 +178,8 @@ class Live:
                     writer.write(_line(self._turn_of(request.get("agent"))))
                 elif request.get("do") == "reply":
                     writer.write(_line({"fault": self._replied(request)}))
+                elif request.get("do") == "budget":
+                    writer.write(_line(self._budget()))
                 else:
                     writer.write(_line(self._waiting()))
         finally:

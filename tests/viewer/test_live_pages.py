@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from labmates.budgets.money import parse_dollars, show_dollars
+from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.models.watching import LISTENER, Piece
 from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
-from labmates.records.events import ApprovalEvent
+from labmates.records.events import ApprovalEvent, ChargeEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.studies.runs import new_runs
@@ -24,9 +26,13 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.approval import Answer, Question
 from labmates.workflows.live import Live, live_run
 from labmates.workflows.science.condition import ScienceCondition
-from tests.support.approving import LAB
+from tests.gateway.conftest import openai_upstream
+from tests.gateway.conftest import served as gateway
+from tests.support.approving import LAB, improving
 from tests.support.asking import CODE, working
 from tests.support.browser import page_of
+from tests.support.openai_server import Answer as ModelAnswer
+from tests.support.openai_server import OpenAIServer
 from tests.support.puppet import puppet
 from tests.support.site import Site, served
 
@@ -186,6 +192,101 @@ def test_interrupts_of_a_run_are_answered_in_the_browser(
     refused = {"type": "reject", "message": "Make it better."}
     expected = [refused, {"type": "approve"}] if function == "each" else [{"b": "<b>bold</b>"}, True]
     assert [event.answer for event in answers] == expected
+
+
+def test_pages_of_a_running_run_count_what_is_recorded_and_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Browser
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    settings = RunSettings(sandbox="unsafe-local", approve_in_viewer=True)
+    with puppet(improving) as model, Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": LAB, "budget": "2"}
+        [run] = new_runs(ScienceCondition.model_validate(values), seed=0, replicates=1, settings=settings)
+        executing = threading.Thread(target=lambda: asyncio.run(Session(store, settings).execute([run])), daemon=True)
+        with served(store) as site, page_of(browser, site.url) as (overview, seen):
+            story, approval = overview.context.new_page(), overview.context.new_page()
+            executing.start()
+            while run.id not in {known.id for known in store.runs()}:
+                overview.wait_for_timeout(50)
+            overview.goto(f"{site.url}/runs/{run.id}")
+            expect(overview.get_by_role("alert")).to_be_visible(timeout=_STARTED)
+            calls = sum(isinstance(event, LLMCallEvent) for event in store.events(run.id))
+            spent = sum(event.amount for event in store.events(run.id) if isinstance(event, ChargeEvent))
+            assert calls
+            for page, tab in ((overview, ""), (story, "/story")):
+                page.goto(f"{site.url}/runs/{run.id}{tab}")
+                expect(number_of(page, "calls")).to_have_text(str(calls))
+                expect(number_of(page, "spent")).to_have_text(show_dollars(spent))
+                expect(number_of(page, "left of $2.0000")).to_have_text(show_dollars(2_000_000 - spent))
+                expect(number_of(page, "tokens")).not_to_have_text("0")
+            answer_yes(approval, site, run)
+            for page in (overview, story):
+                expect(number_of(page, "calls")).not_to_have_text(str(calls), timeout=_STARTED)
+                expect(number_of(page, "spent")).not_to_have_text(show_dollars(spent))
+            assert store.run(run.id).status == "running"
+            while executing.is_alive():
+                answer_yes(approval, site, run)
+            assert not seen.errors
+        assert store.run(run.id).status == "completed"
+
+
+def number_of(page: Page, name: str) -> Locator:
+    """The number of this name in the head of a run's page."""
+    return page.locator("dl.numbers div").filter(has=page.get_by_text(name, exact=True)).locator("dd")
+
+
+def answer_yes(page: Page, site: Site, run: RunRecord) -> None:
+    page.goto(f"{site.url}/runs/{run.id}/approval")
+    if (yes := page.get_by_role("button", name="Yes, approve")).count():
+        yes.click()
+
+
+def test_the_page_of_a_running_gateway_shows_pool_limits_and_reservations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Browser
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    options = {"budget": "1", "seats": {"alice": None, "bob": "0.25"}, "upstreams": ["openai:m"]}
+    condition, reply = GatewayCondition.model_validate({**options, "max_output_tokens": 1000}), threading.Event()
+
+    async def answer(_request: object, number: int) -> ModelAnswer:
+        if number:
+            await asyncio.to_thread(reply.wait)
+        return ModelAnswer(usage={"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49})
+
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store, OpenAIServer(answer) as model:
+        record = RunOfGateway(store, condition)
+        gateway_served = gateway(openai_upstream(model.base_url), seats=condition.seats, record=record)
+        with gateway_served as served_gateway, served(store) as site, page_of(browser, site.url) as (page, seen):
+
+            def ask(seat: str) -> int:
+                asked = {"model": "m", "messages": [], "max_tokens": 1000}
+                return served_gateway.ask("/v1/chat/completions", asked, key=served_gateway.key(seat))[0]
+
+            page.goto(f"{site.url}/runs/{record.run.id}")
+            heads, *rows = (page.locator("#budget tr").nth(place).locator("td, th") for place in range(4))
+            columns = ["Seat", "Calls", "Tokens in", "Tokens out", "Spent", "Limit", "Reserved"]
+            expect(heads).to_have_text(columns)
+            nothing = ["0", "0", "0", "$0.0000"]
+            for row, name, limit in (
+                (rows[0], "alice", "the pool"),
+                (rows[1], "bob", "$0.2500"),
+                (rows[2], "all, of $1.0000", "$1.0000"),
+            ):
+                expect(row).to_have_text([name, *nothing, limit, "$0.0000"])
+            expect(number_of(page, "left of $1.0000")).to_have_text("$1.0000")
+            assert ask("alice") == 200
+            with ThreadPoolExecutor() as pool:
+                calling = pool.submit(ask, "bob")
+                expect(rows[1].last).not_to_have_text("$0.0000", timeout=30_000)
+                held = parse_dollars(served_gateway.ask("/budget", method="GET")[1]["seats"]["bob"]["held"])
+                assert [row.last.inner_text() for row in rows] == ["$0.0000", *[show_dollars(held)] * 2]
+                expect(rows[0]).to_have_text(["alice", "1", "40", "9", show_dollars(130), "the pool", "$0.0000"])
+                expect(number_of(page, "calls")).to_have_text("1")
+                reply.set()
+                assert calling.result(30) == 200
+            expect(rows[2].last).to_have_text("$0.0000", timeout=30_000)
+            expect(number_of(page, "left of $1.0000")).to_have_text(show_dollars(1_000_000 - 2 * 130))
+            assert not seen.errors
 
 
 def test_an_answer_that_comes_too_late_is_told_so(running: tuple[Site, RunningRun], browser: Browser) -> None:

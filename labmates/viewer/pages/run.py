@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -36,10 +37,12 @@ _MOST_AGENTS: Final = 200
 """Maximum agents in the filter."""
 
 
-def overview(reader: RunReader, links: Links, form_token: str = "") -> Markup:
-    """A run's overview page; with a `form_token`, notes can be added."""
+def overview(
+    reader: RunReader, links: Links, form_token: str = "", budget: Mapping[str, Any] = MappingProxyType({})
+) -> Markup:
+    """A run's overview page; with a `form_token`, notes can be added. See `burning` for the `budget`."""
     noted = _noted(reader, form_token)
-    return render("run.html", sections=sections(reader, links), **noted, **head(reader, links, "overview"))
+    return render("run.html", sections=sections(reader, links, budget), **noted, **head(reader, links, "overview"))
 
 
 def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict[str, Any]:
@@ -48,7 +51,7 @@ def _noted(reader: RunReader, form_token: str, event: int | None = None) -> dict
     return {"notes": notes, "flags": FLAGS, "form_token": form_token, "event_number": event}
 
 
-def sections(reader: RunReader, links: Links) -> list[Section]:
+def sections(reader: RunReader, links: Links, budget: Mapping[str, Any] = MappingProxyType({})) -> list[Section]:
     """The sections of a run's overview: time line, scores, the experiment's sections, budget and record."""
     parts: list[Section] = []
     warnings = {
@@ -69,7 +72,7 @@ def sections(reader: RunReader, links: Links) -> list[Section]:
     if reader.events("score"):
         parts.append(Section("scores", "Scores", scores(reader, links)))
     parts += experiment_sections(reader, links)
-    spent = burning(reader)
+    spent = burning(reader, budget)
     if spent.teams:
         parts.append(Section("budget", "Budget", render("budget.html", burning=spent)))
     attempts = reader.store.attempts(reader.run.id)

@@ -212,6 +212,7 @@ const PARTS = {
 
 async function watch() {
   let last = main.dataset.last;
+  let held = null;
   let pause = PAUSE;
   for (;;) {
     await new Promise((done) => setTimeout(done, pause));
@@ -226,12 +227,12 @@ async function watch() {
       pause = Math.min(2 * pause, LONGEST_PAUSE);
       continue;
     }
-    const isNew = String(news.last) !== last;
-    last = String(news.last);
+    const isNew = String(news.last) !== last || (news.held ?? null) !== held;
+    [last, held] = [String(news.last), news.held ?? null];
     if (main.dataset.mode === "append" && isNew) {
       document.getElementById("story").insertAdjacentHTML("beforeend", news.html);
     }
-    if (news.ended || (main.dataset.mode !== "append" && isNew)) {
+    if (news.ended || isNew) {
       const started = performance.now();
       await refresh(news.ended);
       pause = Math.max(PAUSE, 10 * (performance.now() - started));
