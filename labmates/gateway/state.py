@@ -12,10 +12,14 @@ from labmates.errors import UsageError
 from labmates.gateway.exchanges import Record
 from labmates.gateway.seats import Seats
 from labmates.gateway.upstream import Upstream
+from labmates.models.clients import transport
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
 from labmates.models.protocols.base import Json
 from labmates.models.redact import Redactor
+
+_IDLE = 128
+"""Connections to providers that are kept for further calls."""
 
 
 class Gateway:
@@ -46,9 +50,11 @@ class Gateway:
         self.redact = Redactor([upstream.key for upstream in upstreams])
         entries = {upstream.full_name: upstream.access for upstream in upstreams}
         self.hub = ModelHub(ModelOptions(entries=entries, call_timeout=timeout, max_retries=0))
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=128)
         self.client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(timeout, connect=10.0), limits=limits, headers={"accept-encoding": "identity"}
+            transport=transport(_IDLE),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_IDLE),
+            timeout=httpx2.Timeout(timeout, connect=10.0),
+            headers={"accept-encoding": "identity"},
         )
 
     def prepare(self) -> None:

@@ -6,18 +6,26 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import cache
 from typing import Any
+from urllib.request import getproxies
 
 import httpx2
 
 from labmates.models.attempt import UNDER_WAY, ReplyTooLongError, on_the_wire
 from labmates.models.batches import BatchBook, BatchQueue, NoBook, is_call
 from labmates.models.options import ModelOptions
+from labmates.models.transport import DirectTransport
 
 
 @cache
 def ssl_context() -> ssl.SSLContext:
     """The TLS context of all clients, shared because reading certificates dominates the cost of a new client."""
     return httpx2.create_ssl_context()
+
+
+def transport(idle: int) -> DirectTransport | None:
+    """The transport of a client that keeps `idle` connections; None for the default one if requests go by a proxy."""
+    is_direct = getproxies().keys().isdisjoint({"http", "https", "all"})
+    return DirectTransport(verify=ssl_context(), idle=idle) if is_direct else None
 
 
 def patience(options: ModelOptions) -> httpx2.Timeout:
@@ -42,9 +50,11 @@ def new_client(options: ModelOptions) -> CallClient:
 
     It reports to the current attempt when the request is on the wire, and bounds the reply.
     """
+    idle = options.max_concurrent_calls
     return CallClient(
+        transport=transport(idle),
         # No bound on connections: the hub bounds calls, and waiting for a full pool would count as a slow server.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=idle),
         timeout=patience(options),
         follow_redirects=True,
         verify=ssl_context(),
