@@ -52,6 +52,7 @@ def view(
     """
     from labmates.loopback import open_socket
     from labmates.pages.links import Links
+    from labmates.records.database import MissingStoreError
     from labmates.records.store import Store
     from labmates.viewer.export import export_pages
     from labmates.viewer.sample import sample_store
@@ -68,9 +69,19 @@ def view(
         raise UsageError("name one RUN to open its page; several go with --export")
     with ExitStack() as stack:
         url = stack.enter_context(sample_store()) if sample else named or store
-        database = stack.enter_context(Store(url, read_only=True))
-        runs = [database.run(run).id for run in runs]
-        if export is not None:
+
+        def opened() -> Store:
+            return stack.enter_context(Store(url, read_only=True))
+
+        database = None
+        try:
+            database = opened()
+            runs = [database.run(run).id for run in runs]
+        except MissingStoreError as missing:
+            if runs or export is not None:
+                raise
+            err().print(f"There is no store '{missing.url}' yet; its runs appear once the first one starts.")
+        if database is not None and export is not None:
             with err().status("exporting …") as shown:
                 done = export_pages(
                     database, export, run_ids=runs, study=study, limit=limit, events=events, watch=shown.update
@@ -79,7 +90,7 @@ def view(
             return 0
         listening = open_socket(host, port, what="viewer", usual=USUAL_PORT)
         path = Links().run(runs[0]) if runs else "/"
-        serve(database, listening, browser=not no_browser, path=path, tell=_tell)
+        serve(database or opened, listening, browser=not no_browser, path=path, tell=_tell)
     return 0
 
 

@@ -76,6 +76,15 @@ def portions(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
+class MissingStoreError(UsageError):
+    """The SQLite file of the store `url` does not exist yet."""
+
+    def __init__(self, url: str) -> None:
+        makers = "'labmates run', 'labmates study run' and 'labmates demo' make one"
+        super().__init__(f"can't open the store '{url}': there is no such file; {makers}")
+        self.url = url
+
+
 class StoreError(LabmatesError):
     """The store could not be written or read."""
 
@@ -130,8 +139,7 @@ class Database:
             )
         except DBAPIError as error:
             self.close()
-            why = self._file_problem(must_exist or read_only) or _reason(error)
-            raise UsageError(f"can't open the store '{self.shown_url}': {why}") from error
+            raise self._unopened(must_exist or read_only, error) from error
         except UsageError:
             self.close()
             raise
@@ -155,12 +163,15 @@ class Database:
         path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
         return self.is_sqlite and path.exists() and not _is_writable(path)
 
-    def _file_problem(self, must_exist: bool) -> str:
-        """The problem with an SQLite file or its folder, which SQLite's errors don't distinguish; empty if unknown."""
+    def _unopened(self, must_exist: bool, error: DBAPIError) -> UsageError:
+        """The error for a store that can't be opened; SQLite's errors don't distinguish files and folders."""
         path = Path((self.is_sqlite and sa.make_url(self.url).database) or os.curdir)
+        fault = f"can't open the store '{self.shown_url}'"
         if not path.parent.is_dir():
-            return f"there is no folder '{path.parent}'"
-        return "there is no such file" if must_exist and not path.exists() else ""
+            return UsageError(f"{fault}: there is no folder '{path.parent}'")
+        if must_exist and not path.exists():
+            return MissingStoreError(self.shown_url)
+        return UsageError(f"{fault}: {_reason(error)}")
 
     def close(self) -> None:
         """Close all connections."""

@@ -27,13 +27,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.reader import Readers, RunReader
 from labmates.pages.rendering import plain, render
-from labmates.records.database import StoreError
+from labmates.records.database import MissingStoreError, StoreError
 from labmates.records.listing import Chosen, facets, near_ids, run_page
 from labmates.records.notes import add_note, remove_note
 from labmates.records.run import RunRecord
@@ -87,14 +87,44 @@ class NoRunError(UsageError):
         self.run_id = run_id
 
 
-def make_app(store: Store, *, token: str, port: int, once: str = "") -> ASGIApp:
-    """The application behind its gate, at a loopback address with this port; see `Gate` for the tokens."""
-    return Gate(_Viewer(store).application(), token, hosts_of(port), once=once)
+def make_app(store: Store | Callable[[], Store], *, token: str, port: int, once: str = "") -> ASGIApp:
+    """The application behind its gate, at a loopback address with this port; see `Gate` for the tokens.
+
+    For a store that may not exist yet, `store` opens it.
+    """
+    app = _Viewer(store).application() if isinstance(store, Store) else _Awaited(store)
+    return Gate(app, token, hosts_of(port), once=once)
 
 
 def asset(name: str) -> bytes:
     """Content of a static file of the viewer."""
     return files("labmates.viewer").joinpath("static", name).read_bytes()
+
+
+class _Awaited:
+    """The application of a store that may not exist yet: a page that says so, until it does."""
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
+        self._opening = asyncio.Lock()
+        self._app: ASGIApp | None = None
+        self._fault: UsageError | None = None
+        pages = {"/static/{name}": _asset, "/live": lambda _: _number_of_runs(0), "/{path:path}": self._page}
+        self._waiting = Starlette(routes=[Route(path, page, methods=["GET"]) for path, page in pages.items()])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._opening:
+            if self._app is None:
+                try:
+                    self._app = _Viewer(await run_in_threadpool(self._open_store)).application()
+                except UsageError as error:
+                    self._fault = error
+        await (self._app or self._waiting)(scope, receive, send)
+
+    def _page(self, _request: Request) -> Response:
+        if not isinstance(self._fault, MissingStoreError):
+            return _error(503, "The store can't be read", self._fault)
+        return HTMLResponse(render("no_store.html", links=_LINKS, store=self._fault.url))
 
 
 class _Viewer:
@@ -123,7 +153,8 @@ class _Viewer:
             "/runs/{run}/events/{event:int}": self._event,
             "/runs/{run}/figures/{body:int}.png": self._figure,
             "/runs/{run}/files/{event:int}/{place:int}": self._file,
-            "/static/{name}": self._asset,
+            "/live": lambda _: _number_of_runs(facets(self._store.database).total),
+            "/static/{name}": _asset,
         }
         return Starlette(
             routes=[
@@ -355,12 +386,6 @@ class _Viewer:
         file = file_of(self._reader(request), _number(request, "event"), _number(request, "place"))
         return _saved(file.name, file.content, file.media)
 
-    def _asset(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in ASSETS:
-            raise HTTPException(404)
-        return Response(asset(name), headers={"content-type": ASSETS[name]})
-
     def _no_run(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, NoRunError)
         return _error(404, "There is no such run", error, near_ids(self._store.database, error.run_id[:64]))
@@ -370,6 +395,18 @@ class _Viewer:
             return _error(500, "That can't be shown", error)
         _log.error("%s failed", request.url.path, exc_info=error)
         return _error(500, "This page failed", "The log of labmates view has the reason.")
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        raise HTTPException(404)
+    return Response(asset(name), headers={"content-type": ASSETS[name]})
+
+
+def _number_of_runs(number: int) -> Response:
+    """The news for the page of a store without runs."""
+    return JSONResponse({"last": number, "more": False, "ended": False})
 
 
 async def _events(run_id: str) -> AsyncIterator[str]:

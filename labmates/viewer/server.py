@@ -38,14 +38,17 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(
-    store: Store,
+    store: Store | Callable[[], Store],
     listening: socket.socket,
     *,
     browser: bool,
     path: str = "/",
     tell: Callable[[str], None],
 ) -> None:
-    """Serve the viewer until Ctrl-C; with `browser`, open the page `path`. `tell` receives the address and token."""
+    """Serve the viewer until Ctrl-C; with `browser`, open the page `path`. `tell` receives the address and token.
+
+    See `make_app` for the `store`.
+    """
     port = listening.getsockname()[1]
     token, once = new_token(), new_token() if browser else ""
     server = make_server(make_app(store, token=token, port=port, once=once))

@@ -64,6 +64,47 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
     assert err == "This address gives access to everything in the store. Stop with Ctrl-C.\n"
 
 
+def test_the_viewer_starts_before_the_store_and_makes_none(labmates: Labmates) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LABMATES")}
+    command = [sys.executable, "-m", "labmates.cli.main", "view", "--no-browser", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=labmates.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as viewer:
+        assert viewer.stdout is not None
+        address = urlsplit(viewer.stdout.readline().strip())
+        token = address.query.removeprefix("token=")
+        try:
+            pages = [asked(address.port, token)]
+            assert not (labmates.folder / "labmates.db").exists()
+            with Store(f"sqlite:///{labmates.folder}/labmates.db") as made:
+                made.create(a_record(id="aaaa"))
+                pages.append(asked(address.port, token))
+        finally:
+            viewer.send_signal(signal.SIGINT)
+            _, err = viewer.communicate(timeout=100)
+    assert ["No runs yet" in page for page in pages] == [True, False]
+    assert ["aaaa" in page for page in pages] == [False, True]
+    assert err.startswith("There is no store 'sqlite:///labmates.db' yet; its runs appear once the first one starts.\n")
+
+
+def asked(port: int | None, token: str) -> str:
+    """The first page of a viewer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
+    connection.request("GET", "/", headers={"Authorization": f"Bearer {token}"})
+    page = connection.getresponse().read().decode()
+    connection.close()
+    return page
+
+
+def test_a_verb_that_reads_runs_says_what_makes_a_store(labmates: Labmates) -> None:
+    for verb in (("runs",), ("show", "last"), ("replay", "last"), ("study", "status")):
+        done = labmates(*verb)
+        assert (done.code, done.out) == (2, "")
+        makers = "'labmates run', 'labmates study run' and 'labmates demo' make one"
+        assert f"there is no such file; {makers}" in done.err
+    assert not any(labmates.folder.iterdir())
+
+
 def test_the_store_is_left_as_it_is(labmates: Labmates, store: Store) -> None:
     before = store.run("aaaa")
     assert labmates("view", "--export", "pages").code == 0
@@ -113,7 +154,10 @@ def test_a_folder_of_something_else_is_not_touched(labmates: Labmates, store: St
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("none.db",), "can't open the store 'sqlite:///none.db': there is no such file"),
+        (("none.db", "aaaa"), "can't open the store 'sqlite:///none.db': there is no such file; 'labmates run', "),
+        (("none.db", "--export", "pages"), "can't open the store 'sqlite:///none.db': there is no such file; "),
+        (("none/none.db",), "can't open the store 'sqlite:///none/none.db': there is no folder 'none'"),
+        (("postgresql://nobody@127.0.0.1:9/x",), "can't open the store 'postgresql://nobody@127.0.0.1:9/x': "),
         (("zzzz",), "there is no run 'zzzz'"),
         (("labmates.db", "--store", "sqlite:///other.db"), "two stores are given"),
         (("aaaa", "bbbb"), "several go with --export"),

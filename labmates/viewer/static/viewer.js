@@ -228,6 +228,7 @@ async function watch() {
       continue;
     }
     const isNew = String(news.last) !== last || (news.held ?? null) !== held;
+    if (isNew && main.dataset.mode === "first") return location.reload();
     [last, held] = [String(news.last), news.held ?? null];
     if (main.dataset.mode === "append" && isNew) {
       document.getElementById("story").insertAdjacentHTML("beforeend", news.html);
