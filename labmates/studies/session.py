@@ -235,7 +235,7 @@ async def open_sandbox_pool(
     if not any(EXPERIMENTS.get(kind).needs_sandbox for kind in kinds):
         yield None
         return
-    choice = choose_backend(sandbox, trusted_code=trusted_code)
+    choice = await asyncio.to_thread(choose_backend, sandbox, trusted_code=trusted_code)
     if choice.note and notify:
         notify(choice.note)
     try:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from labmates.sandboxes import bubblewrap, choose, container
 from labmates.sandboxes.choose import BACKENDS, SANDBOXES, choose_backend
 from labmates.sandboxes.local import PlainLauncher
 from labmates.sandboxes.session import KernelBackend
+from labmates.studies.session import open_sandbox_pool
 
 
 @pytest.fixture
@@ -107,6 +110,20 @@ async def test_a_back_end_of_another_package_is_chosen_by_name(data: Path) -> No
     backend = choose_backend("vault", trusted_code=False).backend
     assert (await (await backend.open(data)).run("df.shape")).text == "(3, 3)\n"
     await backend.close()
+
+
+async def test_other_work_goes_on_while_a_session_chooses_its_back_end() -> None:
+    went_on = threading.Event()
+
+    def slow() -> KernelBackend:
+        assert went_on.wait(20)
+        return KernelBackend("slow", PlainLauncher())
+
+    BACKENDS.register("slow", slow)
+    asyncio.get_running_loop().call_later(0.01, went_on.set)
+    async with open_sandbox_pool(["science"], "slow", 1, trusted_code=False, notify=None) as pool:
+        assert pool is not None
+        assert pool.backend.name == "slow"
 
 
 @pytest.mark.usefixtures("no_docker")
