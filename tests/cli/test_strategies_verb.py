@@ -121,6 +121,25 @@ def test_a_file_is_not_checked_twice_and_its_verdicts_are_imported(labmates: Lab
     assert len(list(cache.iterdir())) == 2, "one for each text; what was not confined is not kept"
 
 
+def test_the_files_of_a_check_are_in_order_for_any_number_of_processes(labmates: Labmates) -> None:
+    folder = labmates.folder / "downloads" / "public_goods"
+    for name, body in (("a", "return C"), ("b", "return 1 / 0"), ("c", "import os")):
+        write(folder, strategy(body), file=f"{name}.py")
+    (folder / "d.py").write_text("x = (\n")
+    write(folder, strategy("return D"), file="e.py")
+    for processes in ("1", "2", "8"):
+        done = labmates("strategies", "check", "downloads", "--sandbox", "unsafe-local", "--processes", processes)
+        assert done.code == 2, "a file can't be read"
+        assert "d.py can't be read as Python (line 1)" in done.err
+        found = [*dict.fromkeys(Path(line.partition(":")[0]).name for line in done.out.splitlines())]
+        assert found == ["b.py", "c.py"], "problems of the files before it are shown"
+    done = labmates("strategies", "import", "downloads")
+    assert done.code == 2
+    found = [Path(line.partition(":")[0]).name for line in done.out.splitlines()]
+    assert found == ["a.py", "b.py", "c.py"]
+    assert "1 refused by the static checks" in done.out
+
+
 def _assert_faulty(labmates: Labmates, file: str) -> None:
     """Assert that a game of the two strategies of a file warns of the first one alone."""
     players = [f"{file}:Strategy_SELFISH_{number}" for number in (1, 2)]

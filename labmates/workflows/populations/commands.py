@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.workflows.command import Lab
     from labmates.workflows.populations.engine.checks import Checked
-    from labmates.workflows.populations.engine.workers import Workers
+    from labmates.workflows.populations.engine.workers import Reading, Workers
 
 _GAME = Field(None, description="Game, if it is not the folder's name.")
 _SHOWN_ROWS = 8
@@ -182,42 +183,68 @@ def check(lab: Lab, params: CheckParams) -> Iterator[Result]:
     anything but C or D, or exceed the limits of time and memory, and it must be deterministic unless it draws random
     numbers. Verdicts are cached per user: an unchanged file is not played again.
     """
-    from labmates.workflows.populations.engine.library import read_text, strategy_files
+    from labmates.workflows.populations.engine.library import ahead
 
     faulty = total = cached = 0
     with params.workers(lab, params.processes) as workers:
-        for file in strategy_files(params.path):
-            game = params.game or file.game
-            if game is None:
-                known = ", ".join(get_args(Game))
-                raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
-            if (game == "by-action") != (params.payoffs is not None):
-                raise UsageError("--payoffs: required for strategies of by-action, and not used for other games")
-            verdicts, are_cached = _verdicts(workers, file.path.name, read_text(file.path), game, params)
+        for file in ahead(_begun(workers, params), workers.processes):
+            verdicts, are_cached = _verdicts(workers, file, params)
             total += len(verdicts)
             faulty += sum(bool(verdict.problems) for verdict in verdicts)
             cached += len(verdicts) if are_cached else 0
-            yield from (_checked(file.path, game, verdict) for verdict in verdicts)
+            yield from (_checked(file.path, file.game, verdict) for verdict in verdicts)
     fault = f"{faulty} of {total} strategies have problems" if faulty else None
     summary = f"{total} strategies, {faulty or 'none'} with problems"
     summary += f"; {cached} verdicts are of earlier checks." if cached else "."
     yield Result((), verdict=[summary], objects=(), fault=fault)
 
 
-def _verdicts(workers: Workers, name: str, text: str, game: str, params: CheckParams) -> tuple[list[Checked], bool]:
-    """The verdicts on a file, and whether they are cached; only confined checks are cached."""
+@dataclass(frozen=True)
+class _Begun:
+    """A file whose check has begun: it has verdicts, or a process reads it."""
+
+    path: Path
+    game: str
+    text: str
+    found: list[Checked] | Reading
+
+
+def _begun(workers: Workers, params: CheckParams) -> Iterator[_Begun]:
+    """The files of a check, each with the start of its reading; only verdicts of confined checks are cached."""
+    from labmates.workflows.populations.engine.library import read_text, strategy_files
+    from labmates.workflows.populations.engine.verdicts import known_verdicts
+
+    for file in strategy_files(params.path):
+        game = params.game or file.game
+        if game is None:
+            known = ", ".join(get_args(Game))
+            raise UsageError(f"the game of {file.path} is unknown; give it with --game ({known})")
+        if (game == "by-action") != (params.payoffs is not None):
+            raise UsageError("--payoffs: required for strategies of by-action, and not used for other games")
+        text = read_text(file.path)
+        verdicts = known_verdicts(text, _key(game, params)) if params.sandbox != "unsafe-local" else None
+        found = workers.reading(file.path.name, text) if verdicts is None else verdicts
+        yield _Begun(file.path, game, text, found)
+
+
+def _key(game: str, params: CheckParams) -> str:
+    """The key of a game's verdicts."""
+    return game + (params.payoffs or "")
+
+
+def _verdicts(workers: Workers, file: _Begun, params: CheckParams) -> tuple[list[Checked], bool]:
+    """The verdicts on a file, and whether they are cached."""
     from labmates.games.count_payoffs import players_of
     from labmates.workflows.populations.engine.checks import check_strategies
-    from labmates.workflows.populations.engine.verdicts import keep_verdicts, known_verdicts
+    from labmates.workflows.populations.engine.verdicts import keep_verdicts
 
-    confined = params.sandbox != "unsafe-local"
-    key = game + (params.payoffs or "")
-    if confined and (known := known_verdicts(text, key)) is not None:
-        return known, True
+    if isinstance(file.found, list):
+        return file.found, True
+    game = file.game
     played = game_of(game, players_of(params.payoffs), 20, {}, params.payoffs) if params.payoffs else game
-    verdicts = check_strategies(workers, played, workers.load(name, text))
-    if confined:
-        keep_verdicts(text, key, verdicts)
+    verdicts = check_strategies(workers, played, workers.loaded_from(file.found))
+    if params.sandbox != "unsafe-local":
+        keep_verdicts(file.text, _key(game, params), verdicts)
     return verdicts, False
 
 
@@ -254,7 +281,7 @@ def import_(_lab: Lab, params: ImportParams) -> Iterator[Result]:
     from labmates.workflows.populations.engine.library import import_strategies
     from labmates.workflows.populations.engine.workers import Workers
 
-    with Workers(processes=1) as workers:
+    with Workers() as workers:
         for imported in import_strategies(workers, params.path, params.to, params.game):
             row = {
                 "file": str(imported.file.path),

@@ -63,9 +63,10 @@ def check_strategies(
     decisions = 0
     for made in _sizes(game):
         played = _played(workers, made, active, seed, timed=not decisions)
-        for place, strategy in enumerate(active):
-            first, second = played.actions[:, place]
-            same[strategy.index] &= bool((first == second).all())
+        first, second = played.actions
+        equal = (first == second).all(axis=(1, 2)).tolist()
+        for strategy, is_same in zip(active, equal, strict=True):
+            same[strategy.index] &= is_same
             found[strategy.index] += played.errors.get(strategy.index, ())
         if not decisions:
             seconds, decisions = played.seconds, _KINDS * made.n_rounds

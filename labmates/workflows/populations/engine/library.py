@@ -12,21 +12,23 @@ import hashlib
 import json
 import re
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from labmates.display_names import labels_apart
 from labmates.errors import UsageError
 from labmates.games.repeated import REPEATED
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
+from labmates.workflows.populations.engine.checks import Checked
 from labmates.workflows.populations.engine.kernel.source import Found
 from labmates.workflows.populations.engine.reference import PREFIX, class_name, reference_source
 from labmates.workflows.populations.engine.verdicts import known_verdicts
-from labmates.workflows.populations.engine.workers import Loaded, Workers
+from labmates.workflows.populations.engine.workers import Loaded, Reading, Workers
 
+_T = TypeVar("_T")
 _MOST_BYTES = 64 << 20
 _DESCRIPTIONS = "_descriptions"  # suffix of a published file of descriptions
 _CLASS = re.compile(r"^class Strategy_([A-Za-z]+)_(\d+)\b", re.MULTILINE)
@@ -131,6 +133,20 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text") from error
+
+
+def ahead(items: Iterable[_T], most: int) -> Iterator[_T]:
+    """Items that begin work, up to `most` before they are needed; an error comes after the items before it."""
+    waiting: deque[_T] = deque()
+    try:
+        for item in items:
+            waiting.append(item)
+            if len(waiting) == most:
+                yield waiting.popleft()
+    except UsageError:
+        yield from waiting
+        raise
+    yield from waiting
 
 
 def load_players(workers: Workers, players: Sequence[str]) -> list[Loaded]:
@@ -241,8 +257,10 @@ def load_population(
     names: dict[int, str] = {}
     refused: dict[str, tuple[str, ...]] = {}
     faulty: dict[str, tuple[str, ...]] = {}
-    for file in files_for(folder, game, models):
-        loaded = workers.load(file.path.name, read_text(file.path))
+    files = files_for(folder, game, models)
+    begun = ahead((workers.reading(file.path.name, read_text(file.path)) for file in files), workers.processes)
+    for file, reading in zip(files, begun, strict=True):
+        loaded = workers.loaded_from(reading)
         provenance = _provenance(file)
         variants = _variants(_written_as(provenance), loaded)
         for strategy in loaded:
@@ -374,13 +392,11 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
         if target.path.exists() and target.path.read_bytes() != file.path.read_bytes():
             raise UsageError(f"{target.path} already exists and differs from {file.path}")
         targets.append((target, known))
-    for file, (target, known) in zip(files, targets, strict=True):
-        text = read_text(file.path)
-        verdicts = known_verdicts(text, known)
-        if verdicts is None:
-            found: Sequence[Found] = workers.load(file.path.name, text, lowered=False)
-        else:
-            found = [verdict.strategy for verdict in verdicts]
+    begun = ahead(_begun(workers, files, [known for _, known in targets]), workers.processes)
+    for file, (target, _), (verdicts, reading) in zip(files, targets, begun, strict=True):
+        found: Sequence[Found] = [verdict.strategy for verdict in verdicts or ()]
+        if reading is not None:
+            found = workers.loaded_from(reading)
         problems = [strategy.problems for strategy in verdicts or found]
         target.path.parent.mkdir(parents=True, exist_ok=True)
         if file.path.resolve() != target.path.resolve():
@@ -391,6 +407,16 @@ def import_strategies(workers: Workers, source: Path, library: Path, game: str |
             write_provenance(target, _imported(file, found, problems))
         faulty = None if verdicts is None else sum(map(bool, problems))
         yield Imported(target, len(found), sum(bool(strategy.problems) for strategy in found), faulty)
+
+
+def _begun(
+    workers: Workers, files: Iterable[StrategyFile], games: Iterable[str]
+) -> Iterator[tuple[list[Checked] | None, Reading | None]]:
+    """The verdicts of earlier checks on each file; without any, the start of its reading."""
+    for file, game in zip(files, games, strict=True):
+        text = read_text(file.path)
+        verdicts = known_verdicts(text, game)
+        yield verdicts, workers.reading(file.path.name, text, lowered=False) if verdicts is None else None
 
 
 def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -54,6 +54,15 @@ class Loaded(Found):
     index: int
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A file that a process reads, and the connection to it."""
+
+    name: str
+    text: str
+    connection: socket.socket
+
+
 class Workers:
     """Processes that play strategies; a context manager for one thread at a time (others wait).
 
@@ -94,6 +103,7 @@ class Workers:
         self._native: socket.socket | None = None
         """Socket to the process that forks engines with the machine."""
         self._engines: list[_Engine] = []
+        self._readings: set[socket.socket] = set()
         self._sources: list[Source] = []
         self._texts: list[str] = []
         self._match_ups = MatchUps()
@@ -120,24 +130,37 @@ class Workers:
         UsageError
             If it can't be read as Python.
         """
+        return self.loaded_from(self.reading(name, text, lowered=lowered))
+
+    def reading(self, name: str, text: str, *, lowered: bool = True) -> Reading:
+        """Start to read a file in a process of its own, with the parameters of `load`."""
         with self._lock:
             connection = self._fork("source")
-            with connection:
-                try:
-                    send(connection, {"name": name, "lowered": lowered}, text.encode("utf-8", "surrogatepass"))
-                    reply, data = receive(connection)
-                except ClosedError as error:
-                    raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
-            if "error" in reply:
-                raise UsageError(str(reply["error"]))
+            self._readings.add(connection)
+        with contextlib.suppress(ClosedError):  # `loaded_from` raises the error
+            send(connection, {"name": name, "lowered": lowered}, text.encode("utf-8", "surrogatepass"))
+        return Reading(name, text, connection)
+
+    def loaded_from(self, reading: Reading) -> list[Loaded]:
+        """Wait for a file's strategies, with the errors of `load`."""
+        name = reading.name
+        with reading.connection as connection:
+            self._readings.discard(connection)
             try:
-                sources = received_sources(reply["found"], data)
-            except UnreadableError as error:
-                raise UsageError(f"{name} can't be read as Python: {error}") from error
+                reply, data = receive(connection)
+            except ClosedError as error:
+                raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
+        if "error" in reply:
+            raise UsageError(str(reply["error"]))
+        try:
+            sources = received_sources(reply["found"], data)
+        except UnreadableError as error:
+            raise UsageError(f"{name} can't be read as Python: {error}") from error
+        with self._lock:
             found = self.learn(sources)
-            lines = lines_of(text)
+            lines = lines_of(reading.text)
             self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
-            return found
+        return found
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
         """Add strategies that have been read, and number them in this order."""
@@ -217,6 +240,8 @@ class Workers:
         """End all processes, if any; loaded strategies can be played again."""
         with self._lock:
             self._end_engines()
+            while self._readings:
+                self._readings.pop().close()
             if self._native is not None:
                 self._native.close()
                 self._native = None
