@@ -215,6 +215,27 @@ def test_two_runs_stand_beside_each_other(site: Site, recorded: Recorded) -> Non
     assert "The runs share condition and seed" in site.get(f"/compare?a={one}&b={one}").text
 
 
+def test_compared_scores_that_are_metrics_are_shown_once(store: Store) -> None:
+    def score(judge: str, metric: str, value: float | None) -> ScoreEvent:
+        return ScoreEvent(judge=judge, version="2", metric=metric, value=value, reason="why")
+
+    same, lower = [score("verified", "accuracy", 0.5), score("heuristic", "accuracy", 0.5)], {"accuracy": 0.25}
+    runs = [add(store, "science", same, Bodies(), metrics={"accuracy": 0.5})]
+    runs.append(add(store, "science", [score("verified", "accuracy", 0.25)], Bodies(), metrics=lower))
+    runs.append(add(store, "science", [score("verified", "accuracy", None)], Bodies()))
+    with served(store) as site:
+        scored, unscored = (site.get(f"/compare?a={runs[0]}&b={other}").text for other in runs[1:])
+    for page, is_repeated in ((scored, False), (unscored, True)):
+        heads = re.findall(
+            r'<tr><th scope="row">(.*?)</th>', page[page.index("<h2>Metrics") : page.index('id="texts"')]
+        )
+        assert [name for name in heads if "accuracy" in name] == [
+            "accuracy",
+            *(["verified: accuracy"] if is_repeated else []),
+            "heuristic: accuracy",
+        ]
+
+
 def test_runs_are_compared_by_their_prompts_and_artifacts(store: Store) -> None:
     runs = []
     for name, end in (("first", "same"), ("second", "<b>other</b>"), ("third", "same")):

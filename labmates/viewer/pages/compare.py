@@ -12,6 +12,7 @@ from labmates.pages.links import Links
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import as_text, number, render
 from labmates.records.event_text import artifact_text
+from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.results import domain_of
 from labmates.stats.domains import unknown
@@ -60,6 +61,7 @@ def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: boo
     ]
     flat = [_flat(_settings(column.run, by_condition=by_condition)) for column in columns]
     numbers = [_means(column.runs) if by_condition else _numbers(column.reader) for column in columns]
+    own = {name for column, has in zip(columns, numbers, strict=True) for name in has.keys() - _counted(column.reader)}
     differences, equal = _texts_that_differ(readers)
     return render(
         "compare.html",
@@ -67,7 +69,7 @@ def compare_page(columns: Sequence[Compared], links: Links, *, by_condition: boo
         columns=columns,
         by_condition=by_condition,
         settings=[(name, values) for name, values, _ in _rows(flat) if any(value != values[0] for value in values)],
-        numbers=_rows(numbers),
+        numbers=[row for row in _rows(numbers) if row[0] in own],
         differences=differences,
         equal=equal,
         order=list(dict.fromkeys(anchor for column in parts for anchor in column)),
@@ -84,10 +86,24 @@ def _settings(run: RunRecord, *, by_condition: bool) -> dict[str, Any]:
 
 def _numbers(reader: RunReader) -> dict[str, Any]:
     run = reader.run
-    scores = {f"{score.judge}: {score.metric}": score.value for score in reader.all("score")}
+    scores = {_name(score): score.value for score in reader.all("score")}
     usage = {name.replace("_", " "): value for name, value in asdict(run.usage).items()}
     first = {name: run.metrics[name] for name in headline(run.kind) if name in run.metrics}
     return {**first, **run.metrics, **scores, **usage, "seconds": run.seconds}
+
+
+def _counted(reader: RunReader) -> set[str]:
+    """The names of the scores whose values are metrics of the run."""
+    run = reader.run
+    judged = EXPERIMENTS.get(run.kind).judged if run.kind in EXPERIMENTS else None
+    if judged is None:
+        return set()
+    made = {_name(score): judged([score]).items() for score in reader.all("score") if score.value is not None}
+    return {name for name, metrics in made.items() if metrics and metrics <= run.metrics.items()}
+
+
+def _name(score: ScoreEvent) -> str:
+    return f"{score.judge}: {score.metric}"
 
 
 def _means(runs: Sequence[RunRecord]) -> dict[str, Any]:
