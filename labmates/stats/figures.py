@@ -91,6 +91,16 @@ class Drawing:
         return None if figure is None else Picture(self.title, self.alt, svg_text(figure))
 
 
+def paged(name: str, title: str, alt: str, draws: Sequence[Callable[[], Figure | None]]) -> list[Drawing]:
+    """A figure that may have several pages: ``NAME``, ``NAME-2``, …"""
+    if len(draws) == 1:
+        return [Drawing(name, title, alt, draws[0])]
+    return [
+        Drawing(name if page == 1 else f"{name}-{page}", f"{title}, page {page} of {len(draws)}", alt, draw)
+        for page, draw in enumerate(draws, start=1)
+    ]
+
+
 def look(place: int) -> tuple[str, str]:
     """The colour and marker of the n-th element of a figure; the first 49 differ."""
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]

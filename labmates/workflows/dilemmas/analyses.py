@@ -14,6 +14,7 @@ from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError, unknown_name
 from labmates.grouping import grouped
+from labmates.stats.figures import paged
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
 from labmates.workflows.experiment import EXPERIMENTS
 
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
     from labmates.stats.ratings import Cell, Evolution, Rated, Summary
     from labmates.stats.tables import Column, Table
+    from labmates.workflows.dilemmas.dot_figures import Panel
     from labmates.workflows.dilemmas.records import CrossPlay
+
+    _Drawn = tuple[str, Callable[[pd.DataFrame], Figure], Callable[[pd.DataFrame], list[Panel]] | None]
+    """A title, the figure of a table, and its panels if it may have several pages."""
 
 KIND: Final = "dilemma"
 TableName = Literal[
@@ -286,24 +291,29 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
 
     names = action_names(plays)
 
-    def shares(columns: Mapping[str, str], title: str) -> tuple[str, Callable[[pd.DataFrame], Figure]]:
-        return title, partial(dots.shares_figure, columns=columns, title=title)
+    def shares(columns: Mapping[str, str], title: str) -> _Drawn:
+        figure = partial(dots.shares_figure, columns=columns, title=title)
+        return title, figure, partial(dots.shares_panels, columns=columns)
 
-    draw: Mapping[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
-        "actions": ("Actions", partial(dots.actions_figure, names=names)),
-        "pooled": ("Actions of all models together", partial(dots.actions_figure, names=names)),
-        "responses": ("Actions after the co-players' actions", partial(figures.responses_figure, names=names)),
+    actions = partial(dots.actions_figure, names=names), partial(dots.actions_panels, names=names)
+    draw: Mapping[str, _Drawn] = {
+        "actions": ("Actions", *actions),
+        "pooled": ("Actions of all models together", *actions),
+        "responses": ("Actions after the co-players' actions", partial(figures.responses_figure, names=names), None),
         "adoption": shares(dots.ADOPTION, "Votes and adoption"),
         "outcomes": shares(dots.OUTCOMES, "Outcomes of votes"),
         "evolution": shares(dots.EVOLUTION, "Cooperation before and after evolution"),
         "designs": shares(dots.DESIGNS, "Proposals that make cooperation stable"),
-        "reasons": ("Reasons", figures.reasons_figure),
+        "reasons": ("Reasons", figures.reasons_figure, None),
     }
-    for name, (title, figure) in draw.items():
+    for name, (title, figure, panels) in draw.items():
         if name in tables:
             alt = f"{TABLES[name]}; the numbers are in the table."
             frame = reasons_frame(plays, by_game=False) if name == "reasons" else tables[name]
-            yield Drawing(name, title, alt, partial(figure, frame))
+            pages = [frame]
+            if panels is not None:
+                pages = [frame[frame["game"].isin(games)] for games in dots.pages_of(panels(frame), title)]
+            yield from paged(name, title, alt, [partial(figure, page) for page in pages])
 
 
 def _drawings_of_metagames(plays: Sequence[CrossPlay]) -> Iterator[Drawing]:

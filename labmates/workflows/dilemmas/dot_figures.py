@@ -26,6 +26,8 @@ ActionNames = Mapping[str, Mapping[str, str]]
 NO_NAMES: ActionNames = MappingProxyType({})
 MOST_HEIGHT: Final = 9.0
 """Maximum height of a figure in inches."""
+MOST_WIDTH: Final = 6.5
+"""Width in inches of the text of a letter page, beyond which a figure continues on further pages."""
 _LEAST_ROWS: Final = (0.115, 0.075)
 """Minimum heights of a row in inches: for texts of 7 points, and of 5 points if the others don't fit."""
 LETTER: Final = 0.062
@@ -79,6 +81,53 @@ class _Layout:
         return cls(panels, banks, min(row, room / ceil(rows / banks)))
 
 
+@dataclass(frozen=True)
+class _Shape:
+    """The measures of a figure, in inches, and how its rows and its legend are laid out."""
+
+    layout: _Layout
+    per_bank: int
+    series: int
+    is_shared: bool
+    size: float
+    beside: int
+    width: float
+    height: float
+
+    @classmethod
+    def of(cls, panels: Sequence[Panel], names: Sequence[str], title: str) -> _Shape:
+        """The shape of a figure with these panels and rows."""
+        series = max(len(panel.series) for panel in panels)
+        is_shared = len({tuple(panel.series.items()) for panel in panels}) == 1
+        legend = 0.0 if is_shared else _LEGEND_ROW * series
+        layout = _Layout.of(len(panels), len(names), 0.1 + 0.07 * series, 0.62 + legend)
+        per_bank = ceil(len(names) / layout.banks)
+        banks = ceil(len(names) / per_bank)
+        across = layout.columns * banks
+        size = min(7.0, 62 * layout.row)
+        named = LETTER * size / 7 * max(map(len, names))
+        side = _WIDTHS.get(across, _NARROW if across <= _MANY else _NARROWEST)
+        side = min(side, max(_NARROW, (MOST_WIDTH - 0.3 - banks * named) / across - 0.15))
+        longest = max(len(label) for panel in panels for label in panel.series.values())
+        side = max(side, LETTER * max(len(panel.title) for panel in panels))
+        side = side if is_shared else max(side, LETTER * longest + 0.35)
+        width = max(banks * named + across * (side + 0.15) + 0.3, LETTER * 1.35 * len(title))
+        beside = max(1, min(series, int(width / (LETTER * longest + 0.5))))
+        below = (_LEGEND_ROW + 0.05) * ceil(series / beside) if is_shared and series > 1 else 0.0
+        down = ceil(len(panels) / layout.columns)
+        height = down * (per_bank * layout.row + 0.62 + legend) + below + (0.3 if title else 0.0) + 0.25
+        return cls(layout, per_bank, series, is_shared, size, beside, width, min(height, MOST_HEIGHT))
+
+
+def pages_of(panels: Sequence[Panel], title: str = "") -> list[list[str]]:
+    """The titles of the panels of each page: as many as fit on it, at least one."""
+    for most in range(len(panels), 0, -1):
+        pages = [panels[first : first + most] for first in range(0, len(panels), most)]
+        if all(_Shape.of(page, _in_order(page), title).width <= MOST_WIDTH for page in pages):
+            break
+    return [[panel.title for panel in page] for page in pages]
+
+
 def dots_figure(
     panels: Sequence[Panel],
     names: Sequence[str],
@@ -88,24 +137,11 @@ def dots_figure(
     xlim: tuple[float, float] | None = None,
 ) -> Figure:
     """Dots with intervals in panels with these rows; at most 9 inches high."""
-    series = max(len(panel.series) for panel in panels)
-    is_shared = len({tuple(panel.series.items()) for panel in panels}) == 1
-    legend = 0.0 if is_shared else _LEGEND_ROW * series
-    layout = _Layout.of(len(panels), len(names), 0.1 + 0.07 * series, 0.62 + legend)
-    per_bank = ceil(len(names) / layout.banks)
-    banks = [names[first : first + per_bank] for first in range(0, len(names), per_bank)]
+    shape = _Shape.of(panels, names, title)
+    layout, size = shape.layout, shape.size
+    banks = [names[first : first + shape.per_bank] for first in range(0, len(names), shape.per_bank)]
     down = ceil(len(panels) / layout.columns)
-    side = _WIDTHS.get(layout.columns * len(banks), _NARROW if layout.columns * len(banks) <= _MANY else _NARROWEST)
-    longest = max(len(label) for panel in panels for label in panel.series.values())
-    side = max(side, LETTER * max(len(panel.title) for panel in panels))
-    side = side if is_shared else max(side, LETTER * longest + 0.35)
-    size = min(7.0, 62 * layout.row)
-    width = len(banks) * (LETTER * size / 7 * max(map(len, names)) + layout.columns * (side + 0.15)) + 0.3
-    width = max(width, LETTER * 1.35 * len(title))
-    beside = max(1, min(series, int(width / (LETTER * longest + 0.5))))
-    below = (_LEGEND_ROW + 0.05) * ceil(series / beside) if is_shared and series > 1 else 0.0
-    height = down * (per_bank * layout.row + 0.62 + legend) + below + (0.3 if title else 0.0) + 0.25
-    figure, axes = new_figure(width, min(height, MOST_HEIGHT), rows=down, columns=layout.columns * len(banks))
+    figure, axes = new_figure(shape.width, shape.height, rows=down, columns=layout.columns * len(banks))
     grid = np.array(axes, dtype=object).reshape(down, len(banks), layout.columns)
     for ax in axes:
         ax.set_axis_off()
@@ -114,14 +150,14 @@ def dots_figure(
             ax = grid[place // layout.columns, bank, place % layout.columns]
             ax.set_axis_on()
             _draw(ax, panel, members, has_names=place % layout.columns == 0, xlim=xlim, size=size)
-            if not is_shared:
+            if not shape.is_shared:
                 _legend_above(ax)
-            own = 0.0 if is_shared else _LEGEND_ROW * len(panel.series)
+            own = 0.0 if shape.is_shared else _LEGEND_ROW * len(panel.series)
             ax.set_title(panel.title, loc="left", fontsize=8, pad=5 + 72 * own)
-    if is_shared and series > 1:
+    if shape.is_shared and shape.series > 1:
         shown = axes[0].get_legend_handles_labels()
         style: Any = {"fontsize": 7, "title_fontsize": 8, "frameon": False}
-        figure.legend(*shown, title=xlabel, loc="outside lower center", ncols=beside, **style)
+        figure.legend(*shown, title=xlabel, loc="outside lower center", ncols=shape.beside, **style)
     else:
         figure.supxlabel(xlabel, fontsize=8)
     if title:
@@ -186,6 +222,13 @@ def actions_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure
     names
         From `labmates.workflows.dilemmas.frames.action_names`.
     """
+    panels = actions_panels(frame, names)
+    xlabel = "mean probability of the action, 95 % interval"
+    return dots_figure(panels, _in_order(panels), xlabel=xlabel, xlim=_SHARES)
+
+
+def actions_panels(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[Panel]:
+    """The panels of `actions_figure`."""
     panels = []
     for game, of_game in frame.groupby("game", sort=False):
         rows: dict[str, dict[str, Any]] = {}
@@ -195,8 +238,7 @@ def actions_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figure
         labels = names.get(str(game), {})
         actions = {action: labels.get(action, action) for action in map(str, dict.fromkeys(of_game["action"]))}
         panels.append(Panel(str(game), rows, actions))
-    xlabel = "mean probability of the action, 95 % interval"
-    return dots_figure(panels, _in_order(panels), xlabel=xlabel, xlim=_SHARES)
+    return panels
 
 
 ADOPTION = {
@@ -225,9 +267,14 @@ def shares_figure(frame: pd.DataFrame, columns: Mapping[str, str], title: str) -
     columns
         The shares to draw, with their labels.
     """
-    drawn = {name: label for name, label in columns.items() if name in frame and frame[name].notna().any()}
-    panels = [Panel(str(game), dict(_named(of_game)), drawn) for game, of_game in frame.groupby("game", sort=False)]
+    panels = shares_panels(frame, columns)
     return dots_figure(panels, _in_order(panels), xlabel="share, 95 % interval", title=title, xlim=_SHARES)
+
+
+def shares_panels(frame: pd.DataFrame, columns: Mapping[str, str]) -> list[Panel]:
+    """The panels of `shares_figure`."""
+    drawn = {name: label for name, label in columns.items() if name in frame and frame[name].notna().any()}
+    return [Panel(str(game), dict(_named(of_game)), drawn) for game, of_game in frame.groupby("game", sort=False)]
 
 
 def _named(frame: pd.DataFrame) -> Iterable[tuple[str, dict[str, Any]]]:

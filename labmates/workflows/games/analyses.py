@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
+from labmates.stats.figures import paged
 from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
 
 
@@ -18,7 +20,7 @@ def profiles(runs: Runs, _params: Params) -> Result:
     play missing simulations too, use labmates profile. The second table shows, by game, the share of simulations and of
     models near the social optimum, compared with people.
     """
-    from labmates.workflows.games.profile_figures import profile_figure
+    from labmates.workflows.games.profile_figures import profile_figure, profile_pages
     from labmates.workflows.games.profiles import games_of, games_table, profiles_table
     from labmates.workflows.games.profiles import profiles as profiles_of
 
@@ -27,8 +29,10 @@ def profiles(runs: Runs, _params: Params) -> Result:
     if not played:
         raise TooFewRunsError(f"none of these {len(records)} runs is an ended game by one model")
     alt = "Each model's primary metric, a panel for each game with its reference plays; the numbers are in the table."
-    figure = Drawing("profiles", "Cooperative profiles", alt, lambda: profile_figure(played, [], games_of(records)))
-    return Result([profiles_table(played), games_table(played)], [figure])
+    games = games_of(records)
+    draws = [partial(profile_figure, played, [], games, page) for page in profile_pages(played, games)]
+    figures = paged("profiles", "Cooperative profiles", alt, draws)
+    return Result([profiles_table(played), games_table(played)], figures)
 
 
 class ConvergenceParams(Params):

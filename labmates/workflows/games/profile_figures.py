@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -26,8 +26,12 @@ FAMILY_COLOURS = (*COLOURS[:-1], "#882255", "#44AA99", "#999933", "#661100")
 """Colours of families, in order."""
 _NASH, _BEST = COLOURS[1], COLOURS[2]
 _UNKNOWN, _BASELINES = "unknown family", "baselines"
-_PAGE = 7.6
-"""Maximum height of panels in up to three columns, in inches."""
+_WIDTH, _PANELS_HEIGHT = 6.5, 7.2
+"""Width of a page, and the height of its panels in inches; names and the legend take the rest."""
+_TALL = {True: 2.3, False: 3.4}
+"""Height of a panel in inches, by whether the names stand below the last panels alone."""
+_LEAST_WIDTH, _CROWDED = 3.2, 0.125
+"""Minimum widths of a panel and of a point, in inches."""
 _LEGEND_ENTRY = 1.45
 """Width of a legend's entry in inches."""
 _TITLE_WIDTH = 44
@@ -37,7 +41,10 @@ _SMALLEST, _PER_DOUBLING = 4.0, 0.75
 
 
 def profile_figure(
-    profiles: Sequence[Profile], baselines: Sequence[Profile], games: Mapping[tuple[str, str], Game]
+    profiles: Sequence[Profile],
+    baselines: Sequence[Profile],
+    games: Mapping[tuple[str, str], Game],
+    shown: Collection[Game] | None = None,
 ) -> Figure:
     """Profiles, a panel for each game in its own unit (cooperative-profiles paper, Figure 2).
 
@@ -50,32 +57,20 @@ def profile_figure(
     ----------
     games
         The game of each setting and name of a game.
+    shown
+        Those of one page, from `profile_pages`; by default all.
     """
     points = _points(profiles, baselines)
-    panels: dict[Game, str] = {}
-    for (setting, name), game in games.items():
-        is_varied = len({other for other in games.values() if other.name == name}) > 1
-        panels.setdefault(game, fill(f"{name} ({setting})", _TITLE_WIDTH) if setting and is_varied else name)
-    # Panels of a game under several settings are adjacent.
-    names = list(dict.fromkeys(game.name for game in panels))
-    panels = dict(sorted(panels.items(), key=lambda item: (names.index(item[0].name), len(item[1]), item[1])))
-    played = {
-        game: [
-            point
-            for point in points
-            if any(games.get((point.profile.setting, each.game)) == game for each in point.games)
-        ]
-        for game in panels
-    }
+    panels = {game: title for game, title in _panels(games).items() if shown is None or game in shown}
+    played = {game: [point for point in points if _has_played(point.profile, game, games)] for game in panels}
     are_alike = all(members == points for members in played.values())
-    tall = 2.3 if are_alike else 3.4
-    # As few columns as let the panels fit on a page.
-    columns = min(len(panels), next((n for n in (2, 3) if -(-len(panels) // n) * tall <= _PAGE), 4))
+    most = max(map(len, played.values()))
+    columns = min(len(panels), _columns(most))
     rows = -(-len(panels) // columns)
-    width = max(3.4, 1.2 + 0.2 * max(map(len, played.values()))) * columns
+    width = max(min(max(_LEAST_WIDTH, 1.2 + 0.2 * most), _WIDTH / columns), 1.2 + _CROWDED * most) * columns
     beside = int(width / _LEGEND_ENTRY)
     entries = 3 + len({point.family for point in points})
-    height = tall * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
+    height = _TALL[are_alike] * rows + 1.2 + LEGEND_ROW * -(-entries // beside)
     figure, axes = new_figure(width, height, rows=rows, columns=columns)
     for place, (panel, (game, title)) in enumerate(zip(axes, panels.items(), strict=False)):
         _draw_range(panel, game)
@@ -91,6 +86,36 @@ def profile_figure(
     handles = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=beside, fontsize=8, frameon=False)
     return figure
+
+
+def profile_pages(
+    profiles: Sequence[Profile], games: Mapping[tuple[str, str], Game], *, baselines: int = 0
+) -> list[tuple[Game, ...]]:
+    """The games of each page of `profile_figure`, with this number of baselines that play all games."""
+    panels = list(_panels(games))
+    played = [sum(_has_played(profile, game, games) for profile in profiles) for game in panels]
+    rows = int(_PANELS_HEIGHT / _TALL[all(number == len(profiles) for number in played)])
+    most = rows * _columns(max(played, default=0) + baselines)
+    return [tuple(panels[first : first + most]) for first in range(0, len(panels), most)]
+
+
+def _panels(games: Mapping[tuple[str, str], Game]) -> dict[Game, str]:
+    """The games with the titles of their panels; those of a game under several settings are adjacent."""
+    panels: dict[Game, str] = {}
+    for (setting, name), game in games.items():
+        is_varied = len({other for other in games.values() if other.name == name}) > 1
+        panels.setdefault(game, fill(f"{name} ({setting})", _TITLE_WIDTH) if setting and is_varied else name)
+    names = list(dict.fromkeys(game.name for game in panels))
+    return dict(sorted(panels.items(), key=lambda item: (names.index(item[0].name), len(item[1]), item[1])))
+
+
+def _has_played(profile: Profile, game: Game, games: Mapping[tuple[str, str], Game]) -> bool:
+    return any(games.get((profile.setting, each.game)) == game for each in profile.games)
+
+
+def _columns(points: int) -> int:
+    """The number of panels beside each other on a page, with so many points in a panel."""
+    return 2 if 2 * (1.2 + _CROWDED * points) <= _WIDTH else 1
 
 
 @dataclass(frozen=True)

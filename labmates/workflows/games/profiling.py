@@ -13,14 +13,17 @@ from labmates.budgets.money import format_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.games.references import references_or_none
 from labmates.games.registry import GAMES
+from labmates.stats.figures import paged
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import Drawing, Params, Result
+from labmates.workflows.analysis import Params, Result
 from labmates.workflows.command import Command
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.games.profile_figures import profile_figure
+from labmates.workflows.games.profile_figures import profile_figure, profile_pages
 from labmates.workflows.games.profiles import Profile, exclusion_notes, profiles, profiles_table
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from labmates.games.base import Game
     from labmates.workflows.command import Lab
 
@@ -110,9 +113,14 @@ def profile_verb(lab: Lab, params: ProfileParams) -> Iterator[Result]:
     beside = [] if lab.as_json else baselines()
     games = {("", name): _condition(lab, name, measured[0].model).make_game() for name in _names(measured)}
     alt = "Each primary metric with the equilibrium and the social optimum; the numbers are in the table."
+    pages = profile_pages(measured, games, baselines=len(others) if params.baselines else 0)
+
+    def drawn(page: tuple[Game, ...]) -> Figure:
+        return profile_figure(measured, baselines(), games, page)
+
     yield Result(
         [_played_table(measured, games)],
-        [Drawing("profile", "Cooperative profile", alt, lambda: profile_figure(measured, baselines(), games))],
+        paged("profile", "Cooperative profile", alt, [partial(drawn, page) for page in pages]),
         objects=[_json(each) for each in measured],
         details=[_beside_table([*measured, *beside])] if beside else [],
         fault="\n".join(text for each in measured for text in exclusion_notes(each)) or None,

@@ -87,6 +87,19 @@ def test_actions_fit_on_a_page_with_legends_of_their_own(size: tuple[int, int, i
     assert points == mechanisms * models, "each row is drawn once"
 
 
+@pytest.mark.parametrize(("size", "pages"), [((4, 3, 2), 1), ((5, 6, 4), 2), ((9, 20, 8), 10)])
+def test_many_games_continue_on_further_pages_as_wide_as_a_letter(size: tuple[int, int, int], pages: int) -> None:
+    frame = actions(*size)
+    found = dot_figures.pages_of(dot_figures.actions_panels(frame))
+    assert [game for page in found for game in page] == names_of(*size)[1]
+    assert len(found) == pages
+    for page in (found[0], found[-1]):
+        figure = dot_figures.actions_figure(frame[frame["game"].isin(page)])
+        assert figure.get_size_inches()[0] <= 6.5
+        check_page(figure)
+        assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == page
+
+
 @pytest.mark.parametrize("size", SIZES[:5])
 def test_adoption_fits_on_a_page(size: tuple[int, int, int]) -> None:
     frame = actions(*size).drop(columns=["action"]).drop_duplicates(["mechanism", "game", "model"])

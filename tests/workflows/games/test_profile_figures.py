@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from labmates.errors import UsageError
-from labmates.stats.figures import check_figure, new_figure, save_figure
+from labmates.stats.figures import check_figure, new_figure, paged, save_figure
 from labmates.workflows.games.convergence import convergence
-from labmates.workflows.games.profile_figures import convergence_figure, profile_figure
+from labmates.workflows.games.profile_figures import convergence_figure, profile_figure, profile_pages
 from labmates.workflows.games.profiles import games_of, profiles
+from labmates.workflows.games.profiling import profile_games
 from tests.workflows.games.test_profiles import record
 
 GAMES = ("o-ring", "common-pool")
@@ -82,6 +83,37 @@ def test_a_game_under_other_rules_has_a_panel_of_its_own() -> None:
     assert [axes.get_title() for axes in figure.axes] == titles
     nash, best = (line.get_ydata()[0] for line in figure.axes[0].lines[:2])  # type: ignore[index]
     assert nash == best, "drawn all the same"
+
+
+@pytest.mark.parametrize(("models", "sizes", "pages"), [(12, 1, [6]), (7, 2, [4, 4, 4]), (20, 2, [2] * 6)])
+def test_profiles_of_many_games_continue_on_further_pages(models: int, sizes: int, pages: list[int]) -> None:
+    played = [
+        record(f"m:model-{m}", game, i, level=2.0) for m in range(models) for game in profile_games() for i in (0, 1)
+    ]
+    runs = [
+        replace(run, key=f"{run.key}-{size}", condition={**run.condition, "group_size": size})
+        for run in played
+        for size in range(4, 4 + sizes)
+    ]
+    measured, games = profiles(runs, {}), games_of(runs)
+    found = profile_pages(measured, games)
+    assert list(map(len, found)) == pages
+    titles = []
+    for page in found:
+        figure = profile_figure(measured, [], games, page)
+        width, height = figure.get_size_inches()
+        assert (width <= 6.5, height <= 9) == (True, True)
+        titles += [axes.get_title().partition(" ")[0] for axes in figure.axes if axes.get_visible()]
+    assert titles == [game.name for page in found for game in page]
+    assert len(set(titles)) == 6
+
+
+def test_the_pages_of_a_figure_have_names_and_titles_of_their_own() -> None:
+    drawings = paged("actions", "Actions", "alt", [lambda: new_figure(1, 1)[0]] * 2)
+    assert [drawing.name for drawing in drawings] == ["actions", "actions-2"]
+    assert [drawing.title for drawing in drawings] == ["Actions, page 1 of 2", "Actions, page 2 of 2"]
+    [alone] = paged("actions", "Actions", "alt", [lambda: None])
+    assert (alone.name, alone.title, alone.draw()) == ("actions", "Actions", None)
 
 
 def test_convergence_is_drawn_with_its_reliability_if_there_are_several_models() -> None:
