@@ -14,7 +14,7 @@ from labmates.errors import LabmatesError
 from labmates.records.bodies import Bodies, Body
 from labmates.records.digests import Chain
 from labmates.records.events import Event
-from labmates.records.rows import event_row, sealed
+from labmates.records.rows import event_rows, sealed
 from labmates.records.run import RunRecord, Usage, usage_sum
 from labmates.records.steps import Step, Writer
 
@@ -107,7 +107,7 @@ class Recorder:
     async def finish(self, run: RunRecord) -> RunRecord:
         """Write the run's end and new records in one transaction, and return the run with its digest."""
         step = self._take(run)
-        ended = replace(step, run=sealed(step.run), ends=True)
+        ended = replace(step, run=sealed(replace(run, chain=step.chain)), ends=True)
         if self._writer is not None:
             await self._writer.write(ended)
         return ended.run
@@ -160,9 +160,9 @@ class Recorder:
         self._unwritten = len(self.events)
         events = list(enumerate(self.events[first:], start=self._forgotten + first))
         bodies = self.bodies.take_new()
-        rows = (event_row(run.id, seq, event) for seq, event in events)
+        rows = event_rows(run.id, events)
         self._chain = self._chain.longer(rows, ((body.number, body.digest) for body in bodies))
-        return Step(replace(run, chain=str(self._chain)), events, bodies)
+        return Step(run, str(self._chain), events, rows, bodies)
 
 
 def usage_of(events: Sequence[Event]) -> Usage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from typing import Any
 
@@ -38,7 +39,16 @@ def sealed(run: RunRecord) -> RunRecord:
     return replace(run, digest=run_digest(run_row(run)) if run.status in ENDED else None)
 
 
-def event_row(run_id: str, seq: int, event: Event) -> dict[str, Any]:
+EventRow = dict[str, Any]
+"""The columns of an event."""
+
+
+def event_rows(run_id: str, events: Iterable[tuple[int, Event]]) -> list[EventRow]:
+    """The rows of events with their sequence numbers."""
+    return [event_row(run_id, seq, event) for seq, event in events]
+
+
+def event_row(run_id: str, seq: int, event: Event) -> EventRow:
     """The columns of an event."""
     return {
         "run": run_id,

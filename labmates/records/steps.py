@@ -19,7 +19,7 @@ from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, StoreError, is_tried_again
 from labmates.records.events import ChargeEvent, Event
-from labmates.records.rows import RUN_COLUMNS, event_row, run_row
+from labmates.records.rows import RUN_COLUMNS, EventRow, run_row
 from labmates.records.run import ENDED, RunRecord
 
 _log = logging.getLogger(__name__)
@@ -58,11 +58,14 @@ class _NotAllError(Exception):
 class Step:
     """New records of an attempt, which are written together; events have their sequence numbers.
 
-    `run` is the claimed run, at the end of the attempt the ended one; its ``chain`` covers the step.
+    `run` is the claimed run, at the end of the attempt the ended one with its digest. `chain` covers the step. `rows`
+    are the events' `event_rows`.
     """
 
     run: RunRecord
+    chain: str
     events: Sequence[tuple[int, Event]]
+    rows: Sequence[EventRow]
     bodies: Sequence[Body]
     ends: bool = False
 
@@ -92,7 +95,7 @@ def write_steps(database: Database, steps: Sequence[Step], broken: dict[Attempt,
         for body in step.bodies:
             _ = body.data  # compressed before a lock is taken
     # An attempt that ends without ending its run writes more; that is rare.
-    if len(writable) > 1 and all(step.run.status in ENDED for step in writable if step.ends):
+    if writable and all(step.run.status in ENDED for step in writable if step.ends):
         try:
             database.write(lambda connection: _write_together(connection, writable))
         except StoreError as error:
@@ -125,7 +128,7 @@ def _write_together(connection: sa.Connection, steps: Sequence[Step]) -> None:
         if rows and connection.execute(statement, rows).rowcount != len(rows):
             raise _NotAllError
     try:
-        insert(connection, [(step.run.id, step.events, step.bodies) for step in steps])
+        insert(connection, [(step.run.id, step.rows, step.bodies) for step in steps])
     except sa.exc.IntegrityError as error:
         raise _NotAllError from error
 
@@ -138,7 +141,7 @@ def _write(database: Database, connection: sa.Connection, step: Step, again: boo
         if again and step.ends and _has_ended(connection, run):
             return
         raise LeaseLostError(run.id)
-    insert(connection, [(run.id, step.events, step.bodies)])
+    insert(connection, [(run.id, step.rows, step.bodies)])
     if step.ends and run.status not in ENDED:
         at = database.now(connection)
         attempt = {"run": run.id, "number": run.attempt, "worker": run.worker, "status": run.status, "at": at}
@@ -149,7 +152,7 @@ def _held(step: Step) -> dict[str, Any]:
     """The parameters of the statement that updates a step's run."""
     held = {"held_run": step.run.id, "held_attempt": step.run.attempt, "cost": costs(step.events)}
     if not step.ends:
-        return {**held, "new_chain": step.run.chain}
+        return {**held, "new_chain": step.chain}
     row = {**run_row(step.run), "worker": None, "lease": None}
     return {**held, **{f"new_{name}": value for name, value in row.items()}}
 
@@ -167,12 +170,13 @@ def is_there(connection: sa.Connection, run_id: str, seq: int, event: Event) -> 
     return connection.execute(query).one_or_none() == (event.at, event.type)
 
 
-def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[tuple[int, Event]], Sequence[Body]]]) -> None:
-    """Insert events, with their sequence numbers, and bodies of runs."""
-    events, bodies = [], []
+def insert(connection: sa.Connection, runs: Iterable[tuple[str, Sequence[EventRow], Sequence[Body]]]) -> None:
+    """Insert the rows of events, and bodies of runs."""
+    events: list[EventRow] = []
+    bodies: list[dict[str, Any]] = []
     for run_id, new_events, new_bodies in runs:
         bodies += [{"run": run_id, "number": b.number, "media": b.media, "data": b.data} for b in new_bodies]
-        events += [event_row(run_id, seq, event) for seq, event in new_events]
+        events += new_events
     if bodies:
         connection.execute(_NEW_BODIES, bodies)
     if events:

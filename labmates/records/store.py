@@ -19,7 +19,7 @@ from labmates.records.bodies import Body
 from labmates.records.database import DEFAULT_STORE, Database, is_tried_again, portions, store_url
 from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
-from labmates.records.rows import RUN_COLUMNS, event_row, run_record, run_row, sealed
+from labmates.records.rows import RUN_COLUMNS, event_rows, run_record, run_row, sealed
 from labmates.records.run import RunRecord
 from labmates.records.steps import Step, costs, insert, is_there, write_step
 
@@ -117,15 +117,16 @@ class Store:
         events, bodies
             Initial records, in the same transaction. The origin of a fork has paid for these.
         """
-        chain = Chain().longer(_rows(run.id, enumerate(events)), stored_digests(bodies))
+        numbered = list(enumerate(events))
+        rows = event_rows(run.id, numbered)
+        chain = Chain().longer(rows, stored_digests(bodies))
         entered = sealed(replace(run, chain=str(chain)))
 
         def write(connection: sa.Connection) -> None:
-            numbered = list(enumerate(events))
             paid = costs(numbered[run.taken_over :])
             row = {**run_row(entered), "lease": self.database.now(connection) + lease, "spent": paid}
             if self.database.insert_new(connection, _RUNS, [row]):
-                insert(connection, [(run.id, numbered, bodies)])
+                insert(connection, [(run.id, rows, bodies)])
 
         self.database.write(write)
 
@@ -139,7 +140,7 @@ class Store:
         StoreError
             If an event or a body exists already.
         """
-        write_step(self.database, Step(self._chained(run, events, bodies), events, bodies))
+        write_step(self.database, self._step(run, events, bodies))
 
     def finish(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Write the end of an attempt (the run's row, its last events and scores) in one transaction.
@@ -149,11 +150,13 @@ class Store:
         LeaseLostError
             If another attempt has the run.
         """
-        write_step(self.database, Step(sealed(self._chained(run, events, bodies)), events, bodies, ends=True))
+        step = self._step(run, events, bodies)
+        write_step(self.database, replace(step, run=sealed(replace(run, chain=step.chain)), ends=True))
 
-    def _chained(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> RunRecord:
-        chain = Chain.parse(self.run(run.id).chain).longer(_rows(run.id, events), _digests(bodies))
-        return replace(run, chain=str(chain))
+    def _step(self, run: RunRecord, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> Step:
+        rows = event_rows(run.id, events)
+        chain = Chain.parse(self.run(run.id).chain).longer(rows, _digests(bodies))
+        return Step(run, str(chain), events, rows, bodies)
 
     def add(self, run_id: str, events: Sequence[tuple[int, Event]], bodies: Sequence[Body]) -> None:
         """Add to an ended run, as judges do: events with their sequence numbers, and their bodies.
@@ -170,8 +173,9 @@ class Store:
             row = _locked(connection, run_id)
             if row is None:
                 raise UsageError(f"there is no run '{run_id}' in the store {self.shown_url}")
-            chain = Chain.parse(row.chain).longer(_rows(run_id, events), _digests(bodies))
-            insert(connection, [(run_id, events, bodies)])
+            rows = event_rows(run_id, events)
+            chain = Chain.parse(row.chain).longer(rows, _digests(bodies))
+            insert(connection, [(run_id, rows, bodies)])
             _add_to(connection, row, {"chain": str(chain), "spent": _RUNS.c.spent + costs(events)})
 
         self.database.write(write)
@@ -296,10 +300,6 @@ class Store:
         query = sa.select(table).where(table.c.run == run_id).order_by(table.c.number)
         rows = self.database.rows(query)
         return [(row.number, row.status, row.reason) for row in rows]
-
-
-def _rows(run_id: str, events: Iterable[tuple[int, Event]]) -> Iterator[dict[str, Any]]:
-    return (event_row(run_id, seq, event) for seq, event in events)
 
 
 def _digests(bodies: Iterable[Body]) -> Iterator[tuple[int, bytes]]:

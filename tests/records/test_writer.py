@@ -13,6 +13,7 @@ from labmates.records import steps as module
 from labmates.records.claims import Claims
 from labmates.records.database import Database, StoreError
 from labmates.records.events import ChargeEvent
+from labmates.records.rows import event_rows
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError, Step, Writer
 from labmates.records.store import Store
@@ -30,8 +31,9 @@ def claimed(store: Store, runs: int) -> list[RunRecord]:
     return [Claims(store, "one").new(fresh_run(seed=seed)) for seed in range(runs)]
 
 
-def step(run: RunRecord, number: int = 0) -> Step:
-    return Step(run, [(number, ChargeEvent(step=str(number), amount=number + 1))], [])
+def step(run: RunRecord, number: int = 0, name: str = "") -> Step:
+    events = [(number, ChargeEvent(step=name or str(number), amount=number + 1))]
+    return Step(run, run.chain, events, event_rows(run.id, events), [])
 
 
 async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store: Store) -> None:
@@ -39,7 +41,12 @@ async def test_a_run_that_was_taken_over_does_not_keep_others_from_writing(store
     Claims(store, "one").give_back([lost])
     Claims(store, "two").take(lost.id)
     writer = Writer(store.database)
-    steps = [step(first), step(lost), step(first, 1), Step(replace(last, status="completed"), [], [], ends=True)]
+    steps = [
+        step(first),
+        step(lost),
+        step(first, 1),
+        replace(step(replace(last, status="completed")), events=[], rows=[], ends=True),
+    ]
     results = await asyncio.gather(*map(writer.write, steps), return_exceptions=True)
     assert [type(result) for result in results] == [type(None), LeaseLostError, type(None), type(None)]
     assert [len(store.events(run.id)) for run in (first, lost, last)] == [2, 0, 0]
@@ -98,7 +105,7 @@ async def test_what_comes_together_has_no_gap_either(store: Store) -> None:
     writer = Writer(store.database)
     taken = step(run, 1)
     await writer.write(step(run))
-    steps = [Step(run, [(0, ChargeEvent(step="another", amount=7))], []), taken]
+    steps = [step(run, 0, "another"), taken]
     results = await asyncio.gather(*map(writer.write, steps), return_exceptions=True)
     assert [isinstance(result, StoreError) for result in results] == [True, True]
     assert len(store.events(run.id)) == 1
