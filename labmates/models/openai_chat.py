@@ -14,6 +14,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import Field, PrivateAttr, SecretStr
 
 from labmates.models.clients import patience, pieces, synchronous_client
+from labmates.models.direct import DirectChat
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.names import ModelName
@@ -27,7 +28,7 @@ from labmates.models.wire import Json, StreamedReply, clean_completion, read_com
 _BIG_BYTES = 131_072
 
 
-class OpenAIChat(ChatOpenAI):
+class OpenAIChat(DirectChat, ChatOpenAI):
     """`ChatOpenAI` for servers that follow the protocol only roughly.
 
     Replies are parsed from the received bytes, so malformed ones raise no foreign errors, and reasoning text is kept

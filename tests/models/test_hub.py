@@ -259,6 +259,23 @@ async def test_each_attempt_is_one_named_run_in_the_trace(ask: Ask) -> None:
     assert config["metadata"] == {"agent": "lead"}
 
 
+async def test_callbacks_around_a_call_follow_it_and_do_not_change_the_reply(ask: Ask, echo: str) -> None:
+    from langchain_core.callbacks import get_usage_metadata_callback
+
+    answer = Answer(text="Hello", calls=(Call("run_code", {"code": "print(1)"}),))
+    with OpenAIServer(lambda request, n: answer) as server:
+        plain = await ask(server)
+        with get_usage_metadata_callback() as usage:
+            followed = await ask(server)
+    assert replace(followed, seconds=plain.seconds) == plain
+    assert [tokens["output_tokens"] for tokens in usage.usage_metadata.values()] == [plain.usage.output_tokens]
+    tracer = Tracer()
+    async with ModelHub(ModelOptions()) as hub:
+        await hub.call(echo, HI, seed=1, max_output_tokens=50)
+        await hub.call(echo, HI, seed=1, max_output_tokens=50, config={"callbacks": [tracer]})
+    assert [run.run_type for run in tracer.runs] == ["llm"]
+
+
 async def test_a_streaming_consumer_around_the_call_does_not_change_the_reply() -> None:
     """LangGraph's ``stream_mode="messages"`` makes LangChain models stream unasked, past our reader."""
     from langchain_core.runnables import RunnableLambda

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LangSmithParams
+from langchain_core.language_models import LangSmithParams
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
@@ -22,6 +22,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.budgets.tokens import estimate_messages, estimate_tokens, text_of
+from labmates.models.direct import DirectChat
 from labmates.models.orders import Order, order_of
 
 
@@ -188,7 +189,7 @@ def _parse(arguments: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-class ScriptedModel(BaseChatModel):
+class ScriptedModel(DirectChat):
     """A chat model whose replies are composed by code.
 
     A reply depends only on the messages, the tools, ``seed`` and ``max_tokens`` of its call.
