@@ -1,4 +1,4 @@
-"""A team's graph: plan, work in parallel, deliberate, write or report. One pass is one phase of the team.
+"""A team's graph: plan, work in parallel, deliberate, write or report. One pass takes all phases up to another team's.
 
 The organisation selects the steps. If members request work from earlier teams, the pass ends after the work and those
 teams run first; then the team's graph is entered again, and the waiting members continue.
@@ -69,7 +69,7 @@ TeamGraph = CompiledStateGraph[TeamState, LabContext, TeamState, LabState]
 
 
 def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
-    """The graph of one phase of `team`."""
+    """The graph of the phases of `team`."""
     graph = StateGraph(TeamState, context_schema=LabContext, output_schema=LabState)
     members = [*team.seats] if "work" in steps else []
     authors = [f"{member}_reports" for member in team.seats] if "report" in steps else []
@@ -106,11 +106,12 @@ async def in_phase(node: Node, state: TeamState, runtime: Runtime[LabContext]) -
     update = await node(state, runtime)
     if update.get("over") or update["agenda"][0]["steps"]:
         return update
-    return {**update, **end(state, update["agenda"], runtime.context)}
+    update |= end(state, update["agenda"], runtime.context)
+    return update if update["over"] else update | await begin(cast(TeamState, {**state, **update}), runtime)
 
 
 async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
-    """The node of the first uncompleted step; the end of the pass if a member waits for another team."""
+    """The node of the first uncompleted step; the end of the pass before another team's phase."""
     if state.get("over"):
         return END
     phase = state["agenda"][0]
@@ -146,13 +147,14 @@ def _members(ctx: LabContext, state: TeamState, tasks: Mapping[str, str], *, don
 
 
 def end(state: TeamState, agenda: Sequence[Phase], ctx: LabContext) -> Update:
-    """End the first phase of the agenda."""
+    """End the first phase of the agenda, and the pass before another team's phase: entering a graph has its cost."""
     phase = agenda[0]
     team, where = phase["team"], _here(phase, "end")
     ctx.recorder.once(PhaseEvent(**where, status="ended", number=phase["number"], reason=phase["reason"]))
     wrote = ctx.organisation.flow[phase["place"]].names[-1] in WRITES
     earlier = [] if wrote else [*state["earlier"].get(team, []), phase]
-    return {"agenda": agenda[1:], "earlier": {team: earlier}, "over": True}
+    over = [next_phase["team"] for next_phase in agenda[1:2]] != [team]
+    return {"agenda": agenda[1:], "earlier": {team: earlier}, "over": over}
 
 
 def unpaid(ctx: LabContext, state: TeamState, purse: Purse) -> Update:
@@ -286,10 +288,9 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     phases: list[Phase] = []
     counts: dict[str, int] = {}
     members = dict(phase["members"])
-    for agent in phase["members"]:
-        result = state["results"].get(agent)
-        if result is None:
-            continue
+    # Others may have worked in an earlier phase.
+    results = {agent: state["results"][agent] for agent, member in members.items() if member["status"] != "done"}
+    for agent, result in results.items():
         for draft in result["written"]:
             name, content = draft["name"], draft["content"]
             before = [*state["artifacts"].get(name, []), *artifacts.get(name, [])]
@@ -334,7 +335,7 @@ async def gather(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         "artifacts": artifacts,
         "authors": authors,
         "partial": partial,
-        "conversations": {agent: result["member"]["transcript"] for agent, result in state["results"].items()},
+        "conversations": {agent: result["member"]["transcript"] for agent, result in results.items()},
         "findings": {phase["team"]: findings},
         "mail": mail,
         "asked": {f"{phase['team']}>{to}": n for to, n in counts.items()},

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.tracers.context import collect_runs
 
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import find_organisation
 from labmates.agents.tools import OWN_TOOLS, own_tool
+from labmates.api import arun
 from labmates.budgets.tokens import text_of
 from labmates.errors import UsageError
 from labmates.models.normalise import normalise
@@ -178,6 +180,17 @@ async def test_the_highest_bid_works_alone_until_nobody_bids(lab: Lab) -> None:
     assert [step for step in steps if "/work/" in step] == ["group/0/checker/work/0"]
     assert [e.number for e in events if isinstance(e, PhaseEvent) and e.status == "ended"] == [0, 1, 8]
     assert [e.name for e in events if isinstance(e, ArtifactEvent)] == ["final_paper"]
+
+
+async def test_phases_of_a_team_in_a_row_are_one_pass_of_its_graph_where_every_call_is_traced(lab: Lab) -> None:
+    with collect_runs() as traced:
+        [run] = await arun(
+            "science", store=lab.store.url, task="anomaly", model="scripted:silent", organisation="blackboard"
+        )
+    phases = [event.status for event in lab.events(run) if isinstance(event, PhaseEvent)]
+    assert phases == ["started", "ended"] * 2
+    assert [span.name for span in traced.traced_runs].count("group team") == 1
+    assert [span.run_type for span in traced.traced_runs].count("llm") == run.usage.llm_calls == 5
 
 
 @pytest.mark.parametrize(
