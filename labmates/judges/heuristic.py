@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from labmates.judges.base import METRICS, Report, Score
@@ -34,7 +34,11 @@ class Aspect:
 
     def found_in(self, text: str) -> list[str]:
         """The items in a text, in order of the patterns."""
-        return [item for item, pattern in self.patterns.items() if re.search(pattern, text, re.IGNORECASE)]
+        return [item for item, pattern in self._compiled.items() if pattern.search(text)]
+
+    @cached_property
+    def _compiled(self) -> Mapping[str, re.Pattern[str]]:
+        return {item: re.compile(pattern, re.IGNORECASE) for item, pattern in self.patterns.items()}
 
 
 NUMBERS_ENOUGH: Final = 10

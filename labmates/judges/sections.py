@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from labmates.judges.prose import is_placeholder, statements, words
@@ -62,6 +63,7 @@ class Section:
     has_substance: bool
 
 
+@lru_cache(maxsize=256)  # reports share their headings
 def named_sections(heading: str, *, exact: bool = False) -> tuple[str, ...]:
     """The sections named in a heading: none, one, or two; more are a table of contents.
 

@@ -59,18 +59,19 @@ class VerifiedJudge:
 
         The accuracy is 0 without readable findings, None if the extractor's answers are unusable.
         """
-        earned = await self._accuracy(report)
-        return [earned, _skill(earned, report), await self._provenance(report)]
+        statement = read_statement(report)
+        earned = await self._accuracy(report, statement)
+        return [earned, _skill(earned, report), await self._provenance(report, statement)]
 
-    async def _provenance(self, report: Report) -> Score:
-        stated = read_statement(report).read.findings
+    async def _provenance(self, report: Report, statement: Statement) -> Score:
+        stated = statement.read.findings
         findings = {} if stated is None else stated.model_dump(mode="json", exclude_none=True)
         audited = await asyncio.to_thread(provenance.audit, report, findings)
         details = {"task": report.task_facts, **audited.as_json()}
         return Score(self.name, VerifiedJudge.version, provenance.METRIC, audited.value, audited.reason, details)
 
-    async def _accuracy(self, report: Report) -> Score:
-        statement, version, details = read_statement(report), VerifiedJudge.version, dict[str, Any]()
+    async def _accuracy(self, report: Report, statement: Statement) -> Score:
+        version, details = VerifiedJudge.version, dict[str, Any]()
         if statement.source == "none" and self._extractor is not None and not report.is_missing:
             details["extracted"] = {"model": self._extractor.model, "because": list(statement.read.problems)}
             version = self.version

@@ -29,22 +29,21 @@ def new_runs(
     if not 0 <= seed <= LARGEST_SEED - replicates:
         raise UsageError(f"the seed must be from 0 to {LARGEST_SEED - replicates}, not {seed}")
     salt = recorded_salt(condition.kind)
-    return [
-        RunRecord(
-            id=new_run_id(),
-            kind=condition.kind,
-            key=condition.key,
-            replicate=replicate,
-            seed=seed + replicate,
-            status="planned",
-            condition=condition.model_dump(mode="json"),
-            models=condition.models(),
-            study=study,
-            settings=settings.model_copy(update={"salt": salt}).model_dump(mode="json"),
-            version=__version__,
-        )
-        for replicate in range(replicates)
-    ]
+    first = RunRecord(
+        id=new_run_id(),
+        kind=condition.kind,
+        key=condition.key,
+        replicate=0,
+        seed=seed,
+        status="planned",
+        condition=condition.model_dump(mode="json"),
+        models=condition.models(),
+        study=study,
+        settings=settings.model_copy(update={"salt": salt}).model_dump(mode="json"),
+        version=__version__,
+    )
+    others = range(1, replicates)
+    return [first, *(replace(first, id=new_run_id(), replicate=n, seed=seed + n) for n in others)]
 
 
 def stopped_run(store: Store, run_id: str) -> RunRecord:

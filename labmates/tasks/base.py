@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, Field
@@ -94,6 +95,11 @@ class Dataset(Generic[TruthT]):
     frame: pd.DataFrame
     truth: TruthT
     description: str
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(map(str, self.frame.columns))
 
     def csv(self) -> bytes:
         """The data as the bytes of a CSV file (UTF-8, line feeds, no index)."""

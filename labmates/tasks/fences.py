@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _FENCE = re.compile(r"\s{0,12}(?:(`{3,})([^`]*)|(~{3,})(.*))$")
 _FINDINGS = re.compile(r"\bfindings\b", re.IGNORECASE)
@@ -31,6 +32,7 @@ class Parts:
     blocks: tuple[Block, ...]
 
 
+@lru_cache(maxsize=8)  # judges read the parts of the same report
 def split_blocks(text: str) -> Parts:
     """Split `text` into prose and fenced blocks, tolerating models' mistakes.
 

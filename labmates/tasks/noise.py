@@ -39,8 +39,5 @@ def red_noise(white: Floats, memory: float) -> Floats:
 
 def _followed(fresh: Iterable[float], memory: float) -> list[float]:
     """One series of red noise; Python floats are twice as fast as array rows."""
-    level, series = 0.0, []
-    for step in fresh:
-        level = memory * level + step
-        series.append(level)
-    return series
+    level = 0.0
+    return [level := memory * level + step for step in fresh]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 MOST_CLAIMS = 5
@@ -21,9 +22,10 @@ _GROUPED = rf"\d{{1,3}}(?:[{_GAPS}]\d{{3}}){{1,2}}"
 _NUMBER = re.compile(rf"(?<![\w.])(?:({_GROUPED})|\d{{1,9}})(\.\d{{1,9}})?(?![\w]|\.\d)")
 
 
-def sentences(text: str) -> Iterator[str]:
+@lru_cache(maxsize=8)  # all rules of a report read the same text
+def sentences(text: str) -> tuple[str, ...]:
     """The non-blank sentences and lines of `text`."""
-    return (part.strip() for part in _BREAK.split(text) if part.strip())
+    return tuple(part.strip() for part in _BREAK.split(text) if part.strip())
 
 
 def says_all(*patterns: str) -> Callable[[str], bool]:

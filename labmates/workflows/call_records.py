@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import count, takewhile
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -64,14 +64,19 @@ class CallRecord:
 
     def _inner(self, step: str) -> list[ChargeEvent]:
         """The charges of an external agent's model calls for its reply."""
-        numbered = (self._recorder.done("charge", inner_step(step, number)) for number in count())
-        charges = cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, numbered)))
+        charges = self._charges(partial(inner_step, step))
         return charges + [lost for charge in charges for lost in self._uncertain(charge.step)]
 
     def _uncertain(self, step: str) -> list[ChargeEvent]:
         """The charges of attempts without a reply."""
-        charges = (self._recorder.done("charge", _lost(step, number)) for number in count())
-        return cast(list[ChargeEvent], list(takewhile(lambda charge: charge is not None, charges)))
+        return self._charges(partial(_lost, step))
+
+    def _charges(self, step: Callable[[int], str]) -> list[ChargeEvent]:
+        """The charges of numbered steps up to the first without one."""
+        charges: list[ChargeEvent] = []
+        while (charge := self._recorder.done("charge", step(len(charges)))) is not None:
+            charges.append(cast(ChargeEvent, charge))
+        return charges
 
     def replied(self, call: Call, reply: Reply, price: Price, line: JournalLine, excess: int) -> None:
         """Record a call that brought a reply, and its charge.

@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Final
 
 from labmates.errors import UsageError
@@ -55,6 +56,7 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
     server = None
     try:
         await asyncio.to_thread(_prepare, path)
+        # It replaces the socket of an earlier attempt.
         server = await asyncio.start_unix_server(live.serve, path, limit=LONGEST_LINE)
     except OSError as error:
         _log.info("the run %s can't be followed: %s", run_id, error)
@@ -69,7 +71,7 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
 
 
 def _prepare(path: Path) -> None:
-    """Make the folder of a socket, which this user alone can enter, and remove an earlier socket.
+    """Make the folder of a socket, which this user alone can enter.
 
     Raises
     ------
@@ -79,9 +81,8 @@ def _prepare(path: Path) -> None:
     folder = path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
-    if folder.is_symlink() or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+    if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"'{folder}' is not a private folder of this user")
-    path.unlink(missing_ok=True)
 
 
 class Live:

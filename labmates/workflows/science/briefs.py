@@ -74,6 +74,12 @@ def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True
     data
         Whether to describe the columns of the data set; not needed in a deliberation.
     """
+    if (seat.id, data) not in ctx.system_messages:
+        ctx.system_messages[seat.id, data] = _system_message(ctx, team, seat, data)
+    return ctx.system_messages[seat.id, data]
+
+
+def _system_message(ctx: LabContext, team: Team, seat: Seat, data: bool) -> BaseMessage:
     shared = {
         "project": project_text(ctx.organisation),
         "brief": Shown(ctx.task.brief, {"brief": ctx.task.brief}),

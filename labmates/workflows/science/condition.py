@@ -19,7 +19,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_files import OrganisationRef, find_organisation, seat_fault
-from labmates.agents.organisation_parts import Team
+from labmates.agents.organisation_parts import Seat, Team
 from labmates.agents.sections import Excerpt
 from labmates.budgets.dollars import Dollars
 from labmates.budgets.money import format_dollars
@@ -218,6 +218,10 @@ class ScienceCondition(Condition):
         crew = self.organisation.of_size(self.team_size)
         return kept_apart(crew) if self.arm == "mute" else crew
 
+    @cached_property
+    def _seats(self) -> Mapping[str, tuple[str, Seat]]:
+        return self.organisation.seats
+
     @property
     def teams(self) -> tuple[Team, ...]:
         """The teams in the order of their first phases."""
@@ -235,7 +239,7 @@ class ScienceCondition(Condition):
 
     def model_of(self, seat: str) -> str:
         """The model of a seat: set for the seat or its team, else the organisation's, else the run's."""
-        team, declared = self.organisation.seats.get(seat, ("", None))
+        team, declared = self._seats.get(seat, ("", None))
         given = self.model_for.get(seat) or self.model_for.get(team)
         if declared is not None and not given:
             given = f"{HUMAN}:{seat}" if declared.human else declared.model

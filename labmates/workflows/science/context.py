@@ -49,7 +49,8 @@ _ABOUT = ("name", "description", "to_team", "target_team")
 class LabContext:
     """The context of one run of the lab. `findings_text` says what the paper has to state, `form` how it is stated.
 
-    `kept` holds what a node keeps while a person answers its interrupt.
+    `kept` holds what a node keeps while a person answers its interrupt, `system_messages` the system prompts so far, by
+    seat and whether they describe the data.
     """
 
     condition: ScienceCondition
@@ -67,6 +68,7 @@ class LabContext:
     approvals: Approvals
     agents: SeatAgents
     kept: dict[str, Any] = field(default_factory=dict)
+    system_messages: dict[tuple[str, bool], BaseMessage] = field(default_factory=dict)
 
     @property
     def organisation(self) -> Organisation:

@@ -263,7 +263,7 @@ class _Known(NamedTuple):
 
 
 def _known(data: Dataset[Any]) -> _Known:
-    return _Known(data.truth, tuple(map(str, data.frame.columns)))
+    return _Known(data.truth, data.columns)
 
 
 @lru_cache(maxsize=_TRUTHS_KEPT)

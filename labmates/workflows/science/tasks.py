@@ -79,7 +79,7 @@ def show(_lab: Lab, params: ShowParams) -> Iterator[Result]:
 
 def _guessing(task: Task[Any, Any], sample: Dataset[Any], difficulty: Difficulty) -> str:
     """The prior's statement, and its score on a sample."""
-    stated = task.prior([str(column) for column in sample.frame.columns], difficulty)
+    stated = task.prior(sample.columns, difficulty)
     earned = accuracy(task.score(stated, sample.truth))
     block = stated.model_dump_json(exclude_none=True)
     return f"A guess without the data: {block}\nIt earns {earned:.3f} on the sample, which is a skill of 0."
@@ -110,7 +110,7 @@ def prior(_lab: Lab, params: DataParams) -> Iterator[Result]:
     the column names.
     """
     with using_task(params.task) as task:
-        columns = [str(column) for column in task.generate(data_seed(params.seed), params.difficulty).frame.columns]
+        columns = task.generate(data_seed(params.seed), params.difficulty).columns
         text = prior_report(task, columns, params.difficulty)
     yield Result((), document=clean(text))
 
@@ -175,8 +175,7 @@ def _read(path: Path) -> str:
 def _scored(lab: Lab, task: Task[Any, Any], text: str, params: ScoreParams) -> dict[str, Any]:
     """The scores of the judge ``verified`` for a text on the data set of a seed, as JSON values."""
     data = task.generate(data_seed(params.seed), params.difficulty)
-    columns = tuple(str(column) for column in data.frame.columns)
-    report = Report(text, task, data.truth, columns=columns, difficulty=params.difficulty)
+    report = Report(text, task, data.truth, columns=data.columns, difficulty=params.difficulty)
     scores = {score.metric: score for score in lab.finish(VerifiedJudge().score(report))}
     stated, skill = scores["accuracy"], scores[SKILL]
     if skill.failed:
