@@ -33,7 +33,7 @@ NOT_RUN: dict[str, list[str]] = {
     "docs/howto/held-out-data.md": ["a salt has to be random", "the salt is not known yet"],
     "docs/howto/new-experiment.md": [
         "tests/workflows/test_plugin_experiment.py has it",
-        "the names stand for a package of yours",
+        "tests/docs/test_examples.py runs the example; tests/cli/test_plugin_packages.py installs packages",
     ],
     "docs/howto/models.md": [
         "needs two model servers",
