@@ -60,6 +60,7 @@ def make_server(gateway: Gateway) -> uvicorn.Server:
         make_app(gateway),
         log_level="warning",
         access_log=False,
+        proxy_headers=False,
         lifespan="on",
         server_header=False,
         ws="none",

@@ -120,7 +120,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         read = 0
-        async for chunk in pieces(httpx2.Response(200, headers=self._encoding, stream=self._stream)):
+        coded = httpx2.Response(200, headers=self._encoding, stream=self._stream) if self._encoding else None
+        async for chunk in self._stream if coded is None else coded.aiter_bytes():
             read += len(chunk)
             if read > self._most:
                 if self._is_error:

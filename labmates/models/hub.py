@@ -43,6 +43,7 @@ from labmates.models.providers import (
 )
 from labmates.models.redact import Redactor
 from labmates.models.reply import Reply
+from labmates.models.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
     from labmates.models.batches import BatchBook
@@ -129,29 +130,33 @@ class ModelHub:
         """
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
+        self.prepare(model)
+        connection = self._connections.get(model)
+        settings = NO_SETTINGS if connection is None else connection.model.settings
         seed, config = parameters["seed"], parameters.get("config", RunnableConfig())
+        temperature = parameters.get("temperature") if settings.temperature is None else settings.temperature
+        insisted = {
+            "temperature": parameters.get("insist", True) and temperature is not None,
+            "seed": settings.seed is not None,
+        }
         request = Request(
             messages=[safe_message(message) for message in messages],
             tools=[
                 tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in parameters.get("tools", ())
             ],
-            seed=seed,
+            seed=seed if settings.seed is None else settings.seed,
             max_output_tokens=parameters["max_output_tokens"],
-            temperature=parameters.get("temperature"),
+            temperature=temperature,
             config=config,
+            insisted=frozenset(name for name, is_insisted in insisted.items() if is_insisted),
             meter=parameters.get("meter") or free_meter(),
             response_format=parameters.get("response_format"),
             tool_choice=parameters.get("tool_choice", ""),
             origin=f"{config.get('metadata', {}).get('run', '')} {seed}",
         )
-        self.prepare(model)
         if request.tool_choice and not takes_tool_choice(parse_model(model)):
             raise EndpointError(f"{model} can't be made to call a tool", model=model, status=400)
-        if model in self._scripted:
-            return await self._reply(model, request)
-        return await self._cached_reply(
-            model, self._with_settings(model, request, insist=parameters.get("insist", True))
-        )
+        return await (self._reply(model, request) if connection is None else self._cached_reply(model, request))
 
     def prepare(self, model: str) -> None:
         """Import and set up what calls of a model need; its first call does so otherwise, which can take seconds.
@@ -163,18 +168,6 @@ class ModelHub:
         """
         if model not in self._scripted and model not in self._connections:
             self._connect(model)
-
-    def _with_settings(self, model: str, request: Request, *, insist: bool) -> Request:
-        """The request with the model's temperature and seed, and the parameters that the server must accept."""
-        settings = self._connections[model].model.settings
-        temperature = request.temperature if settings.temperature is None else settings.temperature
-        explicit = {"temperature": insist and temperature is not None, "seed": settings.seed is not None}
-        return replace(
-            request,
-            temperature=temperature,
-            seed=request.seed if settings.seed is None else settings.seed,
-            insisted=frozenset(name for name, is_explicit in explicit.items() if is_explicit),
-        )
 
     async def _cached_reply(self, model: str, request: Request) -> Reply:
         """The reply from the cache, else from the server."""

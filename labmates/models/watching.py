@@ -39,7 +39,7 @@ def listening(listener: Listener) -> Iterator[None]:
         if outer is not None:
             outer(piece)
 
-    token = LISTENER.set(both)
+    token = LISTENER.set(listener if outer is None else both)
     try:
         yield
     finally:

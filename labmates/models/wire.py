@@ -16,6 +16,7 @@ from labmates.models.watching import Piece
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """The servers' fields for reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
+_DECODER = json.JSONDecoder()
 
 
 def read_completion(body: bytes) -> Json:
@@ -58,9 +59,11 @@ class StreamedReply:
             self._done = True
             return
         try:
-            event = json.loads(data)
+            event, end = _DECODER.raw_decode(data)  # as json.loads without its search for white space
         except (ValueError, RecursionError) as error:
             raise BrokenReplyError("an event of the stream is not JSON") from error
+        if end < len(data):
+            raise BrokenReplyError("an event of the stream is not JSON")
         if not isinstance(event, dict) or event.get("error"):
             raise BrokenReplyError("an event of the stream is not a reply", body=event, begun=self._begun)
         self._take(event)
@@ -87,9 +90,11 @@ class StreamedReply:
         delta = choices[0].get("delta")
         if not isinstance(delta, dict):
             return
-        for text in [text for text in map(delta.get, REASONING_FIELDS) if isinstance(text, str)][:1]:
-            self._reasoning.append(text)
-            self._listener(Piece(text, "reasoning"))
+        for name in REASONING_FIELDS:
+            if isinstance(text := delta.get(name), str):
+                self._reasoning.append(text)
+                self._listener(Piece(text, "reasoning"))
+                break
         for text in _texts(delta.get("content")):
             self._content.append(text)
             self._listener(Piece(text))

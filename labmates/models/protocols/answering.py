@@ -11,7 +11,7 @@ from typing import Final
 from uuid import uuid4
 
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from labmates.models.normalise import CLOSE, OPEN
 from labmates.models.protocols.base import Json, Prompt, Protocol, RefusedRequestError, Writer
@@ -25,10 +25,27 @@ _BROKEN: Final = "the reply broke off and was requested again from the provider;
 class PassedStream(StreamingResponse):
     """A stream that closes as soon as the client disconnects."""
 
-    async def stream_response(self, send: Send) -> None:
-        """Send the stream."""
-        async with aclosing(self.body_iterator):  # type: ignore[type-var]
-            await super().stream_response(send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream; starlette's task group would cost more than the rest."""
+        sending, is_left, is_sent = asyncio.current_task(), False, False
+        assert sending is not None
+
+        def leave(watching: asyncio.Task[None]) -> None:
+            nonlocal is_left
+            if not is_sent and not watching.cancelled():
+                is_left = sending.cancel()
+
+        watching = asyncio.create_task(self.listen_for_disconnect(receive))
+        watching.add_done_callback(leave)
+        try:
+            async with aclosing(self.body_iterator):  # type: ignore[type-var]
+                await self.stream_response(send)
+        except asyncio.CancelledError:
+            if not is_left or sending.uncancel():
+                raise
+        finally:
+            is_sent = True
+            watching.cancel()
 
 
 async def answer(
