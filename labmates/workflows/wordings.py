@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from labmates.workflows.playing import DecisionCondition
+from labmates.workflows.play_condition import DecisionCondition
 
 Wording = Literal["ours", "paper"]
 Ablation = Literal["none", "neutral", "length-matched", "no-aim", "real-words"]

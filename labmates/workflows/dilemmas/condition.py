@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
 from labmates.models.catalog import ModelRef
-from labmates.workflows.playing import Reasoning
+from labmates.workflows.play_condition import Reasoning
 from labmates.workflows.wordings import AblatedCondition
 
 if TYPE_CHECKING:

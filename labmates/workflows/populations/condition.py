@@ -21,7 +21,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from labmates.errors import UsageError
 from labmates.models.catalog import ModelRef
 from labmates.workflows.experiment import Condition
-from labmates.workflows.playing import PlayCondition
+from labmates.workflows.play_condition import PlayCondition
 
 if TYPE_CHECKING:
     from labmates.games.repeated import RepeatedGame
