@@ -38,7 +38,7 @@ def is_followed(config: RunnableConfig | None = None) -> bool:
     """Whether a tracer or other callbacks follow a call in the current context."""
     configs = (config or {}, var_child_runnable_config.get() or {})
     callbacks = next((given for each in configs if (given := each.get("callbacks"))), None)
-    return is_traced() or bool(AsyncCallbackManager.configure(callbacks).handlers)
+    return bool(AsyncCallbackManager.configure(callbacks).handlers)
 
 
 @asynccontextmanager

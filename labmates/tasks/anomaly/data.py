@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -187,10 +188,13 @@ def draw_plant(level: AnomalyLevel, rng: np.random.Generator) -> Plant:
     )
 
 
+@cache
 def day_cycle() -> Floats:
-    """The course of a day at every sample, shape (SAMPLES,): a wave, and a step up in the two day shifts."""
+    """The course of a day at every sample, shape (SAMPLES,): a wave, and a step up in the two day shifts; read-only."""
     time = np.arange(SAMPLES) % A_DAY
-    return np.round(0.8 * np.sin(2 * np.pi * (time - 42) / A_DAY) + np.where(time < A_DAY // 3, -0.25, 0.15), DECIMALS)
+    cycle = np.round(0.8 * np.sin(2 * np.pi * (time - 42) / A_DAY) + np.where(time < A_DAY // 3, -0.25, 0.15), DECIMALS)
+    cycle.setflags(write=False)
+    return cycle
 
 
 def normal_readings(plant: Plant, level: AnomalyLevel, rng: np.random.Generator) -> tuple[Floats, Floats]:
