@@ -61,6 +61,20 @@ def test_a_viewer_started_before_its_store_shows_runs_once_there_are_some(browse
         assert seen.errors == []
 
 
+def test_a_table_is_copied_without_its_bars(browser: Browser, site: Site, recorded: Recorded) -> None:
+    with page_of(browser, site.url, permissions=["clipboard-read", "clipboard-write"]) as (page, seen):
+        page.goto(f"{site.url}/runs/{recorded.ids['science']}#scores")
+        page.locator("#scores").get_by_role("button", name="Copy as CSV").click()
+        expect(page.locator("#scores").get_by_role("button", name="Copied")).to_be_visible()
+        copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+        assert copied[0] == '"Judge","Metric","Score","Reason"'
+        scores = page.locator("#scores tbody tr")
+        assert len(copied) == 1 + scores.count()
+        cells = scores.first.locator("th, td").all_inner_texts()
+        assert copied[1].startswith(f'"{cells[0]}","{cells[1]}","{cells[2]}","')
+        assert seen.errors == []
+
+
 def test_keys_move_open_turn_and_help(browser: Browser, site: Site, recorded: Recorded) -> None:
     with page_of(browser, site.url) as (page, seen):
         page.goto(f"{site.url}/")

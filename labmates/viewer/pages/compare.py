@@ -87,7 +87,8 @@ def _settings(run: RunRecord, *, by_condition: bool) -> dict[str, Any]:
 def _numbers(reader: RunReader) -> dict[str, Any]:
     run = reader.run
     scores = {_name(score): score.value for score in reader.all("score")}
-    usage = {name.replace("_", " "): value for name, value in asdict(run.usage).items()}
+    bill = None if run.bill is None else float(run.bill)
+    usage = {name.replace("_", " "): value for name, value in {**asdict(run.usage), "bill": bill}.items()}
     first = {name: run.metrics[name] for name in headline(run.kind) if name in run.metrics}
     return {**first, **run.metrics, **scores, **usage, "seconds": run.seconds}
 

@@ -156,7 +156,7 @@ class Results:
         points = list(zip(money, heights, groups.values(), strict=True))
         plot = Plot(_span([ends for cost, _, _ in points for ends in cost.ends()], 0.0), self._range(heights), top=24)
         models = self.models()
-        front = _front([(cost.value, height.value) for cost, height, _ in points], self._better)
+        front = _front([(cost.value, height.value) for cost, height, _ in points], self.better)
         marks = [self._mark(plot, point, models, links, study) for point in points]
         steps = "L".join(f"{plot.x(cost):.1f} {plot.y(height):.1f}" for cost, height in front)
         line = tag("path", d=f"M{steps}", class_="front") if len(front) > 1 else ""
@@ -216,7 +216,8 @@ class Results:
         return self._costs.get(run.id, 0) / 1e6
 
     @property
-    def _better(self) -> str | None:
+    def better(self) -> str | None:
+        """Which values of the metric are better, ``higher`` or ``lower``; None if neither."""
         if self.metric in _SHARES:
             return "lower"
         metrics = EXPERIMENTS.get(self.kind).metrics if self.kind in EXPERIMENTS else ()

@@ -96,10 +96,11 @@ if (compare.length) {
   update();
 }
 
-// Tables as comma-separated values.
+// Tables as comma-separated values, without columns of bars and boxes, whose headings are hidden.
 function asCsv(table) {
+  const isShown = (cell) => !table.rows[0].cells[cell.cellIndex]?.querySelector(":scope > .hidden");
   const quoted = (cell) => `"${cell.innerText.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
-  return [...table.rows].map((row) => [...row.cells].map(quoted).join(",")).join("\n");
+  return [...table.rows].map((row) => [...row.cells].filter(isShown).map(quoted).join(",")).join("\n");
 }
 
 function addButton(element, text, action) {
