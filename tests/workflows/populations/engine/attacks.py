@@ -310,6 +310,11 @@ EXHAUSTION = {
     "much in each round of its own process": "type(self)\nsum(range(2 * 10 ** 6))\nreturn D",
     "much on the machine": "x = []\nfor i in range(3000): x.append(i)\nfor i in range(1000):\n"
     "    if -1 in x: return C\nreturn D",
+    "a search that doubles": "def both(n): return both(n - 1) + both(n - 1) if n else 1\nreturn C if both(60) else D",
+    "a search that remembers all": "def both(n, x):\n    x[len(x)] = (n, n)\n"
+    "    return both(n - 1, x) + both(n - 1, x) if n else 1\nreturn C if both(60, {}) else D",
+    "a dict without an end": "x = {}\nwhile True: x[len(x)] = (len(x), x)",
+    "dicts in dicts": "x = {}\nwhile True: x = {1: x}",
     "another player at each tick": """
         view = [one for one in modules('gc').get_objects() if type(one).__name__ == 'Watch'][0]._marks
         while True:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 from labmates.games.repeated import make_repeated
 from labmates.workflows.populations.engine.checks import opponents
+from labmates.workflows.populations.engine.kernel.machine.layout import BUDGET
+from labmates.workflows.populations.engine.kernel.machine.numbers import rounded
 from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
 from labmates.workflows.populations.engine.kernel.source import read_source
 from labmates.workflows.populations.engine.workers import Batch, Result, Workers
@@ -72,6 +76,38 @@ BODIES = {
     "return C if n % 3 and not hasattr(n, 'tolist') and hasattr(sum(x), 'tolist') == (len(x) > 0) else D",
     "no stock": "return C if hasattr(self.game_description, 'capacity') else D",
 }
+SEARCHES = {
+    "a search that remembers": "def best(stock, left, known):\n    key = (round(stock, 4), left)\n"
+    "    if key in known: return known[key]\n    if left == 0: return 0.0\n"
+    "    one = stock / 9 + best(stock * 0.8, left - 1, known)\n"
+    "    two = stock / 7 + best(stock * 0.7, left - 1, known)\n    known[key] = max(one, two)\n    return known[key]\n"
+    "known = {}\nx = best(50 + history.round_number / 3, 9, known)\n"
+    "return C if x * 1e4 % 1 > 0.5 or len(known) % 3 == 0 else D",
+    "functions that call each other": "def even(n): return True if n == 0 else odd(n - 1)\n"
+    "def odd(n):\n    if n > 0: return even(n - 1)\n    return False\n"
+    "return C if even(history.round_number + 3) else D",
+    "calls in the arguments of calls": "def less(n, by=2):\n    if n > 40: return n - by\n"
+    "    return less(less(n + 7, by=by + 1), 3)\nn = [less(history.round_number * 2), less(1)]\n"
+    "return C if (less(3) * 5 + sum(n) + less(less(2))) % 4 > 1 else D",
+    "calls that return nothing": "def fill(found, n):\n    if n > 0:\n        found.append(n)\n"
+    "        fill(found, n - 2)\n        if n == 3: return len(found)\nfound = []\n"
+    "x = fill(found, history.round_number)\nreturn C if (len(found) + (1 if x is None else x)) % 3 else D",
+    "variables of those who call": "base = history.round_number\ndef down(n):\n    here = n * base\n"
+    "    below = [down(n - i) for i in range(1, 3) if n - i >= 0]\n    return here + sum(below) - base * len(below)\n"
+    "def both(n): return down(n) + base\nreturn C if (down(6) + both(3) + down(2)) % 7 > 2 else D",
+    "a search within a search": "def outer(n):\n    def inner(m): return 1 if m <= 0 else inner(m - 1) + n\n"
+    "    return 2 if n <= 0 else inner(n) + outer(n - 1) * inner(2)\n"
+    "return C if outer(history.round_number // 2) % 7 > 2 else D",
+    "dicts": "x = {}\nfor n in history.opponent_cooperators: x[n] = x.get(n, 0) + 1\n"
+    "y = dict()\ny[None], y['no'], y[C], y[-0.0], y[True], y[(2, C)] = 1, 2, 4, 8, 16, 32\n"
+    "n = y.get(0, 64) + y[1.0] + y[(2.0, C)] + y.get('yes', 128) + y[C] + (y.get(D) is None) + len(y)\n"
+    "return C if x and (n + x.get(2, 5) + len(x) + (3 in x) + ('no' not in y)) % 5 > 2 else D",
+    "dicts that grow": "x = {0: -1, (1, 2): 3}\nfor i in range(60 + history.round_number): x[i / 4] = i % 7\n"
+    "n = 0\nfor i in range(99):\n    if i in x: n += x[i] * i\nreturn C if n % 5 > 2 and len(x) > 60 else D",
+    "numbers with some digits": "x = round(history.round_number / 7, 3) + round(np.mean([1.25, 2.005]), 2)\n"
+    "y = round(2.675, 2) + round(-0.125, ndigits=2) + round(True, 1) + round(1e15 / 3, 0) + round(7, 2)\n"
+    "return C if (x + y) * 1000 % 1 > 0.5 and round(-0.004, 2) == 0 else D",
+}
 LEFT = {
     "a division by zero": "return C if 1 / (history.round_number - 3) > 0 else D",
     "a large integer": "return C if (7 ** history.round_number) ** 5 % 10 > 4 else D",
@@ -96,6 +132,19 @@ LEFT = {
     "return C if x else D",
     "a list in itself": "x = []\nx.append(x)\nreturn C if x else D",
     "too many turns": "n = 0\nfor i in range(300):\n    for j in range(100): n += 1\nreturn C if n % 7 else D",
+    "a key that is no number": "x = {}\nx[float('inf') - float('inf')] = 1\nreturn C if len(x) else D",
+    "a key that has no hash": "x = {}\nif history.round_number > 2: x[[1]] = 2\nreturn C if [2] in x else D",
+    "no such key": "x = {1: 2}\nreturn C if x[history.round_number] else D",
+    "the keys of a dict": "x = {3: 2, 4: 1}\nn = 0\nfor key in x: n += key * x[key]\nreturn C if n % 3 else D",
+    "a dict that is kept": "self.seen = getattr(self, 'seen', {})\nself.seen[history.round_number // 2] = 1\n"
+    "return C if len(self.seen) % 2 else D",
+    "a dict of a decision that is kept": "def some(n): return {1: n} if n > 3 else some(n + 1)\nself.last = some(2)\n"
+    "return C if self.last[1] == 4 else D",
+    "recursion without an end": "def more(n): return more(n + 1)\ntry:\n    return C if more(0) else D\n"
+    "except RuntimeError:\n    return C",
+    "deep recursion": "def more(n): return 0 if n == 0 else 1 + more(n - 1)\nreturn C if more(300) == 300 else D",
+    "numbers with many digits": "return C if round(history.round_number / 7, 25) == round(1e300, 3) / 1e300 else D",
+    "tens": "return C if round(history.round_number * 7.0, -1) == 10 else D",
     "a comparison of None": "return C if None < history.round_number else D",
 }
 
@@ -163,7 +212,7 @@ def _assert_same(text: str, names: Sequence[str], game: str = "public-goods") ->
 
 @pytest.mark.parametrize("game", ["public-goods", "common-pool"])
 def test_the_machine_plays_as_python_does(game: str) -> None:
-    bodies = BODIES | LEFT | FIT
+    bodies = BODIES | SEARCHES | LEFT | FIT
     _assert_same(_source([*bodies.values()]), [*bodies], game)
 
 
@@ -216,10 +265,59 @@ def test_binomials_are_not_left_to_python() -> None:
     assert [one.own_seconds > 0 for one in results] == [False, False, True]
 
 
+def test_searches_are_not_left_to_python() -> None:
+    results = _played(_source([*SEARCHES.values(), LEFT["deep recursion"]]), native=True)
+    assert [one.own_seconds > 0 for one in results] == [False] * len(SEARCHES) + [True]
+
+
+WITHOUT_END = {
+    "in time": "def count(n): return 1 if n == 0 else count(n - 1) + count(n - 1)\nreturn C if count(50) else D",
+    "in memory": "def more(n): return [n] if n == 0 else [more(n - 1), more(n - 1)]\nreturn C if more(24) else D",
+    "in depth": "n = 0\nfor i in range(30000): n += i\ndef more(n): return more(n + 1)\nreturn C if more(0) else D",
+}
+
+
+@pytest.mark.parametrize("body", WITHOUT_END.values(), ids=WITHOUT_END)
+def test_a_search_without_an_end_is_tried_once(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    limit = 30_000_000
+    monkeypatch.setattr("labmates.workflows.populations.engine.kernel.native.ROUTINES_LIMIT", limit)
+    sources = [*read_source(_source([body, SEARCHES["a search that remembers"]]), "test.py")]
+    machine = load_machine()
+    assert machine is not None
+    programs = Programs(machine)
+    programs.learn(sources)
+    game, strategies = make_repeated("public-goods", 4, 9), np.array([0, 1, 0, 0])
+    players = NativePlayers(programs, game, strategies, np.ones(4, bool), 5, np.arange(1), 4)
+    players.decide(0, np.zeros(4, np.uint8), None)
+    assert players.playing.tolist() == [False, True, False, False]
+    budgets = players._memory[players._players[:, BUDGET]]
+    assert budgets[0] <= 0 < limit - 1_000_000 < budgets[1] < limit
+    again = NativePlayers(programs, game, strategies, np.ones(4, bool), 5, np.arange(1), 4)
+    assert again.playing.tolist() == [False, True, False, False]
+
+
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_usual_code_has_instructions(body: str) -> None:
     [source] = read_source(_source([body]), "test.py")
     assert source.program is not None
+
+
+def test_numbers_are_rounded_as_python_and_numpy_do() -> None:
+    chance = random.Random(2)
+    compared = 0
+    for _ in range(40_000):
+        digits, whole = chance.choice([0, 1, 2, 3, 4, 6, 10, 12, 22]), 2 * chance.randrange(-(10**6), 10**6) + 1
+        near = whole / 2 / 10.0**digits  # halfway between two decimal numbers, or nearly
+        any_bits = struct.unpack("<d", chance.randbytes(8))[0]
+        exact = whole / 2.0 ** chance.randrange(1, 12)
+        for number in (near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf), any_bits, exact, -0.0):
+            for kind, exactly in ((float, True), (np.float64, False)):
+                done, ours = rounded(number, digits, exactly)
+                compared += done
+                theirs = float(round(kind(number), digits)) if done else ours
+                assert struct.pack("<d", ours) == struct.pack("<d", theirs), (number, digits, kind)
+    assert compared > 300_000
+    assert not any(rounded(number, 2, True)[0] for number in (math.inf, math.nan, 2.0**52, -1e300))
 
 
 def test_no_operator_differs_from_pythons() -> None:
@@ -243,7 +341,7 @@ _ATOMS = (
 )  # fmt: skip
 _FORMS = ("({} + {})", "({} - {})", "({} * {})", "({} / {})", "({} // {})", "({} % {})", "({} < {})", "max({}, {})",
           "min({}, {})", "abs({})", "int({})", "float({})", "bool({})", "-{}", "(not {})", "({} and {})", "({} or {})",
-          "({} if {} else 2)", "({} == {})", "({} ** 2)", "math.ceil({})")  # fmt: skip
+          "({} if {} else 2)", "({} == {})", "({} ** 2)", "math.ceil({})", "round({}, 2)")  # fmt: skip
 
 
 def _number(chance: random.Random, depth: int) -> str:

@@ -28,15 +28,15 @@ from labmates.workflows.populations.engine.kernel.source import (
     received_sources,
 )
 from labmates.workflows.populations.engine.kernel.verification import are_valid
-from tests.workflows.populations.engine.test_machine import BODIES, _source
+from tests.workflows.populations.engine.test_machine import BODIES, SEARCHES, _source
 
 _GAME = make_repeated("common-pool", 4, 6)
-_SOURCES = [*read_source(_source([*BODIES.values()]), "test.py")]
+_SOURCES = [*read_source(_source([*BODIES.values(), *SEARCHES.values()]), "test.py")]
 _PROGRAMS = [one.program for one in _SOURCES if one.program is not None]
 
 
 def test_instructions_of_strategies_are_valid() -> None:
-    assert len(_PROGRAMS) == len(BODIES)
+    assert len(_PROGRAMS) == len(BODIES) + len(SEARCHES)
     assert are_valid(_PROGRAMS)
 
 
@@ -47,6 +47,10 @@ def _with(place: int, operand: int, value: int) -> Callable[[Program], Program]:
         return replace(program, code=code)
 
     return change
+
+
+def _both(one: Callable[[Program], Program], other: Callable[[Program], Program]) -> Callable[[Program], Program]:
+    return lambda program: other(one(program))
 
 
 def _beginning(kind: int) -> Callable[[Program], Program]:
@@ -88,14 +92,38 @@ _INVALID: dict[str, Callable[[Program], Program]] = {
 }
 
 
-def test_a_small_program_is_valid() -> None:
-    assert are_valid([_SMALL])
+_CALLING = replace(
+    _SMALL,
+    code=np.array([
+        [ops.END, 0, 0, 0], [ops.CALL_ROUTINE, 4, 6, 1], [ops.ANSWER, 0, 0, 0], [ops.ENTER, 8, 6, 1],
+        [ops.RETURN, 0, 0, 0],
+    ], np.int16),
+)  # fmt: skip
+_INVALID_CALLS: dict[str, Callable[[Program], Program]] = {
+    "a call of what is no routine": _with(1, 3, 0),
+    "a call before the code": _with(1, 3, -3),
+    "a routine that changes a constant": _with(3, 1, 0),
+    "a routine with a constant argument": _with(3, 2, 0),
+    "arguments after the last register": _with(3, 3, 3),
+    "a negative number of arguments": _with(3, 3, -1),
+    "passed values after the last register": _both(_with(1, 2, 8), _with(3, 3, 2)),
+    "a passed constant": _with(1, 2, 0),
+    "a result after the last register": _with(1, 1, 10),
+}
 
 
-@pytest.mark.parametrize("change", _INVALID.values(), ids=_INVALID)
-def test_invalid_instructions_are_refused(change: Callable[[Program], Program]) -> None:
-    hostile = replace(_SOURCES[0], program=change(_SMALL))
-    assert not are_valid([*_PROGRAMS, change(_SMALL), *_PROGRAMS])
+def test_small_programs_are_valid() -> None:
+    assert are_valid([_SMALL, _CALLING])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [*(change(_SMALL) for change in _INVALID.values()), *(change(_CALLING) for change in _INVALID_CALLS.values())],
+    ids=[*_INVALID, *_INVALID_CALLS],
+)
+def test_invalid_instructions_are_refused(program: Program) -> None:
+    hostile = replace(_SOURCES[0], program=program)
+    assert not are_valid([*_PROGRAMS, program, *_PROGRAMS])
     facts = {**vars(hostile.found), "compiled": True, "bytes": 0, "program": _facts(hostile.program)}
     with pytest.raises(UnreadableError, match="invalid instructions"):
         received_sources([facts], _bytes(hostile.program))
@@ -129,6 +157,8 @@ def _random_program(chance: random.Random) -> Program:
         begin = [
             [ops.END], [ops.ATTRIBUTE, first + 2, first, ops.ARRAY_NAMES + 1], [ops.NEW_LIST, first + 4, first + 2, 1],
             [ops.APPEND, first + 4, first + 4], [ops.ATTRIBUTE, first + 6, first, ops.ROUND_NUMBER],
+            [ops.NEW_DICT, first + 8], [ops.SET_ITEM, first + 8, first + 6, first + 4], [ops.JUMP, 1],
+            [ops.ENTER, first + 10, first + 12, 1],
         ]  # fmt: skip
         code = np.array([[*row, 0, 0, 0][:4] for row in begin] + [[0] * 4] * 10, np.int16)
         places, words = [*range(len(begin), len(code) - 1)], first + 16
@@ -136,8 +166,10 @@ def _random_program(chance: random.Random) -> Program:
     for place in places:
         name = chance.choice([*ops.FORMS])
         code[place] = name, 0, 0, 0
+        routines = np.flatnonzero(code[:, 0] == ops.ENTER).tolist()
+        target = chance.choice(routines) if name == ops.CALL_ROUTINE and routines else chance.randint(0, len(code) - 1)
         for number, role in enumerate(ops.FORMS[name], start=1):
-            code[place, number] = _operand(role, chance, first, words, chance.randint(0, len(code) - 1) - place - 1)
+            code[place, number] = _operand(role, chance, first, words, target - place - 1)
     code[-1] = ops.ANSWER, 0, 0, 0
     return replace(program, code=code)
 
@@ -157,7 +189,8 @@ def _as_python(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         for name, value in vars(loaded).items():
             if hasattr(value, "py_func"):
                 monkeypatch.setattr(loaded, name, value.py_func)
-    monkeypatch.setattr(execution, "INSTRUCTION_LIMIT", 400)
+    for part in (layout, execution):
+        monkeypatch.setattr(part, "HEAP_WORDS", 1 << 12)
     decide: Callable[..., None] = execution.decide
     return decide
 
@@ -166,7 +199,9 @@ def _players(decide: Callable[..., None], source: Source) -> NativePlayers:
     numbers = np.zeros(2, np.int64)
     programs = Programs(decide)
     programs.learn([source])
-    return NativePlayers(programs, _GAME, numbers, np.ones(2, bool), 0, np.zeros(1, np.int64), 2)
+    players = NativePlayers(programs, _GAME, numbers, np.ones(2, bool), 0, np.zeros(1, np.int64), 2)
+    players._memory[players._players[:, layout.BUDGET]] = 2000
+    return players
 
 
 def _views(players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Words]:
@@ -179,6 +214,7 @@ def _views(players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Wor
         (row[layout.FRAME], row[layout.FRAME] + row[layout.FRAME_WORDS]),
         (row[layout.KEPT_NEXT], end),
         (row[layout.RANDOM_WORDS], row[layout.RANDOM_WORDS] + 625),
+        (row[layout.BUDGET], row[layout.BUDGET] + 1),
     ]:
         written[start:stop] |= start > 0
     read = written.copy()
@@ -197,8 +233,8 @@ def _views(players: NativePlayers, player: int) -> Callable[[NDArray[Any]], _Wor
 def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     decide = _as_python(monkeypatch)
     chance = random.Random(1)
-    answered = 0
-    for _ in range(400):
+    answered = called = 0
+    for _ in range(600):
         program = _random_program(chance)
         if not are_valid([program]):
             continue
@@ -213,7 +249,9 @@ def test_valid_instructions_reach_only_their_own_words(monkeypatch: pytest.Monke
                 except (ArithmeticError, ValueError):  # what compiled code does without them
                     players.playing[player] = False
                 answered += t > 0 and bool(players.playing[player])
+                called += program.has_routines and bool(players.playing[player])
     assert answered > 20
+    assert called > 20
 
 
 def test_no_register_outlives_a_decision() -> None:

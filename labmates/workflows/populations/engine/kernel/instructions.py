@@ -35,6 +35,8 @@ ROWS: Final = 18
 """Counts of named actions: where the first row is, and how many there are in the last `LENGTH_BITS`."""
 NAMES: Final = 19
 """The names of actions, of which only the number is known here."""
+DICT: Final = 20
+"""Where the head is on the heap: the number of keys, how many slots there are, and where these are."""
 LENGTH_BITS: Final = 24
 
 # Binary operators: the result, left, right.
@@ -117,16 +119,30 @@ POP: Final = 49
 """The item, the list, and whether it is the first one, not the last."""
 COMBINATIONS: Final = 50
 """The result, of how many, how many are chosen."""
+CALL_ROUTINE: Final = 51
+"""The result, the first of the arguments, how many instructions to skip to the routine's `ENTER`. The registers between
+the routine's first one and the arguments are kept until it returns."""
+ENTER: Final = 52
+"""The result, None until a routine sets it; the first of its arguments, how many there are."""
+RETURN: Final = 53
+"""The result of a routine."""
+ROUND_TO: Final = 54
+"""The result, the number, how many digits it keeps after the point."""
+NEW_DICT: Final = 55
+"""The result."""
+GET: Final = 56
+"""The result, a dict, the first of two registers: the key, what is taken without it."""
 
 FORMS: Final = {
-    **dict.fromkeys((*range(MINIMUM + 1), ITEM, IS, SUM_ADD, CONTAINS, COMBINATIONS), "wrr"),
+    **dict.fromkeys((*range(MINIMUM + 1), ITEM, IS, SUM_ADD, CONTAINS, COMBINATIONS, ROUND_TO), "wrr"),
     **dict.fromkeys((MOVE, RANDOM_BELOW, IS_KIND, POP), "wr"),
-    **dict.fromkeys((RANDOM, UNSET_REGISTER), "w"),
+    **dict.fromkeys((RANDOM, UNSET_REGISTER, NEW_DICT), "w"),
     **dict.fromkeys((JUMP_TRUE, JUMP_FALSE, JUMP_SET), "rj"),
     **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
     **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
     JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
-    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4",
+    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4", CALL_ROUTINE: "wwj", ENTER: "wwn", RETURN: "r",
+    GET: "wr2",
 }  # fmt: skip
 """The operands of each instruction: `r` any register; `w` a register of a decision; `2`, `3` and `4` the first of so
 many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from the operand before."""
@@ -160,4 +176,8 @@ FUNCTIONS: Final = (
     NUMPY_ARGMAX, NUMPY_ARGMIN,
 ) = range(len(FUNCTIONS))  # fmt: skip
 INSTRUCTION_LIMIT: Final = 20_000
-"""Instructions that a decision may take here before it is left to Python."""
+"""Instructions that decisions of a strategy's players in a batch may take on average before they are left to Python."""
+ROUTINES_LIMIT: Final = 1 << 30
+"""The same for all decisions of a strategy with routines: some seconds, as Python gives it by default."""
+MOST_CALLS: Final = 64
+"""Calls of routines within each other; even with all that is inlined, Python allows as many."""

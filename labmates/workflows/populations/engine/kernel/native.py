@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from labmates.games.repeated import RepeatedGame
 from labmates.seeds import derive
 from labmates.workflows.populations.engine.kernel import forking
-from labmates.workflows.populations.engine.kernel.instructions import ATTRIBUTES, FLOAT, INT, N_PARAMETERS, UNSET
+from labmates.workflows.populations.engine.kernel.instructions import (
+    ATTRIBUTES,
+    FLOAT,
+    INSTRUCTION_LIMIT,
+    INT,
+    N_PARAMETERS,
+    ROUTINES_LIMIT,
+    UNSET,
+)
 from labmates.workflows.populations.engine.kernel.machine import layout
 from labmates.workflows.populations.engine.kernel.source import Source
 from labmates.workflows.populations.engine.kernel.wire import send
@@ -63,16 +71,17 @@ class Programs:
         See `load_machine`.
     table
         The first columns of a player's row, by strategy; -1 without instructions.
-    keeps, draws, arguments
-        By strategy: whether it keeps lists between decisions, whether it draws random numbers, and the number of a
-        decision's arguments.
+    keeps, routines, draws, arguments
+        By strategy: whether it keeps lists between decisions, whether it has routines, whether it draws random numbers,
+        and the number of a decision's arguments.
     """
 
     def __init__(self, decide: Callable[..., None]) -> None:
         self.decide = decide
         self.code, self.initial = np.zeros((0, 4), np.int16), np.zeros(0, np.int64)
         self.table = np.zeros((0, layout.FRAME), np.int64)
-        self.keeps, self.draws, self.arguments = np.zeros(0, bool), np.zeros(0, bool), np.zeros(0, np.int64)
+        self.keeps, self.routines, self.draws = (np.zeros(0, bool) for _ in range(3))
+        self.arguments = np.zeros(0, np.int64)
 
     def learn(self, sources: Sequence[Source]) -> None:
         """Add strategies, which follow those known before."""
@@ -89,9 +98,15 @@ class Programs:
         self.table = np.concatenate([self.table, table])
         keeps = [program is not None and program.keeps_lists for program in programs]
         self.keeps = np.concatenate([self.keeps, np.array(keeps, bool)])
+        routines = [program is not None and program.has_routines for program in programs]
+        self.routines = np.concatenate([self.routines, np.array(routines, bool)])
         self.draws = np.concatenate([self.draws, np.array([source.found.random for source in sources], bool)])
         arguments = np.array([source.found.arguments for source in sources], np.int64)
         self.arguments = np.concatenate([self.arguments, arguments])
+
+    def forget(self, strategies: NDArray[np.int64]) -> None:
+        """Leave the later players of strategies to Python."""
+        self.table[strategies] = -1
 
 
 class NativePlayers:
@@ -147,10 +162,15 @@ class NativePlayers:
         keeping = places[programs.keeps[mine]]
         size = _reserve(players, keeping, layout.KEPT_NEXT, np.full(len(keeping), _KEPT_WORDS), size)
         players[keeping, layout.KEPT_END] = players[keeping, layout.KEPT_NEXT] + _KEPT_WORDS
+        known, which, seats_of = np.unique(mine, return_inverse=True, return_counts=True)
+        players[places, layout.BUDGET] = size + which
+        budgets, size = slice(size, size + len(known)), size + len(known)
         drawing = places[programs.draws[mine]]
         size = _reserve(players, drawing, layout.RANDOM_WORDS, np.full(len(drawing), _STREAM_WORDS), size)
         self._memory = np.zeros(size, np.int64)
         self._memory[layout.MOVES] = sum(by_action)
+        plain = INSTRUCTION_LIMIT * game.n_rounds * seats_of
+        self._memory[budgets] = np.where(programs.routines[known], ROUTINES_LIMIT, plain)
         self._reals = self._memory.view(np.float64)
         self._players = players
         shape = len(strategies), game.n_rounds
@@ -210,6 +230,8 @@ class NativePlayers:
         left = answers == layout.LEFT
         if left.any():
             self.playing[asked[left]] = False
+            spent = self._memory[self._players[asked, layout.BUDGET]] <= 0
+            self._programs.forget(self._strategies[asked[left & spent]])
             self._order, answers = asked[~left], answers[~left]
         chosen[self._order] = answers
 

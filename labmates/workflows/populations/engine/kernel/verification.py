@@ -1,7 +1,7 @@
 """A check of instructions from another process before `machine` executes them, since it does not check memory bounds.
 
-Valid instructions access only registers of their own strategy, and terminate. The machine ensures the rest: no operand
-turns a number into a sequence, and no sequence outlives its heap memory.
+Valid instructions access only registers of their own strategy, call only its routines, and terminate. The machine
+ensures the rest: no operand turns a number into a sequence, and no sequence outlives its heap memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ROLES = np.full((max(ops.FORMS) + 1, 3), _UNUSED)
 for _op, _form in ops.FORMS.items():
     _ROLES[_op, : len(_form)] = [" rw234jafn".index(role) for role in _form]
 _KNOWN = np.isin(np.arange(len(_ROLES)), [*ops.FORMS])
-_LAST = (ops.JUMP, ops.ANSWER, ops.LEAVE, ops.END)
+_LAST = (ops.JUMP, ops.ANSWER, ops.LEAVE, ops.END, ops.RETURN)
 _ANY = np.iinfo(np.int16)
 
 
@@ -61,6 +61,13 @@ def _stay_within(programs: Sequence[Program]) -> bool:
     ])  # fmt: skip
     roles, rows = _ROLES[names], np.arange(len(code))[:, None]
     within = (least[roles, rows] <= operands) & (operands <= most[roles, rows])
+    if not within.all():
+        return False
+    calls = np.flatnonzero(names == ops.CALL_ROUTINE)
+    routines = calls + 1 + operands[calls, 2]
+    passed = operands[calls, 1] + 2 * operands[routines, 2] <= words[calls]
+    if not (names[routines] == ops.ENTER).all() or not passed.all():
+        return False
     registers = (roles >= _READ) & (roles <= _FOUR)
     following = operands[:, 1] + 2 * operands[:, 2] <= words
-    return bool(within.all() and not (operands[registers] % 2).any() and following[roles[:, 2] == _COUNT].all())
+    return bool(not (operands[registers] % 2).any() and following[roles[:, 2] == _COUNT].all())

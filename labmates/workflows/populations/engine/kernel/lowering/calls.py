@@ -1,14 +1,20 @@
-"""Instructions for calls: the strategy's methods and functions are inlined, others have instructions."""
+"""Instructions for calls: the strategy's methods and functions are inlined, or routines; others have instructions."""
 
 from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions
-from labmates.workflows.populations.engine.kernel.lowering.program import Register, Scope, UnloweredError
+from labmates.workflows.populations.engine.kernel.lowering.program import (
+    RecursiveError,
+    Register,
+    Scope,
+    UnloweredError,
+)
 from labmates.workflows.populations.engine.kernel.syntax import walk
 
 _FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS)} | {
@@ -26,6 +32,7 @@ _INSTANCES = {
     "numpy_float64": (ops.NUMPY_FLOAT,), "numpy_floating": (ops.NUMPY_FLOAT,),
     "numpy_ndarray": (ops.BOOLS, ops.INTS, ops.FLOATS),
 }  # fmt: skip
+_MOST_INLINED = 8
 _LISTABLE = sum(1 << kind for kind in (ops.NUMPY_BOOL, ops.NUMPY_INT, ops.NUMPY_FLOAT, ops.BOOLS, ops.INTS, ops.FLOATS))
 
 
@@ -39,7 +46,7 @@ class Calls(Expressions):
     def _add_call(self, node: ast.Call, into: Register | None = None) -> Register:
         match node:
             case ast.Call(func=ast.Attribute(value=thing, attr=name)) if self._is_self(thing):
-                return self._inline(self._methods[name], [thing, *node.args], node.keywords)
+                return self._own_call(self._methods[name], [thing, *node.args], node.keywords)
             case ast.Call(func=ast.Attribute(value=ast.Attribute(value=thing, attr="chance"), attr=name)) if (
                 self._is_self(thing)
             ):
@@ -52,41 +59,93 @@ class Calls(Expressions):
                 return self._made(into, ops.CALL, array, _METHODS[name])
             case ast.Call(func=ast.Attribute(value=items, attr="pop"), args=[] | [ast.Constant(0)], keywords=[]):
                 return self._made(None, ops.POP, self._expression(items), len(node.args))
+            case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[key, *default], keywords=[]):
+                return self._looked_up_key(value, key, default, into)
             case ast.Call(func=ast.Name(id=name)):
                 scope = self._scope.find(name)
                 if scope is not None:
-                    return self._inline(scope.functions[name], node.args, node.keywords)
+                    return self._own_call(scope.functions[name], node.args, node.keywords)
                 return self._library_call(name, node, into)
         raise UnloweredError(f"calls {ast.unparse(node.func):.40}")
 
-    def _inline(
+    def _own_call(
         self, function: ast.FunctionDef, arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword]
     ) -> Register:
         names = plain_arguments(function)
-        if function.name in self._inlined or len(self._inlined) > 8:
-            raise UnloweredError("a function that calls itself")
         given: dict[str, ast.expr] = dict(zip(names[::-1], function.args.defaults[::-1], strict=False))
         given |= dict(zip(names, arguments, strict=False)) | {str(one.arg): one.value for one in keywords}
         if len(arguments) > len(names) or given.keys() != set(names):
             raise UnloweredError("other arguments than a function has")
-        method = bool(arguments) and self._is_self(arguments[0])
-        passed = names[method:]
-        values = [self._kept(self._expression(given[name])) for name in passed]
+        player = names[0] if arguments and self._is_self(arguments[0]) else None
+        passed = names[player is not None :]
+        if function.name in self._recursive:
+            return self._call_routine(function, player, passed, [given[name] for name in passed])
+        values = [self._copy_of(given[name]) for name in passed]
         result = self._new()
+        with self._within(function, player, dict(zip(passed, values, strict=True)), result):
+            self._emit(ops.MOVE, result, self._constant(None))
+            self._patch(self._scope.ends)
+        return result
+
+    @contextmanager
+    def _within(
+        self, function: ast.FunctionDef, player: str | None, variables: Mapping[str, Register], result: Register
+    ) -> Iterator[None]:
+        """A context in which the body of a function is added; `player` is the player's name if it is a method."""
+        if function.name in self._inlined:
+            raise RecursiveError(function.name)
+        if len(self._inlined) > _MOST_INLINED:
+            raise UnloweredError("calls nested too deep")
         outer, own, loops = self._scope, self._self, self._loops
-        # A method sees nothing of who calls it; a function within one does.
-        self._scope = Scope(None if method else outer.find(function.name), result)
-        self._scope.variables |= dict(zip(passed, values, strict=True))
-        self._self = names[0] if method else own
+        self._scope = Scope(self._scope_around(function, player), result)
+        self._scope.variables |= variables
+        self._self = own if player is None else player
         self._inlined.append(function.name)
         self._declare(function)
         self._loops = []
         self._block(function.body)
-        self._emit(ops.MOVE, result, self._constant(None))
-        self._patch(self._scope.ends)
+        yield
         self._inlined.pop()
         self._scope, self._self, self._loops = outer, own, loops
+
+    def _scope_around(self, function: ast.FunctionDef, player: str | None) -> Scope | None:
+        """What a function sees of who calls it: a method nothing; for one within another function, that function."""
+        return self._scope.find(function.name) if player is None else None
+
+    def _call_routine(
+        self, function: ast.FunctionDef, player: str | None, passed: Sequence[str], arguments: Sequence[ast.expr]
+    ) -> Register:
+        """A call of a function that calls itself."""
+        if len(self._inlined) + self._comprehensions > _MOST_INLINED:
+            raise UnloweredError("calls nested too deep")
+        key = function, self._scope_around(function, player)
+        if key not in self._routines:
+            self._add_routine(key, function, player, passed)
+        result = self._new()
+        first = self._in_a_row(self._operands(*arguments))  # the last registers in use: those before are kept
+        self._patch([self._emit(ops.CALL_ROUTINE, result, first, 0)], self._routines[key])
         return result
+
+    def _add_routine(
+        self,
+        key: tuple[ast.FunctionDef, Scope | None],
+        function: ast.FunctionDef,
+        player: str | None,
+        passed: Sequence[str],
+    ) -> None:
+        """The instructions of a routine, which are skipped here; it may use the registers of those who call it."""
+        around = self._emit(ops.JUMP, 0)
+        inlined, comprehensions = self._inlined, self._comprehensions
+        self._inlined, self._comprehensions = [], 0
+        with self._temporary():
+            parameters, result = [self._new() for _ in passed], self._new()
+            self._routines[key] = len(self._code)
+            self._emit(ops.ENTER, result, (parameters or [result])[0], len(passed))
+            with self._within(function, player, dict(zip(passed, parameters, strict=True)), result):
+                self._patch(self._scope.ends)
+                self._emit(ops.RETURN, result)
+        self._inlined, self._comprehensions = inlined, comprehensions
+        self._patch([around])
 
     def _declare(self, function: ast.FunctionDef) -> None:
         """Assign each variable of a function a separate register."""
@@ -135,6 +194,10 @@ class Calls(Expressions):
                 return self._binary(ast.Mod, left, right, into)
             case "list", [], []:
                 return self._made(into, ops.NEW_LIST, self._new(), 0)
+            case "dict", [], []:
+                return self._made(into, ops.NEW_DICT)
+            case ("round", [value, digits], []) | ("round", [value], [ast.keyword(arg="ndigits", value=digits)]):
+                return self._made(into, ops.ROUND_TO, *self._operands(value, digits))
             case _, [value], [] if name in _FUNCTIONS:
                 return self._made(into, ops.CALL, self._expression(value), _FUNCTIONS[name])
         return self._unfit(name)
@@ -167,10 +230,12 @@ class Calls(Expressions):
         for name in _stored(generator.target):
             self._scope.variables[name] = self._new()
         start, ends = self._iterate(generator.target, generator.iter)
+        self._comprehensions += 1
         for condition in generator.ifs:
             self._patch(self._condition(condition, jump_if=False), start)
         with self._temporary():
             ends += each(self._expression(node.elt))
+        self._comprehensions -= 1
         self._jump(start)
         self._patch(ends)
         outer.functions |= self._scope.functions
@@ -198,6 +263,14 @@ class Calls(Expressions):
         self._emit(ops.MOVE, total, self._constant(name != "all"))
         self._patch([end])
         return total
+
+    def _looked_up_key(
+        self, value: ast.expr, key: ast.expr, default: Sequence[ast.expr], into: Register | None
+    ) -> Register:
+        if len(default) > 1:
+            raise UnloweredError("other arguments of get")
+        table, *pair = self._operands(value, key, *(default or [ast.Constant(None)]))
+        return self._made(into, ops.GET, table, self._in_a_row(pair))
 
     def _looked_up(self, thing: ast.expr, attribute: str, default: Sequence[ast.expr]) -> Register:
         target = self._lookup(thing, attribute)

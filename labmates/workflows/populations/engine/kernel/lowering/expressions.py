@@ -57,6 +57,14 @@ class Expressions(Assembly):
             registers.append(self._kept(register) if place < last else register)
         return registers
 
+    def _copy_of(self, node: ast.expr) -> Register:
+        """A new register with a value."""
+        target = self._new()
+        value = self._expression(node, target)
+        if value is not target:
+            self._emit(ops.MOVE, target, value)
+        return target
+
     def _add_constant(self, node: ast.Constant, into: Register | None = None) -> Register:
         return self._constant(node.value)
 
@@ -161,6 +169,14 @@ class Expressions(Assembly):
     def _add_list(self, node: ast.List | ast.Tuple, into: Register | None = None) -> Register:
         first = self._in_a_row(self._operands(*node.elts))
         return self._made(into, ops.NEW_LIST if isinstance(node, ast.List) else ops.NEW_TUPLE, first, len(node.elts))
+
+    def _add_dict(self, node: ast.Dict, into: Register | None = None) -> Register:
+        made = self._made(None, ops.NEW_DICT)
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                raise UnloweredError("a dict of a dict")
+            self._emit(ops.SET_ITEM, made, *self._operands(key, value))
+        return made
 
     def _add_tuple(self, node: ast.Tuple, into: Register | None = None) -> Register:
         return self._add_list(node, into)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -24,6 +24,14 @@ _UNUSED = [(0,) * (4 - length) for length in range(5)]
 
 class UnloweredError(Exception):
     """A strategy has a construct without an instruction."""
+
+
+class RecursiveError(Exception):
+    """A function that was to be inlined calls itself; `name` is its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,11 @@ class Program:
     registers: NDArray[np.int64]
     words: int
     keeps_lists: bool
+
+    @property
+    def has_routines(self) -> bool:
+        """Whether a function calls itself."""
+        return bool((self.code[:, 0] == ops.ENTER).any())
 
 
 Register = NewType("Register", int)
@@ -82,9 +95,13 @@ class Assembly:
         The strategy's rewritten class.
     variables
         The variables assigned in each of its functions.
+    recursive
+        The names of functions that call themselves: each becomes a routine, others are inlined.
     """
 
-    def __init__(self, node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]]) -> None:
+    def __init__(
+        self, node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]], recursive: Collection[str] = ()
+    ) -> None:
         self._code: list[list[int]] = []
         self._attributes: dict[str, Register] = {}
         self._constants: dict[tuple[int, int], Register] = {}
@@ -98,6 +115,10 @@ class Assembly:
         self._self = ""
         self._loops: list[tuple[list[int], list[int]]] = []
         self._inlined: list[str] = []
+        self._comprehensions = 0
+        self._recursive = recursive
+        self._routines: dict[tuple[ast.FunctionDef, Scope | None], int] = {}
+        """Where the routines begin; a function within another one is one for each inlined copy of that."""
 
     def _new(self) -> Register:
         register = Register(LOCAL + self._locals)
@@ -191,11 +212,12 @@ class Assembly:
         places = np.array([0, 0, constants, locals_])[parts] + (operands & ATTRIBUTE - 1)
         code = np.where(parts > 0, 2 * places, operands).astype(np.int16).reshape(-1, 4)
         made = {row[0] for row in self._code}
-        makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE}) or any(
+        makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE, ops.NEW_DICT}) or any(
             row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
         )
         stored = {row[1] for row in self._code if row[0] == ops.STORE} - {self._attributes.get(DESCRIPTION)}
-        keeps_lists = makes_lists and bool(stored)
+        # Routines need the large heap, which a decision gives back.
+        keeps_lists = makes_lists and bool(stored) and ops.ENTER not in made
         return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
 
 

@@ -17,6 +17,7 @@ from labmates.workflows.populations.engine.kernel.lowering.program import (
     DESCRIPTION,
     LOCAL,
     Program,
+    RecursiveError,
     Register,
     Scope,
     UnloweredError,
@@ -39,11 +40,18 @@ def lower(node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]]
     UnloweredError
         If a construct has no instruction.
     """
-    lowering = _Lowering(node, variables)
-    try:
-        return lowering.program()
-    except RecursionError as error:
-        raise UnloweredError("nested too deep") from error
+    recursive: set[str] = set()
+    while len(recursive) <= _MOST_RECURSIVE:
+        try:
+            return _Lowering(node, variables, recursive).program()
+        except RecursiveError as found:
+            recursive.add(found.name)
+        except RecursionError as error:
+            raise UnloweredError("nested too deep") from error
+    raise UnloweredError("too many functions that call themselves")
+
+
+_MOST_RECURSIVE = 4
 
 
 class _Lowering(Calls):

@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
+from labmates.workflows.populations.engine.kernel.machine.dicts import load_from, new_dict, store_in
 from labmates.workflows.populations.engine.kernel.machine.functions import call_function
 from labmates.workflows.populations.engine.kernel.machine.layout import *
 from labmates.workflows.populations.engine.kernel.machine.memory import (
@@ -25,6 +26,7 @@ from labmates.workflows.populations.engine.kernel.machine.memory import (
     items_in,
     length_of,
     load_item,
+    may_read,
     new_list,
     pop,
     set_number,
@@ -38,6 +40,7 @@ from labmates.workflows.populations.engine.kernel.machine.operators import (
     greater_or_lesser,
     is_in,
     is_same,
+    round_to,
     truth_of,
 )
 from labmates.workflows.populations.engine.kernel.machine.twister import random_below, random_number
@@ -46,64 +49,122 @@ from labmates.workflows.populations.engine.kernel.machine.twister import random_
 @compiled
 def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int:
     """Execute instructions until there is an answer: a move, or `LEFT`."""
-    for _ in range(INSTRUCTION_LIMIT):
+    calls, step, limit = 0, 0, memory[LIMIT]
+    for step in range(limit):
         here = 4 * at
         op = code[here]
         first, second, third = frame + code[here + 1], frame + code[here + 2], frame + code[here + 3]
         at += 1
         if op <= NOT_EQUAL:
             if not calculate_quickly(memory, reals, op, first, second, third):
-                return LEFT
+                break
         elif op == JUMP_FALSE or op == JUMP_TRUE:
             kind = memory[first]
             truth = memory[first + 1] != 0 if kind in (BOOL, NUMPY_BOOL) else truth_of(memory, reals, first)
             if truth < 0:
-                return LEFT
+                break
             if (truth > 0) == (op == JUMP_TRUE):
                 at += code[here + 2]
         elif op == MOVE:
             if memory[second] == UNSET:
-                return LEFT
+                break
             value = memory[second + 1]
             memory[first] = memory[second]
             memory[first + 1] = value
         elif op == STORE:
             kind, value = memory[second], memory[second + 1]
             if kind == UNSET or (kind >= HISTORY and kind != NAMES and not (kind >= LIST and memory[KEEPS])):
-                return LEFT
+                break
             memory[first] = kind
             memory[first + 1] = value
         elif op == JUMP:
             at += code[here + 1]
+        elif op == ITEM and memory[second] == DICT:
+            if not load_from(memory, reals, first, second, third, -1):
+                break
         elif op == ITEM:
             index = index_in(memory, second, third)
             if index < 0:
-                return LEFT
+                break
             load_item(memory, second, index, first)
         elif op == ANSWER:
+            memory[LIMIT] = limit - step - memory[READ]
             return _answer(memory, first)
         elif op == ATTRIBUTE:
             if not _attribute(memory, first, second, code[here + 3]) or memory[first] == UNSET:
-                return LEFT
+                break
         elif op == CALL:
             if not call_function(memory, reals, code[here + 3], first, second):
-                return LEFT
+                break
         elif op == MAXIMUM or op == MINIMUM:
             if not greater_or_lesser(memory, reals, op, first, second, third):
-                return LEFT
+                break
+        elif op == CALL_ROUTINE:
+            target = at + code[here + 3]
+            routine = 4 * target
+            arguments, count = frame + code[routine + 2], code[routine + 3]
+            if calls == MOST_CALLS or not _call(memory, at, first, second, arguments, count):
+                break
+            memory[frame + code[routine + 1]] = NONE
+            calls += 1
+            at = target + 1
+        elif op == UNSET_REGISTER:
+            memory[first] = UNSET
+        elif op == RETURN:
+            if calls == 0 or memory[first] == UNSET:
+                break
+            calls -= 1
+            at = _return(memory, first)
         elif op == RANGE_NEXT or op == NEXT:
             more = _next_of_range(memory, first, second) if op == RANGE_NEXT else _next_item(memory, first, second)
             if more < 0:
-                return LEFT
+                break
             if more == 0:
                 at += code[here + 3]
         elif not _execute_rare(op, code[here + 3], memory, reals, first, second, third):
             if op == END:
+                memory[LIMIT] = limit - step - memory[READ]
                 return 0
             if op != JUMP_SET:
-                return LEFT
+                break
             at += code[here + 2]
+    memory[LIMIT] = limit - step - 1 - memory[READ]
     return LEFT
+
+
+@compiled
+def _call(memory: Words, at: int, result: int, passed: int, first: int, count: int) -> bool:
+    """Stack what a routine changes, from its `first` register to the `passed` arguments, and hand these over."""
+    kept = max(0, passed - first)
+    top = memory[HEAP_END] - kept - 4
+    if top < memory[NEXT_FREE] or not may_read(memory, kept):
+        return False
+    memory[HEAP_END] = top
+    memory[top] = at
+    memory[top + 1] = result
+    memory[top + 2] = first
+    memory[top + 3] = kept
+    for word in range(kept):
+        memory[top + 4 + word] = memory[first + word]
+    for number in range(2 * count):
+        # The two may overlap.
+        word = number if passed >= first else 2 * count - 1 - number
+        memory[first + word] = memory[passed + word]
+    return True
+
+
+@compiled
+def _return(memory: Words, register: int) -> int:
+    """End a routine with what a register holds; the instruction after its call."""
+    kind, value = memory[register], memory[register + 1]
+    top = memory[HEAP_END]
+    result, first, kept = memory[top + 1], memory[top + 2], memory[top + 3]
+    for word in range(kept):
+        memory[first + word] = memory[top + 4 + word]
+    memory[result] = kind
+    memory[result + 1] = value
+    memory[HEAP_END] = top + 4 + kept
+    return int(memory[top])
 
 
 @compiled
@@ -115,6 +176,12 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
         return binary(memory, reals, ADD if op == SUM_ADD else op, first, second, third)
     if op == IS:
         return is_same(memory, first, second, third)
+    if op == ROUND_TO:
+        return round_to(memory, reals, first, second, third)
+    if op == NEW_DICT:
+        return new_dict(memory, first)
+    if op == GET:
+        return memory[second] == DICT and load_from(memory, reals, first, second, third, third + 2)
     if op == SLICE:
         return slice_of(memory, first, second, third)
     if op == APPEND:
@@ -143,13 +210,12 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
         return random_number(memory, reals, first)
     if op == RANDOM_BELOW:
         return random_below(memory, first, second)
-    if op == UNSET_REGISTER:
-        memory[first] = UNSET
-        return True
     if op == JUMP_SET:
         return memory[first] == UNSET
     if op == ATTRIBUTE_OR_UNSET:
         return _attribute(memory, first, second, number)
+    if op == SET_ITEM and memory[first] == DICT:
+        return store_in(memory, reals, first, second, third)
     if op == SET_ITEM:
         index = index_in(memory, first, second)
         if memory[first] != LIST or index < 0 or memory[third] == UNSET or memory[third] == HISTORY:
@@ -291,6 +357,7 @@ def decide(
         row = players[player]
         frame = row[FRAME]
         memory[READ] = 0
+        memory[LIMIT] = budget = memory[row[BUDGET]]
         memory[STREAM] = row[RANDOM_WORDS]
         memory[KEEPS] = int(row[KEPT_END] > 0)
         memory[NEXT_FREE] = row[KEPT_NEXT]
@@ -298,13 +365,13 @@ def decide(
         for which in range(3):
             memory[MY_ACTIONS + which] = row[SEEN + which]
         first = frame + row[LOCALS]
+        answer = 0
         if rounds == 0:
             for word in range(row[LOCALS]):
                 memory[frame + word] = initial[row[INITIAL] + word]
             memory[first] = DESCRIPTION
-            if _execute(instructions, row[MAKING], memory, reals, frame) == LEFT:
-                answers[place] = LEFT
-                continue
+            answer = _execute(instructions, row[MAKING], memory, reals, frame)
+            memory[READ] = 0
         # Leftovers of an earlier decision name freed sequences.
         for register in range(first, frame + row[FRAME_WORDS], 2):
             memory[register] = UNSET
@@ -315,6 +382,9 @@ def decide(
                 reals[first + 3] = stocks[player]
             else:
                 memory[first + 3] = int(stocks[player])
-        answers[place] = _execute(instructions, row[DECIDING], memory, reals, frame)
+        answers[place] = _execute(instructions, row[DECIDING], memory, reals, frame) if answer != LEFT else LEFT
+        # A strategy that needs much and is left to Python all the same is not tried again.
+        wasted = answers[place] == LEFT and budget - memory[LIMIT] > INSTRUCTION_LIMIT
+        memory[row[BUDGET]] = 0 if wasted else memory[LIMIT]
         if memory[KEEPS]:
             row[KEPT_NEXT] = memory[NEXT_FREE]

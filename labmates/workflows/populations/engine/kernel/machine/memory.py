@@ -10,7 +10,6 @@ from labmates.workflows.populations.engine.kernel.instructions import (
     FLOAT,
     FLOATS,
     HISTORY,
-    INSTRUCTION_LIMIT,
     INT,
     INTS,
     LENGTH_BITS,
@@ -69,7 +68,7 @@ def length_of(memory: Words, register: int) -> int:
 def may_read(memory: Words, count: int) -> bool:
     """Count items that an instruction reads; False once a decision has read so many that Python has to time it."""
     memory[READ] += count
-    return bool(memory[READ] <= INSTRUCTION_LIMIT)
+    return bool(memory[READ] <= memory[LIMIT])
 
 
 @compiled

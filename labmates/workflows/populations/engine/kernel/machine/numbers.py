@@ -161,3 +161,37 @@ def converted(wanted: int, kind: int, value: int, real: float) -> tuple[int, int
     if not abs(real) <= LARGEST:
         return UNSET, 0, 0.0
     return wanted, int(real), 0.0
+
+
+_POWERS = np.array([float(10**number) for number in range(23)])
+"""The powers of ten that are floats."""
+MOST_DIGITS = len(_POWERS) - 1
+_SPLIT = float((1 << 27) + 1)
+
+
+@compiled
+def rounded(x: float, digits: int, exact: bool) -> tuple[bool, float]:
+    """A float with some digits after the point: the nearest decimal number of Python, or with less care numpy's.
+
+    The first part is False if Python has to do it.
+    """
+    power = _POWERS[digits]
+    scaled = x * power
+    if not abs(scaled) < LARGEST / 2:
+        return False, 0.0
+    whole = np.rint(scaled)
+    # Numbers halfway between integers are floats here, so that no other product is rounded across one of them.
+    if exact and abs(scaled - whole) == 0.5:
+        rest = _rest_of_product(x, power, scaled)
+        if rest != 0.0:
+            whole = math.floor(scaled) + (1.0 if rest > 0.0 else 0.0)
+    return True, math.copysign(whole / power, x)
+
+
+@compiled
+def _rest_of_product(x: float, y: float, product: float) -> float:
+    """The exact product of two floats less the float nearest to it (Dekker, 1971)."""
+    left, right = x * _SPLIT, y * _SPLIT
+    left, right = left - (left - x), right - (right - y)
+    low, small = x - left, y - right
+    return low * small - (((product - left * right) - low * right) - left * small)

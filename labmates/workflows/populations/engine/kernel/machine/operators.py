@@ -8,6 +8,7 @@ import math
 
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
+from labmates.workflows.populations.engine.kernel.machine.dicts import slot_of
 from labmates.workflows.populations.engine.kernel.machine.layout import LARGEST, LARGEST_WORD, Words
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     item_at,
@@ -17,15 +18,15 @@ from labmates.workflows.populations.engine.kernel.machine.memory import (
     number_at,
     set_number,
 )
-from labmates.workflows.populations.engine.kernel.machine.numbers import calculate, compare
+from labmates.workflows.populations.engine.kernel.machine.numbers import MOST_DIGITS, calculate, compare, rounded
 
 
 @compiled
 def _is_quick(op: int, kind_a: int, kind_b: int) -> bool:
-    """Whether two numbers are compared, which are exact as floats, or are added or subtracted as floats."""
+    """Whether two numbers are compared, which are exact as floats, or are added, subtracted or multiplied as floats."""
     if kind_a < BOOL or kind_a > NUMPY_FLOAT or kind_b < BOOL or kind_b > NUMPY_FLOAT:
         return False
-    return op >= LESS or (op <= SUBTRACT and (kind_a % 3 == 1 or kind_b % 3 == 1))
+    return op >= LESS or op == DIVIDE or (op <= MULTIPLY and (kind_a % 3 == 1 or kind_b % 3 == 1))
 
 
 @compiled
@@ -53,9 +54,11 @@ def calculate_quickly(memory: Words, reals: Words, op: int, target: int, left: i
     if op >= LESS:
         memory[target] = NUMPY_BOOL if numpy else BOOL
         memory[target + 1] = int(compare(op, x, y))
-    else:
-        memory[target] = NUMPY_FLOAT if numpy else FLOAT
-        reals[target + 1] = x + y if op == ADD else x - y
+        return True
+    if op == DIVIDE and y == 0.0 and not numpy:
+        return False
+    memory[target] = NUMPY_FLOAT if numpy else FLOAT
+    reals[target + 1] = x + y if op == ADD else x - y if op == SUBTRACT else x * y if op == MULTIPLY else x / y
     return True
 
 
@@ -140,6 +143,11 @@ def _arrays(memory: Words, reals: Words, op: int, target: int, left: int, right:
 def greater_or_lesser(memory: Words, reals: Words, op: int, target: int, left: int, right: int) -> bool:
     """The greater (lesser) of two numbers; the left one if they are equal."""
     kind_a, kind_b = memory[left], memory[right]
+    if kind_a == FLOAT and kind_b == FLOAT:
+        x, y = reals[left + 1], reals[right + 1]
+        memory[target] = FLOAT
+        reals[target + 1] = y if (y > x if op == MAXIMUM else y < x) else x
+        return True
     a, x = number_at(memory, reals, kind_a, left + 1)
     b, y = number_at(memory, reals, kind_b, right + 1)
     compared, better, _ = calculate(GREATER if op == MAXIMUM else LESS, kind_b, b, y, kind_a, a, x)
@@ -178,6 +186,18 @@ def are_close(memory: Words, reals: Words, target: int, first: int) -> bool:
 
 
 @compiled
+def round_to(memory: Words, reals: Words, target: int, register: int, digits: int) -> bool:
+    """Python's `round` of a number to some digits after the point."""
+    kind, places = memory[register], memory[digits + 1]
+    if memory[digits] != INT or places < 0 or places > MOST_DIGITS or kind < BOOL or kind > NUMPY_FLOAT:
+        return False
+    if kind == FLOAT or kind == NUMPY_FLOAT:
+        done, real = rounded(reals[register + 1], places, kind == FLOAT)
+        return done and set_number(memory, reals, target, kind, 0, real)
+    return kind <= INT and set_number(memory, reals, target, INT, memory[register + 1], 0.0)
+
+
+@compiled
 def combinations(memory: Words, target: int, left: int, right: int) -> bool:
     """Python's `math.comb` of two integers."""
     whole, chosen = memory[left + 1], memory[right + 1]
@@ -197,7 +217,10 @@ def combinations(memory: Words, target: int, left: int, right: int) -> bool:
 
 @compiled
 def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) -> bool:
-    """Whether a sequence contains a number, text, action or None."""
+    """Whether a sequence contains a number, text, action or None, or a dict has a key."""
+    if memory[sequence] == DICT:
+        slot = slot_of(memory, reals, sequence, item)
+        return slot >= 0 and set_number(memory, reals, target, BOOL, int(memory[slot] != UNSET), 0.0)
     count, kind = length_of(memory, sequence), memory[item]
     if count < 0 or kind == UNSET or kind > TEXT or not may_read(memory, count):
         return False
@@ -228,6 +251,6 @@ def truth_of(memory: Words, reals: Words, register: int) -> int:
         return -1
     if kind <= TEXT:
         return int(memory[register + 1] != 0)
-    if kind == LIST or kind == TUPLE:
-        return int(length_of(memory, register) > 0)
+    if kind == LIST or kind == TUPLE or kind == DICT:
+        return int(memory[memory[register + 1]] > 0)
     return 1 if kind <= HISTORY else -1
