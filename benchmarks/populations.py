@@ -166,15 +166,20 @@ def _processes(library: Path) -> None:
 
 
 def _checks(library: Path) -> None:
-    """Time `labmates strategies import`, `check`, and a second `check`, by the clock with one process."""
+    """Time `labmates strategies import`, `check` with one process and with all, and a second `check`, by the clock."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/cache"}
-        check = ["check", f"{folder}/library", "--processes", "1"]
-        for verb in (["import", str(library), "--to", f"{folder}/library"], check, check):
+        check = ["check", f"{folder}/library"]
+        one = [*check, "--processes", "1"]
+        for verb, cache in (
+            (["import", str(library), "--to", f"{folder}/library"], "one"), (one, "one"), (check, "all"), (check, "all")
+        ):  # fmt: skip
+            environment = {**os.environ, "XDG_CACHE_HOME": f"{folder}/{cache}"}
             command = [str(Path(sys.executable).with_name("labmates")), "strategies", *verb]
             began = time.perf_counter()
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-            print(f"strategies {verb[0]}: {time.perf_counter() - began:.1f} s ({done.stdout.splitlines()[-1]})")
+            processes = "one process" if verb is one else "all processors"
+            seconds, told = time.perf_counter() - began, done.stdout.splitlines()[-1]
+            print(f"strategies {verb[0]}, {processes}: {seconds:.1f} s ({told})")
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ from labmates.games.repeated import make_repeated
 from labmates.registry import Registry
 from labmates.workflows.populations.condition import EvolutionCondition, game_of
 from labmates.workflows.populations.engine.behaviour import situations
-from labmates.workflows.populations.engine.checks import check_strategies
+from labmates.workflows.populations.engine.checks import check_strategies, opponents
 from labmates.workflows.populations.engine.match import play_match
-from labmates.workflows.populations.engine.workers import Workers
-from tests.support.strategies import library, strategy, write
+from labmates.workflows.populations.engine.workers import Batch, Workers
+from tests.support.strategies import HEAD, library, strategy, write
 from tests.workflows.populations.engine.conftest import Play
 
 ROCK = {"actions": ["rock", "paper", "scissors"], "table": [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]}
@@ -75,6 +75,29 @@ def test_two_named_actions_are_played_as_cooperation_and_defection(play: Play) -
     rules = {"actions": ["c", "d"], "table": [[3, 0], [5, 1]], "noise": 0.1}
     named, _ = play(*[strategy(f"return 0 if {body} else 1")] * 2, game="by-action", rules=rules, anew=True, seed=5)
     assert np.array_equal(named.actions == 0, plain.actions)
+
+
+@pytest.mark.parametrize("name", ["public-goods", "collective-risk", "common-pool", "by-action"])
+def test_fixed_opponents_pay_the_same_in_a_large_batch_as_alone(workers: Workers, name: str) -> None:
+    named = name == "by-action"
+    game = make_repeated(name, 2 if named else 5, 12, {**(ROCK if named else {}), "noise": 0.1})
+    counts = "opponent_counts[-1][0]" if named else "opponent_cooperators[-1]"
+    body = f"""
+    if history.round_number == 0: return {0 if named else "C"}
+    seen = history.my_payoffs.sum() * 7 + history.{counts} * 3 + history.my_actions[-1]
+    return {"int(seen) % 3" if named else "C if int(seen) % 2 else D"}
+    """
+    [one] = workers.load("test.py", HEAD + strategy(body, arguments="history, *stock"))
+    others = opponents(game)
+    groups = np.full((60, 1), one.index)
+    [together] = workers.play([Batch(game, groups, seed=4, opponents=others)])
+    alone = workers.play([
+        Batch(game, groups[:1], seed=4, numbers=np.array([group]), opponents=others[group % len(others)][None])
+        for group in range(60)
+    ])  # fmt: skip
+    assert not together.errors
+    assert len({moves.tobytes() for moves in together.actions}) > 10
+    assert np.array_equal(together.actions, np.concatenate([result.actions for result in alone]))
 
 
 def test_checks_and_matches_have_the_names_of_actions(workers: Workers, tmp_path: Path) -> None:

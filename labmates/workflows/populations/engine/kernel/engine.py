@@ -402,16 +402,28 @@ class _Play:
         elif self._slips is not None:
             slips = self._slips[:, t].reshape(-1)
             chosen = chosen ^ slips.astype(bool) if game.is_binary else (chosen + slips) % len(game.labels)
-        actions = own = chosen.reshape(groups.shape)
-        if self._batch.opponents is not None:
-            rows = np.arange(len(groups)) % len(self._batch.opponents)
-            actions = np.concatenate([actions, self._batch.opponents[rows, t]], axis=1)
-        paid = game.payoffs(actions, self._stock)
+        own = chosen.reshape(groups.shape)
+        actions, paid, counts = self._outcome(t, own)
         self._stock = game.next_stock(self._stock, paid)
         self.actions[:, t] = own
-        counts = game.others(actions, own).reshape(-1, *self._history.counts.shape[2:])
+        counts = counts.reshape(-1, *self._history.counts.shape[2:])
         self._write(t, actions, paid, counts)
         self._nodes = self._table.after(self._nodes, counts)
+
+    def _outcome(self, t: int, own: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+        """The moves and payoffs of a round, of the strategies first, and the moves of others that each of them sees."""
+        game, opponents = self._batch.game, self._batch.opponents
+        if opponents is None:
+            return own, game.payoffs(own, self._stock), game.others(own, own)
+        rows, moves = np.arange(len(own)) % len(opponents), len(game.labels)
+        if self._stock is not None or self._history.their_actions is not None or len(own) <= moves * len(opponents):
+            actions = np.concatenate([own, opponents[rows, t]], axis=1)
+            return actions, game.payoffs(actions, self._stock), game.others(actions, own)
+        # Each move beside each row of opponents once: many groups are equal.
+        each = np.tile(np.arange(moves), len(opponents))[:, None].astype(own.dtype)
+        actions = np.concatenate([each, np.repeat(opponents[:, t], moves, axis=0)], axis=1)
+        which = rows * moves + own[:, 0]
+        return own, game.payoffs(actions, None)[which, :1], game.others(actions, each)[which]
 
     def _write(self, t: int, actions: NDArray[Any], paid: NDArray[np.float64], counts: NDArray[np.int64]) -> None:
         """Add a round to the players' observations."""
