@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
     from labmates.stats.ratings import Cell, Evolution, Rated, Summary
     from labmates.stats.tables import Column, Table
-    from labmates.workflows.dilemmas.dot_figures import Panel
     from labmates.workflows.dilemmas.records import CrossPlay
 
-    _Drawn = tuple[str, Callable[[pd.DataFrame], Figure], Callable[[pd.DataFrame], list[Panel]] | None]
-    """A title, the figure of a table, and its panels if it may have several pages."""
+    _Drawn = tuple[str, Callable[[pd.DataFrame], Figure], Callable[[pd.DataFrame], list[list[str]]] | None]
+    """A title, the figure of a table, and the games of its pages if it may have several."""
 
 KIND: Final = "dilemma"
 TableName = Literal[
@@ -293,26 +292,27 @@ def _drawings_of_tables(tables: Mapping[str, pd.DataFrame], plays: Sequence[Cros
 
     def shares(columns: Mapping[str, str], title: str) -> _Drawn:
         figure = partial(dots.shares_figure, columns=columns, title=title)
-        return title, figure, partial(dots.shares_panels, columns=columns)
+        return title, figure, lambda frame: dots.pages_of(dots.shares_panels(frame, columns), title)
 
-    actions = partial(dots.actions_figure, names=names), partial(dots.actions_panels, names=names)
+    actions = partial(dots.actions_figure, names=names), lambda frame: dots.pages_of(dots.actions_panels(frame, names))
+    responses = partial(figures.responses_figure, names=names), partial(figures.responses_pages, names=names)
     draw: Mapping[str, _Drawn] = {
         "actions": ("Actions", *actions),
         "pooled": ("Actions of all models together", *actions),
-        "responses": ("Actions after the co-players' actions", partial(figures.responses_figure, names=names), None),
+        "responses": ("Actions after the co-players' actions", *responses),
         "adoption": shares(dots.ADOPTION, "Votes and adoption"),
         "outcomes": shares(dots.OUTCOMES, "Outcomes of votes"),
         "evolution": shares(dots.EVOLUTION, "Cooperation before and after evolution"),
         "designs": shares(dots.DESIGNS, "Proposals that make cooperation stable"),
         "reasons": ("Reasons", figures.reasons_figure, None),
     }
-    for name, (title, figure, panels) in draw.items():
+    for name, (title, figure, pages_of) in draw.items():
         if name in tables:
             alt = f"{TABLES[name]}; the numbers are in the table."
             frame = reasons_frame(plays, by_game=False) if name == "reasons" else tables[name]
             pages = [frame]
-            if panels is not None:
-                pages = [frame[frame["game"].isin(games)] for games in dots.pages_of(panels(frame), title)]
+            if pages_of is not None:
+                pages = [frame[frame["game"].isin(games)] for games in pages_of(frame)]
             yield from paged(name, title, alt, [partial(figure, page) for page in pages])
 
 

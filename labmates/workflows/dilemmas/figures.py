@@ -20,7 +20,7 @@ from labmates.stats.intervals import mean, means
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Cell
 from labmates.stats.replicator import replicator_dynamics
-from labmates.workflows.dilemmas.dot_figures import LETTER, MOST_HEIGHT, NO_NAMES, ActionNames
+from labmates.workflows.dilemmas.dot_figures import LETTER, MOST_HEIGHT, MOST_WIDTH, NO_NAMES, ActionNames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,11 +136,9 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figu
         game: [f"{model}, {_after(before, names.get(game, {}))}" for model, before in table.index]
         for game, table in tables.items()
     }
-    columns, cell = _responses_layout([len(rows[game]) for game, _ in panels])
+    columns, cell, width = _responses_shape(frame, [rows[game] for game, _ in panels])
     grid = [panels[first : first + columns] for first in range(0, len(panels), columns)]
     heights = [_PANEL_TEXTS + cell * max(len(rows[game]) for game, _ in line) for line in grid]
-    labels = LETTER * max(len(row) for some in rows.values() for row in some)
-    width = columns * (labels + max(1.4, 0.65 * frame["action"].nunique())) + 1.0
     figure, axes = new_figure(
         width, min(MOST_HEIGHT, 0.2 + sum(heights)), rows=len(grid), columns=columns, height_ratios=heights
     )
@@ -160,6 +158,29 @@ def responses_figure(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> Figu
     label = "share of choices, 95 % interval below" if cell >= _CELLS[0] else "share of choices"
     figure.colorbar(image, ax=axes, label=label, aspect=60)
     return figure
+
+
+def responses_pages(frame: pd.DataFrame, names: ActionNames = NO_NAMES) -> list[list[str]]:
+    """The games of each page of `responses_figure`: as many as fit on it, at least one."""
+    panels: dict[str, list[list[str]]] = {}
+    for game, of_game in frame.groupby("game", sort=False):
+        seen = of_game[["model", "before"]].drop_duplicates().itertuples(index=False)
+        rows = [f"{model}, {_after(before, names.get(str(game), {}))}" for model, before in seen]
+        panels[str(game)] = [rows] * of_game["mechanism"].nunique()
+    games = list(panels)
+    for most in range(len(games), 0, -1):
+        pages = [games[first : first + most] for first in range(0, len(games), most)]
+        shapes = [_responses_shape(frame, [rows for game in page for rows in panels[game]]) for page in pages]
+        if all(width <= MOST_WIDTH for _, _, width in shapes):
+            break
+    return pages
+
+
+def _responses_shape(frame: pd.DataFrame, panels: Sequence[Sequence[str]]) -> tuple[int, float, float]:
+    """The columns, the height of a cell and the width of a figure with panels of these rows, in inches."""
+    columns, cell = _responses_layout([len(rows) for rows in panels])
+    labels = LETTER * max(len(row) for rows in panels for row in rows)
+    return columns, cell, columns * (labels + max(1.4, 0.65 * frame["action"].nunique())) + 1.0
 
 
 def _responses_layout(rows: Sequence[int]) -> tuple[int, float]:

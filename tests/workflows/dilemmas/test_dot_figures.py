@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from labmates.stats.ratings import Cell, Scale, rate, summarise
 from labmates.workflows.dilemmas import dot_figures
-from labmates.workflows.dilemmas.figures import responses_figure
+from labmates.workflows.dilemmas.figures import responses_figure, responses_pages
 
 SIZES = [(1, 1, 1), (2, 1, 3), (4, 3, 2), (5, 6, 4), (9, 6, 4), (14, 11, 8)]
 """Numbers of mechanisms, games and models."""
@@ -121,6 +121,17 @@ def test_responses_fit_on_a_page(games: int, models: int) -> None:
     check_page(figure)
     drawn = [axes for axes in figure.axes if axes.images and axes.get_title(loc="left")]
     assert [axes.get_title(loc="left") for axes in drawn] == [f"game-{at}, repetition" for at in range(games)]
+
+
+@pytest.mark.parametrize(("games", "models", "pages"), [(1, 2, 1), (3, 3, 3), (20, 8, 20)])
+def test_responses_of_many_games_continue_on_further_pages(games: int, models: int, pages: int) -> None:
+    frames = [actions(1, games, models).assign(before=before) for before in ("-", "A0", "A1", "A0+A1", "A1+A1")]
+    frame = pd.concat(frames).assign(mechanism="repetition")
+    found = responses_pages(frame)
+    assert (len(found), [game for page in found for game in page]) == (pages, names_of(1, games, models)[1])
+    figure = responses_figure(frame[frame["game"].isin(found[-1])])
+    assert figure.get_size_inches()[0] <= 6.5
+    check_page(figure)
 
 
 def rated(mechanisms: int, games: int, models: int, **options: Any) -> Figure:
