@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -123,6 +123,8 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
             "--start: the shares must sum to less than 1, so that the other models get the rest: "
             f"{sum(params.start.values()):g}"
         )
+    from labmates.workflows.dilemmas.dot_figures import ratings_pages
+
     cells, make_summaries = _rated(runs, params)
     summaries = make_summaries() if params.summary else []
     rated_models = [*(rated.cell.models for rated in cells), *(summary.models for summary in summaries)]
@@ -136,19 +138,20 @@ def ratings(runs: Runs, params: RatingsParams) -> Result:
     if params.beside is not None:
         tables.append(_published_summary(params.beside, params))
     fault = "no model is rated: too many decisions of each of them failed (see --keep-failed)"
-    figure = Drawing(
-        "ratings",
-        "Ratings of models",
-        "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table.",
-        lambda: _figure(summaries or make_summaries()),
-    )
-    return Result(tables, figures=[figure], objects=objects, fault=None if models else fault)
+    alt = "Mean payoff and fitness of each model in each game under each mechanism; the numbers are in the table."
+    summarised = cache(lambda: summaries or make_summaries())
+    rated = [(summary.game, summary.mechanism, summary.models) for summary in summaries]
+    rated += [(each.cell.game, each.cell.mechanism, each.cell.models) for each in cells]
+    draws = [partial(_figure, summarised, page) for page in ratings_pages(rated)]
+    figures = paged("ratings", "Ratings of models", alt, draws)
+    return Result(tables, figures=figures, objects=objects, fault=None if models else fault)
 
 
-def _figure(summaries: Sequence[Summary]) -> Figure | None:
+def _figure(summarised: Callable[[], Sequence[Summary]], page: Sequence[str]) -> Figure | None:
     from labmates.workflows.dilemmas.dot_figures import ratings_figure
 
-    return ratings_figure(summaries) if any(summary.models for summary in summaries) else None
+    summaries = summarised()
+    return ratings_figure(summaries, page) if any(summary.models for summary in summaries) else None
 
 
 def _rated(runs: Runs, params: RatingsParams) -> tuple[Sequence[Rated], Callable[[], Sequence[Summary]]]:

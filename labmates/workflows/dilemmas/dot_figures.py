@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
@@ -293,11 +293,24 @@ def _place(name: str) -> tuple[bool, str]:
     return name.partition(", ")[0] != "none", name
 
 
-def ratings_figure(summaries: Sequence[Summary]) -> Figure:
+def ratings_pages(rated: Iterable[tuple[str, str, Sequence[str]]]) -> list[list[str]]:
+    """The panels of each page of `ratings_figure` for these games, mechanisms and models."""
+    rows = [(game, mechanism, model) for game, mechanism, models in rated for model in models]
+    is_varied = len({mechanism for _, mechanism, _ in rows}) > 1
+    names = {", ".join(row[1:]) if is_varied else row[2]: dict[str, Any]() for row in rows}
+    games = dict.fromkeys(game for game, _, _ in rows if game != ALL_GAMES)
+    panels = [Panel(game, names, _RATINGS) for game in (_ALL, *games)]
+    first, *others = pages_of(panels, _TITLE) if rows else [[_ALL]]
+    # Not all games have a scale, so the panel over all games may be missing and needs company.
+    return [[*first, *others[0]], *others[1:]] if first == [_ALL] and others else [first, *others]
+
+
+def ratings_figure(summaries: Sequence[Summary], shown: Collection[str] | None = None) -> Figure:
     """Mean payoff and fitness of each model with intervals over runs, a panel for each game.
 
-    Models are sorted under each mechanism, the best first: by their mean payoff over all games (normalised), if all
-    games have a scale; else by their mean place in the games.
+    `shown` are the panels of one page, from `ratings_pages`; by default all. Models are sorted under each mechanism,
+    the best first: by their mean payoff over all games (normalised), if all games have a scale; else by their mean
+    place in the games.
     """
     games: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
     for summary in summaries:
@@ -318,12 +331,14 @@ def ratings_figure(summaries: Sequence[Summary]) -> Figure:
     panels = [
         Panel(title, {names[row]: values for row, values in games[title].items()}, _RATINGS)
         for title in sorted(games, key=lambda title: title != _ALL)
+        if shown is None or title in shown
     ]
     xlabel = "payoff, 95 % interval over runs"
     if _ALL in games:
         xlabel += "; all games: 0 at full defection, 1 at full cooperation"
-    return dots_figure(panels, list(names.values()), xlabel=xlabel, title="Ratings of models")
+    return dots_figure(panels, list(names.values()), xlabel=xlabel, title=_TITLE)
 
 
 _ALL: Final = "all games"
+_TITLE: Final = "Ratings of models"
 _RATINGS: Final = {"mean": "mean over all seatings", "fitness": "fitness after replicator dynamics"}

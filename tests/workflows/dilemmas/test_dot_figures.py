@@ -134,7 +134,7 @@ def test_responses_of_many_games_continue_on_further_pages(games: int, models: i
     check_page(figure)
 
 
-def rated(mechanisms: int, games: int, models: int, **options: Any) -> Figure:
+def rated(mechanisms: int, games: int, models: int, page: list[str] | None = None, **options: Any) -> Figure:
     rng = np.random.default_rng(3)
     cells = []
     for mechanism, game in product(*names_of(mechanisms, games, models)[:2]):
@@ -144,7 +144,7 @@ def rated(mechanisms: int, games: int, models: int, **options: Any) -> Figure:
             payoffs = base + rng.normal(0, 0.05, base.shape)
             names = tuple(names_of(mechanisms, games, models)[2])
             cells.append(rate(Cell(f"{mechanism} {game} {run}", mechanism, game, names, payoffs, **options)))
-    return dot_figures.ratings_figure(summarise(cells))
+    return dot_figures.ratings_figure(summarise(cells), page)
 
 
 @pytest.mark.parametrize("size", [(1, 1, 2), (1, 6, 8), (5, 6, 4), (9, 6, 6)])
@@ -155,6 +155,20 @@ def test_ratings_fit_on_a_page_and_are_sorted(size: tuple[int, int, int]) -> Non
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     models = [f"openai:a-long-name-{at}" for at in reversed(range(size[2]))]
     assert [row.rpartition(", ")[2] for row in rows] == models * size[0]
+
+
+@pytest.mark.parametrize(("size", "pages"), [((1, 1, 2), 1), ((5, 12, 4), 4), ((9, 3, 8), 2)])
+def test_ratings_in_many_games_continue_on_further_pages(size: tuple[int, int, int], pages: int) -> None:
+    mechanisms, games, models = names_of(*size)
+    played = [(game, mechanism, models) for game in games for mechanism in mechanisms]
+    found = dot_figures.ratings_pages(played)
+    assert [title for page in found for title in page] == ["all games", *games]
+    assert len(found) == pages
+    for page in (found[0], found[-1]):
+        figure = rated(*size, page=page, scale=Scale(0.0, 5.0))
+        assert figure.get_size_inches()[0] <= 6.5
+        check_page(figure)
+        assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")] == page
 
 
 def test_ratings_of_games_without_a_common_scale_are_sorted_by_their_places() -> None:
