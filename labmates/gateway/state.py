@@ -18,9 +18,6 @@ from labmates.models.options import ModelOptions
 from labmates.models.protocols.base import Json
 from labmates.models.redact import Redactor
 
-_IDLE = 128
-"""Connections to providers that are kept for further calls."""
-
 
 class Gateway:
     """State of the gateway's routes.
@@ -51,8 +48,8 @@ class Gateway:
         entries = {upstream.full_name: upstream.access for upstream in upstreams}
         self.hub = ModelHub(ModelOptions(entries=entries, call_timeout=timeout, max_retries=0))
         self.client = httpx2.AsyncClient(
-            transport=transport(_IDLE),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_IDLE),
+            transport=transport(),
+            limits=httpx2.Limits(max_connections=None),
             timeout=httpx2.Timeout(timeout, connect=10.0),
             headers={"accept-encoding": "identity"},
         )

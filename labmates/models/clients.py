@@ -22,10 +22,10 @@ def ssl_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def transport(idle: int) -> DirectTransport | None:
-    """The transport of a client that keeps `idle` connections; None for the default one if requests go by a proxy."""
+def transport() -> DirectTransport | None:
+    """The transport of a client; None for the default one if requests go by a proxy."""
     is_direct = getproxies().keys().isdisjoint({"http", "https", "all"})
-    return DirectTransport(verify=ssl_context(), idle=idle) if is_direct else None
+    return DirectTransport(ssl_context()) if is_direct else None
 
 
 def patience(options: ModelOptions) -> httpx2.Timeout:
@@ -50,11 +50,10 @@ def new_client(options: ModelOptions) -> CallClient:
 
     It reports to the current attempt when the request is on the wire, and bounds the reply.
     """
-    idle = options.max_concurrent_calls
     return CallClient(
-        transport=transport(idle),
+        transport=transport(),
         # No bound on connections: the hub bounds calls, and waiting for a full pool would count as a slow server.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=idle),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
         timeout=patience(options),
         follow_redirects=True,
         verify=ssl_context(),
