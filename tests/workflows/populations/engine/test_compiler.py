@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from labmates.games.repeated import make_repeated
-from labmates.workflows.populations.engine.kernel.compiler import UnfitError, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.compiler import compile_class, imported_names
 from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, TYPES, compiled_names
+from labmates.workflows.populations.engine.kernel.rewriting.nodes import UnfitError
 from labmates.workflows.populations.engine.kernel.source import read_source
 from labmates.workflows.populations.engine.workers import Batch, Workers
 from tests.support.strategies import HEAD, strategy

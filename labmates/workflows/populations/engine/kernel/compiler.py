@@ -1,7 +1,7 @@
 """The subset of Python that strategies may share a process in: no objects, attributes or addresses are in reach of it.
 
 A class that fits the subset is rewritten: each variable and each attribute of its own gets a prefix, so that none can
-name anything of the interpreter, and each call goes to a function of `names.CALLS`, to a method of `_METHODS`, or to
+name anything of the interpreter, and each call goes to a function of `names.CALLS`, to a listed method of values, or to
 a function of the class itself. What remains can compute with scalars, texts, lists, tuples, dicts and arrays, and
 can neither leave something behind for another player nor reach one. A class that does not fit plays in a process of
 its own.
@@ -10,64 +10,32 @@ its own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import CodeType
-from typing import Any
 
 from labmates.workflows.populations.engine.kernel.lowering.program import Program, UnloweredError
 from labmates.workflows.populations.engine.kernel.lowering.statements import lower
-from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
-from labmates.workflows.populations.engine.kernel.syntax import FIELDS, add_children
+from labmates.workflows.populations.engine.kernel.rewriting.functions import Function
+from labmates.workflows.populations.engine.kernel.rewriting.nodes import (
+    HERE,
+    PREFIX,
+    UnfitError,
+    assign,
+    call,
+    is_constant,
+    name_of,
+)
+from labmates.workflows.populations.engine.kernel.rewriting.scopes import ClassScope
 
-PREFIX = "v_"
 _HAS_MACHINE = find_spec("numba") is not None
 """Without it, instructions are useless, and they take a third of the time of reading a file."""
-_DATA = frozenset({
-    "C", "D", "T", "actions", "capacity", "cooperate", "current_stock", "defect", "k", "m", "my_actions", "my_payoffs",
-    "n_players", "n_rounds", "ndim", "opponent_actions", "opponent_cooperators", "opponent_counts", "opponent_payoffs",
-    "opponent_sources", "own_source", "real", "round_number", "shape", "size", "table", "value",
-})  # fmt: skip
-"""Attributes available on any value: their values give access to nothing else."""
-_METHODS = frozenset({
-    "add", "all", "any", "append", "argmax", "argmin", "astype", "clear", "copy", "count", "cumsum", "extend",
-    "flatten", "flip", "get", "index", "insert", "is_integer", "item", "items", "keys", "max", "mean", "min", "pop",
-    "ravel", "remove", "reverse", "round", "setdefault", "sort", "std", "sum", "tolist", "update", "values", "var",
-})  # fmt: skip
-_MANY = frozenset({"get", "insert", "pop", "setdefault"})
-"""Methods with two arguments, none of arrays."""
-_OF_SETS = {"add": "added", "update": "updated"}
-"""Methods that control the items of a set."""
-_PLACES = {"arange": 3, "clip": 3, "linspace": 3, "where": 3} | dict.fromkeys(
-    ("array", "asarray", "ones", "ones_like", "zeros", "zeros_like"), 1
-)
-"""Maximum number of positional arguments of numpy functions; the default is two."""
-_KEYWORDS = frozenset({
-    "abs_tol", "atol", "axis", "ddof", "default", "equal_nan", "key", "n", "ndigits", "decimals", "dtype", "rel_tol",
-    "reverse", "rtol", "start", "strict", "weights",
-})  # fmt: skip
-_ERRORS = frozenset({
-    "ArithmeticError", "AssertionError", "AttributeError", "Exception", "IndexError", "KeyError", "LookupError",
-    "NotImplementedError", "OverflowError", "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
-})  # fmt: skip
-_PLAIN = frozenset({
-    ast.Expr, ast.If, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.Return, ast.Pass, ast.Break, ast.Continue,
-    ast.Assert, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.ListComp,
-    ast.DictComp, ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
-    ast.Raise, ast.Delete,
-})  # fmt: skip
-"""Nodes that need no check besides their children."""
-_CONSUMERS = frozenset({"all", "any", "sum", "min", "max", "list", "tuple", "set", "sorted", "len", "dict", "next"})
-_HIGHER = frozenset({"map", "filter"})
-_HISTORY = {"my_actions", "my_payoffs", "opponent_cooperators"}
 _NOBODY = "__player"
 """Replacement for the player in static methods: not a valid variable name."""
-_CONSTANT_TYPES = (bool, int, float, str, type(None))
-
-
-class UnfitError(Exception):
-    """A class is outside the subset."""
+_MERGED = {"labmates.strategies": "strategies"} | {
+    f"emergent_llm.{part}": "strategies" for part in ("players", "games", "common")
+}
 
 
 @dataclass(frozen=True)
@@ -109,10 +77,10 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: b
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
     try:
-        program = lower(rewritten, made.variables) if lowered and _HAS_MACHINE else None
+        program = lower(rewritten, made.scope.variables) if lowered and _HAS_MACHINE else None
     except UnloweredError:
         program = None
-    return Compiled(code, made.draws, program)
+    return Compiled(code, made.scope.draws, program)
 
 
 def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:
@@ -137,25 +105,18 @@ class _Class:
     """The rewriting of a class."""
 
     def __init__(self, node: ast.ClassDef, imported: Mapping[str, str]) -> None:
-        self.methods: frozenset[str] = frozenset()
-        self.enums: dict[str, frozenset[str]] = {}
-        """The names of its enumerations and of their members."""
-        self.draws = False
-        self.variables: dict[ast.FunctionDef, list[str]] = {}
-        """The variables assigned in each rewritten function, excluding comprehensions and nested functions."""
-        self._imported = imported
         self._node = node
+        self._functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+        self.scope = ClassScope(frozenset(one.name for one in self._functions), imported)
 
     def rewritten(self) -> ast.ClassDef:
         node = self._node
         if node.decorator_list or node.keywords or len(node.bases) > 1:
             raise UnfitError("the class has decorators or several bases")
-        if any(self.meaning(base) != "BaseStrategy" for base in node.bases):
+        if any(self.scope.meaning(base) != "BaseStrategy" for base in node.bases):
             raise UnfitError("the class has a base of its own")
-        functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-        self.methods = frozenset(one.name for one in functions)
-        body: list[ast.stmt] = [*self._constants(node), *(self._method(one) for one in functions)]
-        node.name, node.bases, node.body = "Strategy", [_name("BaseStrategy")], body
+        body: list[ast.stmt] = [*self._constants(node), *(self._method(one) for one in self._functions)]
+        node.name, node.bases, node.body = "Strategy", [name_of("BaseStrategy")], body
         vars(node)["type_params"] = []
         return node
 
@@ -168,14 +129,14 @@ class _Class:
                     ast.Assign(targets=[ast.Name(id=name)], value=value)
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 ) if is_constant(value) and not name.startswith("__"):
-                    yield _assign(name, value)
-                case ast.ClassDef(name=name, bases=[base], keywords=[], decorator_list=[], body=body) if self.meaning(
-                    base
-                ) == "enum.Enum" and (members := _members(body)):
-                    self.enums[name] = frozenset(members)
-                    keys: list[ast.expr | None] = [ast.Constant(one, **_HERE) for one in members]
-                    arguments = [ast.Constant(name, **_HERE), ast.Dict(keys, [*members.values()], **_HERE)]
-                    yield _assign(name, _call("enumeration", arguments))
+                    yield assign(name, value)
+                case ast.ClassDef(name=name, bases=[base], keywords=[], decorator_list=[], body=body) if (
+                    self.scope.meaning(base) == "enum.Enum" and (members := _members(body))
+                ):
+                    self.scope.enums[name] = frozenset(members)
+                    keys: list[ast.expr | None] = [ast.Constant(one, **HERE) for one in members]
+                    arguments = [ast.Constant(name, **HERE), ast.Dict(keys, [*members.values()], **HERE)]
+                    yield assign(name, call("enumeration", arguments))
                 case _:
                     raise UnfitError(f"line {statement.lineno}: a class holds more than functions and constants")
 
@@ -183,63 +144,16 @@ class _Class:
         special = node.name in ("__init__", "__call__")
         match node.decorator_list:
             case [ast.Name("staticmethod")] if not special:
-                node.args.args.insert(0, ast.arg(_NOBODY, **_HERE))
+                node.args.args.insert(0, ast.arg(_NOBODY, **HERE))
                 node.decorator_list = []
         if (node.name.startswith("__") and not special) or node.decorator_list or not node.args.args:
             raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
         if node.args.posonlyargs:  # the player would be one of them, and the next argument have attributes
             raise UnfitError(f"line {node.lineno}: a method of this kind can't be compiled")
         name = node.name
-        function = _Function(self, None, node).rewritten(node)
+        function = Function(self.scope, None, node).rewritten(node)
         function.name = name if special else PREFIX + name
         return function
-
-    def meaning(self, node: ast.expr) -> str:
-        """The full name that a name or an attribute of a module refers to; empty if it is something else."""
-        match node:
-            case ast.Name(id=name):
-                full = self._imported.get(name, name)
-                return _SHORT.get(full, full)
-            case ast.Attribute(value=inner, attr=attribute):
-                outer = self.meaning(inner)
-                full = f"{outer}.{attribute}"
-                return _SHORT.get(full, full) if outer in MODULES or outer == "Action" else ""
-        return ""
-
-
-_LOAD = ast.Load()
-_HERE: dict[str, Any] = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
-"""A position for new nodes, which `compile` requires."""
-
-
-def _name(name: str) -> ast.Name:
-    return ast.Name(name, _LOAD, **_HERE)
-
-
-def _call(name: str, arguments: list[ast.expr], keywords: Iterable[ast.keyword] = ()) -> ast.Call:
-    return ast.Call(_name(name), arguments, [*keywords], **_HERE)
-
-
-def _library(name: str) -> ast.Name:
-    """The name of a function, type or constant by its full name."""
-    return _name(name.replace(".", "_"))
-
-
-def _assign(name: str, value: ast.expr) -> ast.Assign:
-    return ast.Assign([ast.Name(PREFIX + name, ast.Store(), **_HERE)], value, **_HERE)
-
-
-def _pass() -> ast.Pass:
-    return ast.Pass(**_HERE)
-
-
-_MERGED = {"labmates.strategies": "strategies"} | {
-    f"emergent_llm.{part}": "strategies" for part in ("players", "games", "common")
-}
-_SHORT = {f"strategies.{name}": name for name in ("Action", "BaseStrategy", "C", "D", "PlayerHistory")} | {
-    "Action.C": "C",
-    "Action.D": "D",
-}
 
 
 def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
@@ -256,426 +170,3 @@ def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
             case _:
                 return {}
     return found
-
-
-def is_constant(node: ast.expr) -> bool:
-    """Whether a value is constant and equal for all players."""
-    match node:
-        case ast.Constant(value=value):
-            return isinstance(value, _CONSTANT_TYPES)
-        case ast.UnaryOp(operand=operand):
-            return is_constant(operand)
-        case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-            return is_constant(left) and is_constant(right)
-        case ast.Tuple(elts=elements):
-            return all(map(is_constant, elements))
-    return False
-
-
-class _Function:
-    """The rewriting of a function, with its variables and those of enclosing functions."""
-
-    def __init__(self, outer: _Class, around: _Function | None, node: ast.FunctionDef | ast.Lambda) -> None:
-        self._class = outer
-        self._self: str = around._self if around is not None else node.args.args[0].arg
-        assigned, self._own, inner = _assigned(node)
-        if assigned.count(self._self) != (around is None):
-            # It would be another object, with attributes shared by all players.
-            raise UnfitError(f"line {node.lineno}: another thing is called {self._self}")
-        self._functions: set[str] = inner | (around._functions if around is not None else set())
-        self._variables: set[str] = {*assigned} | (around._variables if around is not None else set())
-
-    def rewritten(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        arguments = self._arguments(node.args)
-        body = [one for statement in node.body for one in self._statement(statement)]
-        node.name, node.args, node.body, node.returns = PREFIX + node.name, arguments, body or [_pass()], None
-        vars(node)["type_params"] = []
-        self._class.variables[node] = [PREFIX + name for name in self._own]
-        return node
-
-    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            return []
-        made = self.visit(node)
-        return made if isinstance(made, list) else [made]
-
-    def _arguments(self, arguments: ast.arguments) -> ast.arguments:
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        defaults = [one for one in (*arguments.defaults, *arguments.kw_defaults) if one is not None]
-        if arguments.kwarg is not None or not all(map(is_constant, defaults)):
-            raise UnfitError("arguments of any name, or defaults that can change")
-        for one in [*every, *([arguments.vararg] if arguments.vararg else [])]:
-            one.arg, one.annotation = PREFIX + one.arg, None
-        return arguments
-
-    def visit(self, node: ast.AST) -> Any:
-        """The replacement for a node, often itself."""
-        return _VISITORS[type(node)](self, node)
-
-    def _refused(self, node: ast.AST) -> ast.AST:
-        raise UnfitError(f"line {getattr(node, 'lineno', 0)}: {type(node).__name__}")
-
-    def _with_visited(self, node: ast.AST) -> ast.AST:
-        for name in FIELDS[type(node)]:
-            value = getattr(node, name, None)
-            if type(value) is list:
-                value[:] = [one and _VISITORS[type(one)](self, one) for one in value]
-            elif value is not None:
-                setattr(node, name, _VISITORS[type(value)](self, value))
-        return node
-
-    def _visit_functiondef(self, node: ast.FunctionDef) -> ast.AST:
-        if node.decorator_list or node.name in self._class.methods:
-            raise UnfitError(f"line {node.lineno}: a function of this kind can't be compiled")
-        return _Function(self._class, self, node).rewritten(node)
-
-    def _visit_nonlocal(self, node: ast.Nonlocal) -> ast.AST:
-        node.names = [PREFIX + name for name in node.names]
-        return node
-
-    def _visit_annassign(self, node: ast.AnnAssign) -> ast.AST:
-        target = self.visit(node.target)
-        if node.value is None:
-            return _pass()
-        return ast.Assign([target], self.visit(node.value), **_HERE)
-
-    def _visit_constant(self, node: ast.Constant) -> ast.AST:
-        if not isinstance(node.value, _CONSTANT_TYPES):
-            raise UnfitError(f"line {node.lineno}: a constant of type {type(node.value).__name__}")
-        return node
-
-    def _visit_set(self, node: ast.Set) -> ast.AST:
-        if not all(map(is_constant, node.elts)):
-            raise UnfitError(f"line {node.lineno}: a set")
-        return _call("set", [ast.Tuple(node.elts, _LOAD, **_HERE)])
-
-    def _visit_compare(self, node: ast.Compare) -> ast.AST:
-        for place, (operator, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            if isinstance(right, ast.Set):
-                if not isinstance(operator, (ast.In, ast.NotIn)):
-                    raise UnfitError(f"line {node.lineno}: a set")
-                # A tuple of constants can be asked for membership as well, and has instructions.
-                if all(map(is_constant, right.elts)):
-                    node.comparators[place] = ast.Tuple(right.elts, _LOAD, **_HERE)
-                else:
-                    self._with_visited(right)
-                continue
-            node.comparators[place] = self.visit(right)
-        if isinstance(node.left, ast.Set):
-            raise UnfitError(f"line {node.lineno}: a set")
-        node.left = self.visit(node.left)
-        return node
-
-    def _visit_binop(self, node: ast.BinOp) -> ast.AST:
-        operator, number, numeric = type(node.op), _is_number(node.right), _is_numeric(node.left)
-        if operator in (ast.LShift, ast.MatMult):
-            raise UnfitError(f"line {node.lineno}: {operator.__name__}")
-        node.left, node.right = self.visit(node.left), self.visit(node.right)
-        if operator is ast.Mod and not (number and numeric):
-            return _call("modulo", [node.left, node.right])
-        return _call("power", [node.left, node.right]) if operator is ast.Pow and not number else node
-
-    def _visit_augassign(self, node: ast.AugAssign) -> ast.AST:
-        if isinstance(node.op, (ast.Mod, ast.Pow, ast.LShift, ast.MatMult)):
-            raise UnfitError(f"line {node.lineno}: {type(node.op).__name__} in place")
-        return self._with_visited(node)
-
-    def _visit_try(self, node: ast.Try) -> ast.AST:
-        if node.finalbody:
-            raise UnfitError(f"line {node.lineno}: finally")
-        handlers = [self._handler(one) for one in node.handlers]
-        body, other = (
-            [made for statement in part for made in self._statement(statement)] for part in (node.body, node.orelse)
-        )
-        node.body, node.handlers, node.orelse = body or [_pass()], handlers, other
-        return node
-
-    def _handler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
-        kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type] if node.type is not None else []
-        names = ["Exception" if one == "BaseException" else one for one in map(self._class.meaning, kinds)]
-        if not set(names) <= _ERRORS:
-            raise UnfitError(f"line {node.lineno}: catches what it can't name")
-        types: list[ast.expr] = [*map(_name, names or ["Exception"])]
-        body = [made for statement in node.body for made in self._statement(statement)]
-        node.type = types[0] if len(types) == 1 else ast.Tuple(types, _LOAD, **_HERE)
-        node.name = None if node.name is None else PREFIX + node.name
-        node.body = body or [_pass()]
-        return node
-
-    def _visit_raise(self, node: ast.Raise) -> ast.AST:
-        if node.cause is not None:
-            raise UnfitError(f"line {node.lineno}: raise from")
-        match node.exc:
-            case ast.Call(func=kind, args=arguments, keywords=[]):
-                node.exc = ast.Call(self._error(kind), [self.visit(one) for one in arguments], [], **_HERE)
-            case ast.expr() as kind:
-                node.exc = self._error(kind)
-        return node
-
-    def _error(self, kind: ast.expr) -> ast.expr:
-        name = self._class.meaning(kind)
-        if name not in _ERRORS:
-            raise UnfitError(f"line {kind.lineno}: raises what it can't name")
-        return _name(name)
-
-    def _visit_name(self, node: ast.Name) -> ast.AST:
-        if node.id.startswith("__") or (node.id == self._self and isinstance(node.ctx, ast.Load)):
-            raise UnfitError(f"line {node.lineno}: {node.id} as a value")
-        if node.id in self._variables:
-            if node.id in self._functions:
-                raise UnfitError(f"line {node.lineno}: a function as a value")
-            node.id = PREFIX + node.id
-            return node
-        return self._constant(node)
-
-    def _constant(self, node: ast.expr) -> ast.expr:
-        """A name of the file or a module's as a value."""
-        name = self._class.meaning(node)
-        if name in CONSTANTS:
-            return _library(name)
-        raise UnfitError(f"line {node.lineno}: {ast.unparse(node)} as a value")
-
-    def _is_module(self, node: ast.expr) -> bool:
-        root = node
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name) or root.id in self._variables:
-            return False
-        name = self._class.meaning(node)
-        return name in MODULES or name == "Action"
-
-    def _visit_attribute(self, node: ast.Attribute) -> ast.AST:
-        if self._is_self(node.value):
-            if node.attr in (*self._class.methods, *self._class.enums) or node.attr.startswith("__"):
-                raise UnfitError(f"line {node.lineno}: a method or a class as a value")
-            return self._own_attribute(node)
-        if self._is_module(node.value):
-            return self._constant(node)
-        match node:
-            case ast.Attribute(value=ast.Attribute() as enumeration, ctx=ast.Load()) if self._is_self(
-                enumeration.value
-            ) and node.attr in self._class.enums.get(enumeration.attr, ()):
-                self._own_attribute(enumeration)
-                return node
-        if node.attr not in _DATA or not isinstance(node.ctx, ast.Load):
-            raise UnfitError(f"line {node.lineno}: the attribute {node.attr}")
-        node.value = self.visit(node.value)
-        return node
-
-    def _own_attribute(self, node: ast.Attribute) -> ast.Attribute:
-        """An attribute of the player, rewritten."""
-        node.value, node.attr = self._player(), PREFIX + node.attr
-        return node
-
-    def _player(self) -> ast.Name:
-        return _name(PREFIX + self._self)
-
-    def _is_self(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and node.id == self._self
-
-    def _visit_call(self, node: ast.Call) -> ast.AST:
-        function = node.func
-        match function:
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[], keywords=[]), attr="__init__"):
-                return self._base_made(node)
-            case ast.Attribute(value=value, attr=attribute) if self._is_self(value):
-                if attribute not in self._class.methods or attribute.startswith("__"):
-                    raise UnfitError(f"line {node.lineno}: calls what is no method")
-                return self._own_call(self._own_attribute(function), node)
-            case ast.Name(id=name) if name in self._variables:
-                if name not in self._functions:
-                    raise UnfitError(f"line {node.lineno}: calls a value")
-                return self._own_call(_name(PREFIX + name), node)
-            case ast.Attribute(value=value, attr=attribute) if not self._is_module(value):
-                if attribute not in _METHODS:
-                    raise UnfitError(f"line {node.lineno}: the method {attribute}")
-                if attribute not in _MANY:
-                    _check_places(node, 1)
-                if attribute == "astype":
-                    return self._converted(self.visit(value), node)
-                if attribute in _OF_SETS:
-                    arguments, keywords = self._passed(node)
-                    return _call(_OF_SETS[attribute], [self.visit(value), *arguments], keywords)
-                function.value = self.visit(value)
-                return self._called(node, function)
-        return self._library_call(self._class.meaning(node.func), node)
-
-    def _library_call(self, name: str, node: ast.Call) -> ast.AST:
-        if name in ("getattr", "hasattr"):
-            return self._looked_up(name, node)
-        if name == "isinstance":
-            return self._is_instance(node)
-        if name == "PlayerHistory":
-            return self._history_made(node)
-        if name == "Action":
-            return self._called(node, _name("action_of"))
-        if name.startswith("random.") and name.removeprefix("random.") in DRAWS:
-            self._class.draws = True
-            chance = ast.Attribute(self._player(), "chance", _LOAD, **_HERE)
-            return self._called(node, ast.Attribute(chance, name.removeprefix("random."), _LOAD, **_HERE))
-        if name not in CALLS:
-            raise UnfitError(f"line {node.lineno}: calls {ast.unparse(node.func)}")
-        if name.startswith("numpy."):
-            _check_places(node, _PLACES.get(name.removeprefix("numpy."), 2))
-        function = _library(name)
-        if name in _HIGHER:
-            if len(node.args) < 2 or node.keywords:
-                raise UnfitError(f"line {node.lineno}: {name}")
-            node.func, node.args = function, [self._callable(node.args[0]), *map(self.visit, node.args[1:])]
-            return node
-        if name in _CONSUMERS and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
-            self._with_visited(node.args[0])
-            node.func, node.keywords = function, self._passed(node, 1)[1]
-            return node
-        return self._called(node, function)
-
-    def _called(self, node: ast.Call, function: ast.expr) -> ast.Call:
-        """A call of another function with the visited arguments."""
-        node.func, (node.args, node.keywords) = function, self._passed(node)
-        return node
-
-    def _passed(self, node: ast.Call, start: int = 0) -> tuple[list[ast.expr], list[ast.keyword]]:
-        keywords = []
-        for one in node.keywords:
-            if one.arg not in _KEYWORDS:
-                raise UnfitError(f"line {node.lineno}: the argument {one.arg}")
-            if one.arg == "dtype":
-                value: ast.expr = self._type(one.value)
-            elif one.arg == "key":
-                value = self._callable(one.value)
-            else:
-                value = self.visit(one.value)
-            one.value = value
-            keywords.append(one)
-        return [self.visit(one) for one in node.args[start:]], keywords
-
-    def _own_call(self, function: ast.expr, node: ast.Call) -> ast.Call:
-        if any(one.arg is None for one in node.keywords):
-            raise UnfitError(f"line {node.lineno}: arguments of any name")
-        for one in node.keywords:
-            one.arg, one.value = PREFIX + str(one.arg), self.visit(one.value)
-        node.func, node.args = function, [self.visit(one) for one in node.args]
-        return node
-
-    def _callable(self, node: ast.expr) -> ast.expr:
-        if isinstance(node, ast.Lambda):
-            inner = _Function(self._class, self, node)
-            node.args, node.body = inner._arguments(node.args), inner.visit(node.body)
-            return node
-        name = self._class.meaning(node)
-        root = node.id if isinstance(node, ast.Name) else ""
-        if root in self._functions:
-            return _name(PREFIX + root)
-        if root in self._variables or name not in CALLS or name in _HIGHER or "numpy" in name:
-            raise UnfitError(f"line {node.lineno}: passes a function")
-        return _library(name)
-
-    def _converted(self, value: ast.expr, node: ast.Call) -> ast.Call:
-        if len(node.args) != 1 or node.keywords:
-            raise UnfitError(f"line {node.lineno}: astype")
-        node.func, node.args = ast.Attribute(value, "astype", _LOAD, **_HERE), [self._type(node.args[0])]
-        return node
-
-    def _type(self, node: ast.expr, *, numeric: bool = True) -> ast.expr:
-        name = self._class.meaning(node)
-        if name not in (NUMBERS if numeric else TYPES) or (isinstance(node, ast.Name) and node.id in self._variables):
-            raise UnfitError(f"line {node.lineno}: a type of its own")
-        return _library(name)
-
-    def _is_instance(self, node: ast.Call) -> ast.Call:
-        if len(node.args) != 2 or node.keywords:
-            raise UnfitError(f"line {node.lineno}: isinstance")
-        kinds = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-        types = ast.Tuple([self._type(one, numeric=False) for one in kinds], _LOAD, **_HERE)
-        return _call("isinstance", [self.visit(node.args[0]), types])
-
-    def _looked_up(self, function: str, node: ast.Call) -> ast.Call:
-        match node.args:
-            case [target, ast.Constant(value=str(name)), *default] if not node.keywords and len(default) <= 1:
-                own = self._is_self(target)
-                known = own or name in _DATA or (function == "hasattr" and name in _METHODS)
-                hidden = (*self._class.methods, *self._class.enums)
-                if not known or (own and (name in hidden or name.startswith("__"))):
-                    raise UnfitError(f"line {node.lineno}: {function} of {name}")
-                thing = self._player() if own else self.visit(target)
-                key = ast.Constant(PREFIX + name if own else name, **_HERE)
-                return _call(function, [thing, key, *map(self.visit, default)])
-        raise UnfitError(f"line {node.lineno}: {function}")
-
-    def _history_made(self, node: ast.Call) -> ast.Call:
-        if node.args or {one.arg for one in node.keywords} != _HISTORY:
-            raise UnfitError(f"line {node.lineno}: a history of another form")
-        for one in node.keywords:
-            one.value = self.visit(one.value)
-        return _call("PlayerHistory", [], node.keywords)
-
-    def _base_made(self, node: ast.Call) -> ast.Call:
-        match node.args, node.keywords:
-            case ([description], []) | ([], [ast.keyword(value=description)]):
-                function = ast.Attribute(_name("BaseStrategy"), "__init__", _LOAD, **_HERE)
-                return ast.Call(function, [self._player(), self.visit(description)], [], **_HERE)
-        raise UnfitError(f"line {node.lineno}: super().__init__")
-
-
-_VISITORS: dict[type[ast.AST], Callable[[_Function, Any], Any]] = {
-    kind: getattr(
-        _Function,
-        f"_visit_{kind.__name__.lower()}",
-        _Function._with_visited if kind in _PLAIN else _Function._refused,
-    )
-    for kind in FIELDS
-}
-_BINDING = frozenset({
-    ast.ClassDef, ast.ExceptHandler, ast.FunctionDef, ast.Global, ast.Import, ast.ImportFrom, ast.Lambda,
-})  # fmt: skip
-_COMPREHENSIONS = frozenset({ast.DictComp, ast.GeneratorExp, ast.ListComp, ast.SetComp})
-
-
-def _assigned(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], list[str], set[str]]:
-    """All variables of a function, those that it assigns outside comprehensions, and the names of functions in it.
-
-    Nested functions are excluded.
-    """
-    arguments = node.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg)
-    names = [argument.arg for argument in every if argument is not None]
-    functions: set[str] = set()
-    own: dict[str, None] = {}
-    others: dict[str, None] = {}
-    outside: list[ast.AST] = [*node.body] if isinstance(node, ast.FunctionDef) else [node.body]
-    within: list[ast.AST] = []
-    for nodes, found in ((outside, own), (within, others)):
-        for one in nodes:
-            kind = type(one)
-            if type(one) is ast.Name:
-                if type(one.ctx) is not ast.Load:
-                    found[one.id] = None
-            elif kind not in _BINDING:  # most nodes: a lookup takes less time than the patterns
-                if FIELDS[kind]:
-                    add_children(one, within if kind in _COMPREHENSIONS else nodes)
-            else:
-                match one:
-                    case ast.ExceptHandler(name=name):
-                        others |= {} if name is None else {name: None}
-                        add_children(one, nodes)
-                    case ast.FunctionDef(name=name):
-                        functions.add(name)
-                    case ast.Import() | ast.ImportFrom() | ast.Global() | ast.ClassDef():
-                        raise UnfitError(f"{kind.__name__} within a function")
-    return [*names, *own, *others, *functions], [*own], functions
-
-
-def _check_places(node: ast.Call, most: int) -> None:
-    """Refuse numpy arguments for types and output arrays."""
-    if len(node.args) > most or any(isinstance(one, ast.Starred) for one in node.args):
-        raise UnfitError(f"line {node.lineno}: {ast.unparse(node.func)} with {len(node.args)} arguments")
-
-
-def _is_number(node: ast.expr) -> bool:
-    """Whether an expression is a small literal number."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and abs(node.value) <= 64
-
-
-def _is_numeric(node: Any) -> bool:
-    """Whether a value can't be a text."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.Div, ast.FloorDiv))

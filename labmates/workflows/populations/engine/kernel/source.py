@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from labmates.workflows.populations.engine.kernel.compiler import Compiled, UnfitError, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.compiler import Compiled, compile_class, imported_names
 from labmates.workflows.populations.engine.kernel.lowering.program import Program
 from labmates.workflows.populations.engine.kernel.plain import plain
+from labmates.workflows.populations.engine.kernel.rewriting.nodes import UnfitError
 from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS, draws, names_of_chance, problems_of
 from labmates.workflows.populations.engine.kernel.verification import are_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send

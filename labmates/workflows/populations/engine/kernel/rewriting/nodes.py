@@ -1,0 +1,57 @@
+"""New nodes of rewritten code, and the error about code outside the subset."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+PREFIX = "v_"
+"""Prefix of all variables and attributes of a strategy."""
+CONSTANT_TYPES = (bool, int, float, str, type(None))
+LOAD = ast.Load()
+HERE: dict[str, Any] = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
+"""A position for new nodes, which `compile` requires."""
+
+
+def name_of(name: str) -> ast.Name:
+    """A name as a value."""
+    return ast.Name(name, LOAD, **HERE)
+
+
+def call(name: str, arguments: list[ast.expr], keywords: Iterable[ast.keyword] = ()) -> ast.Call:
+    """A call of a function by its name."""
+    return ast.Call(name_of(name), arguments, [*keywords], **HERE)
+
+
+def library(name: str) -> ast.Name:
+    """The name of a function, type or constant by its full name."""
+    return name_of(name.replace(".", "_"))
+
+
+def assign(name: str, value: ast.expr) -> ast.Assign:
+    """The assignment of a constant of the class."""
+    return ast.Assign([ast.Name(PREFIX + name, ast.Store(), **HERE)], value, **HERE)
+
+
+def no_statement() -> ast.Pass:
+    """A statement in the place of none."""
+    return ast.Pass(**HERE)
+
+
+class UnfitError(Exception):
+    """A class is outside the subset."""
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Whether a value is constant and equal for all players."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, CONSTANT_TYPES)
+        case ast.UnaryOp(operand=operand):
+            return is_constant(operand)
+        case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+            return is_constant(left) and is_constant(right)
+        case ast.Tuple(elts=elements):
+            return all(map(is_constant, elements))
+    return False
