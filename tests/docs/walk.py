@@ -92,6 +92,7 @@ class Walk:
             if block.file:
                 target = self.folder / block.file
                 target.parent.mkdir(parents=True, exist_ok=True)
+                target.unlink(missing_ok=True)  # it may be a link to the project's own file
                 target.write_text(self._here(block.text), encoding="utf-8")
         for block in blocks:
             yield from self.commands(block)

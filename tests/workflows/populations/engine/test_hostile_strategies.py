@@ -71,6 +71,37 @@ def test_is_caught_and_named_and_harms_no_other_player(play: Play, body: str, wh
     assert np.array_equal(result.payoffs(batch)[0, 0], [1, 0, 1])
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_what_strategies_leave_behind_that_took_too_long_ends_nobody_elses_process(native: bool) -> None:
+    wasteful = [
+        strategy("x = []\nwhile True: x.append([x, history])", name=f"Strategy_SELFISH_{number}")
+        for number in range(40)
+    ]
+    with Workers(processes=1, seconds=0.04, memory=256 << 20, native=native) as workers:
+        hostile = [one.index for one in workers.load("wasteful.py", HEAD + "".join(wasteful))]
+        honest = [one.index for one in workers.load("honest.py", HEAD + COOPERATE + DEFECT)]
+        groups = np.array([[*honest, one] for one in hostile])
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), groups, 0)])
+    assert result.actions[:, :, 0].all()
+    assert not result.actions[:, :, 1].any()
+    assert set(result.errors) == set(hostile)
+
+
+def test_a_strategy_that_takes_all_memory_and_fails_not_ends_no_game() -> None:
+    body = """
+        try:
+            while True: self.x = (self.x, self.x[0:0], [0] * 2000)
+        except MemoryError:
+            return D
+    """
+    with Workers(processes=1, memory=256 << 20, native=False) as workers:
+        text = HEAD + strategy(body, init="self.x = ()") + COOPERATE + DEFECT
+        groups = np.array([[one.index for one in workers.load("test.py", text)]])
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, 4), groups, 0)])
+    assert result.actions[0, :, 1].all()
+    assert not result.actions[0, :, 2].any()
+
+
 def test_an_error_in_one_round_costs_that_round_alone(play: Play) -> None:
     raising = strategy(
         "if history.round_number == 17: raise ValueError('no more')\nreturn C", name="Strategy_SELFISH_3"

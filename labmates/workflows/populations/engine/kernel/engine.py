@@ -501,9 +501,10 @@ class _Play:
             told, failures = self._taken(host)
             greedy = {int(self._strategies[asked[failure["index"]]]) for failure in failures if failure["memory"]}
         except HostError as error:
-            if error.place < 0:
+            if error.place < 0 and not error.is_full:
                 raise
-            greedy = {int(self._strategies[error.place])}
+            # Without memory, nobody knows who took it.
+            greedy = set(self._strategies[asked if error.place < 0 else [error.place]].tolist())
         if greedy:
             self._engine.alone |= greedy
             self._compiled &= ~np.isin(self._strategies, list(greedy))
