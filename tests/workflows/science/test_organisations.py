@@ -182,7 +182,7 @@ async def test_the_highest_bid_works_alone_until_nobody_bids(lab: Lab) -> None:
     assert [e.name for e in events if isinstance(e, ArtifactEvent)] == ["final_paper"]
 
 
-async def test_phases_of_a_team_in_a_row_are_one_pass_of_its_graph_where_every_call_is_traced(lab: Lab) -> None:
+async def test_phases_of_a_team_in_a_row_are_one_traced_pass_of_its_graph(lab: Lab) -> None:
     with collect_runs() as traced:
         [run] = await arun(
             "science", store=lab.store.url, task="anomaly", model="scripted:silent", organisation="blackboard"
