@@ -80,7 +80,7 @@ def view(
         except MissingStoreError as missing:
             if runs or export is not None:
                 raise
-            err().print(f"There is no store '{missing.url}' yet; its runs appear once the first one starts.")
+            err().print(f"The store '{missing.url}' does not exist yet; runs will appear once the first one starts.")
         if database is not None and export is not None:
             with err().status("exporting …") as shown:
                 done = export_pages(

@@ -84,7 +84,9 @@ def test_the_viewer_starts_before_the_store_and_makes_none(labmates: Labmates) -
             _, err = viewer.communicate(timeout=100)
     assert ["No runs yet" in page for page in pages] == [True, False]
     assert ["aaaa" in page for page in pages] == [False, True]
-    assert err.startswith("There is no store 'sqlite:///labmates.db' yet; its runs appear once the first one starts.\n")
+    assert err.startswith(
+        "The store 'sqlite:///labmates.db' does not exist yet; runs will appear once the first one starts.\n"
+    )
 
 
 def asked(port: int | None, token: str) -> str:

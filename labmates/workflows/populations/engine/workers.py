@@ -133,7 +133,7 @@ class Workers:
         return self.loaded_from(self.reading(name, text, lowered=lowered))
 
     def reading(self, name: str, text: str, *, lowered: bool = True) -> Reading:
-        """Start to read a file in a process of its own, with the parameters of `load`."""
+        """Start to read a file in a separate process, with the parameters of `load`."""
         with self._lock:
             connection = self._fork("source")
             self._readings.add(connection)

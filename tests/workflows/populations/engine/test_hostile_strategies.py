@@ -87,19 +87,22 @@ def test_what_strategies_leave_behind_that_took_too_long_ends_nobody_elses_proce
     assert set(result.errors) == set(hostile)
 
 
-def test_a_strategy_that_takes_all_memory_and_fails_not_ends_no_game() -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_a_strategy_that_takes_all_memory_without_an_error_ends_no_game(first: bool) -> None:
     body = """
-        try:
-            while True: self.x = (self.x, self.x[0:0], [0] * 2000)
-        except MemoryError:
-            return D
+        for size in (100000, 1000, 1):
+            try:
+                while True: self.x = (self.x, [0] * size)
+            except MemoryError: pass
+        return D
     """
     with Workers(processes=1, memory=256 << 20, native=False) as workers:
         text = HEAD + strategy(body, init="self.x = ()") + COOPERATE + DEFECT
-        groups = np.array([[one.index for one in workers.load("test.py", text)]])
+        [hostile, *honest] = [one.index for one in workers.load("test.py", text)]
+        groups = np.array([[hostile, *honest] if first else [*honest, hostile]] * 3)
         [result] = workers.play([Batch(make_repeated("public-goods", 3, 4), groups, 0)])
-    assert result.actions[0, :, 1].all()
-    assert not result.actions[0, :, 2].any()
+    assert result.actions[:, :, int(first)].all()
+    assert not result.actions[:, :, 1 + first].any()
 
 
 def test_an_error_in_one_round_costs_that_round_alone(play: Play) -> None:

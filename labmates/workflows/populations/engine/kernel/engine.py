@@ -501,10 +501,9 @@ class _Play:
             told, failures = self._taken(host)
             greedy = {int(self._strategies[asked[failure["index"]]]) for failure in failures if failure["memory"]}
         except HostError as error:
-            if error.place < 0 and not error.is_full:
+            if error.place < 0:
                 raise
-            # Without memory, nobody knows who took it.
-            greedy = set(self._strategies[asked if error.place < 0 else [error.place]].tolist())
+            greedy = {int(self._strategies[error.place])}
         if greedy:
             self._engine.alone |= greedy
             self._compiled &= ~np.isin(self._strategies, list(greedy))

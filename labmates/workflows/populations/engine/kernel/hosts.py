@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.workflows.populations.engine.kernel.forking import fork
-from labmates.workflows.populations.engine.kernel.limits import BEATS, FULL, HUNG, MARKS, PLACE
+from labmates.workflows.populations.engine.kernel.limits import BEATS, HUNG, MARKS, PLACE
 from labmates.workflows.populations.engine.kernel.players import FAILED
 from labmates.workflows.populations.engine.kernel.source import Source
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, complete, parsed, send
@@ -36,16 +36,12 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class HostError(Exception):
-    """A process of players has died or was ended; `place` is the deciding player (-1: none), `what` the reason.
+    """A process of players has died or was ended; `place` is the deciding player (-1: none), `what` the reason."""
 
-    `is_full` tells that it had too little memory to continue.
-    """
-
-    def __init__(self, place: int, what: str, *, is_full: bool = False) -> None:
+    def __init__(self, place: int, what: str) -> None:
         super().__init__(what)
         self.place = place
         self.what = what
-        self.is_full = is_full
 
 
 @dataclass
@@ -199,9 +195,8 @@ class Host:
             own = {int(number): _seconds(one) for number, one in told["own"].items() if int(number) in self._known}
             return Answers(answers, failures, _seconds(told["seconds"]), own)
         except (ClosedError, OSError, ValueError, KeyError, TypeError) as error:
-            end = self._marks[BEATS]
-            what = _HANGS if end == HUNG else "ended its process"
-            raise HostError(self._blamed(), what, is_full=end == FULL) from error
+            hung = self._marks[BEATS] == HUNG
+            raise HostError(self._blamed(), _HANGS if hung else "ended its process") from error
 
     def _received(self) -> bytes:
         while not select.select([self._connection], [], [], _POLL_SECONDS)[0]:

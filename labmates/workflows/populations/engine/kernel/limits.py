@@ -21,8 +21,8 @@ _GRACE = 3
 PLACE, BEATS = 0, 1
 """Indices in the shared memory, in units of 8 bytes, of the deciding player (-1: none) and the number of ticks."""
 MARKS = 2
-HUNG, FULL = -1, -2
-"""Values of the ticks when a process exits because a strategy can't be interrupted, or for lack of memory."""
+HUNG = -1
+"""Value of the ticks when a process exits because a strategy can't be interrupted."""
 
 
 class DecisionTimeout(BaseException):

@@ -39,20 +39,14 @@ from labmates.workflows.populations.engine.kernel.interface import (
     Record,
     SeenHistory,
 )
-from labmates.workflows.populations.engine.kernel.limits import (
-    BEATS,
-    FULL,
-    MARKS,
-    MOST_SPENT,
-    PLACE,
-    DecisionTimeout,
-    Watch,
-)
+from labmates.workflows.populations.engine.kernel.limits import MARKS, MOST_SPENT, PLACE, DecisionTimeout, Watch
 from labmates.workflows.populations.engine.kernel.names import compiled_names, own_names
 from labmates.workflows.populations.engine.kernel.wire import ClosedError, Reader, receive, send
 
 COOPERATED, FAILED = 1, 255
 """Answers, one byte per decision: the index of an action (0 for defection), or a failure."""
+OUT_OF_MEMORY = 78
+"""Exit code of a process with too little memory to continue."""
 _MOST_TOLD = 200
 _UNMADE = -1
 _COLLECT_EACH = 200
@@ -82,33 +76,28 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
         if not settings["unsafe"]:
             confine(settings["memory"])
         send(connection, {"ready": True, "pid": os.getpid()})
-        try:
-            _answer_all(connection, watch, view)
-        except MemoryError:
-            view[BEATS] = FULL
-        os._exit(0)
-
-
-def _answer_all(connection: socket.socket, watch: Watch, marks: memoryview) -> None:
-    known: dict[int, Strategy] = {}
-    players: Players | None = None
-    asked = 0
-    while True:
-        try:
-            head, data = receive(connection)
-        except ClosedError:
-            return
-        began = time.thread_time()
-        if "game" in head:
-            players = Players(head, known, watch, marks)
-            continue
-        assert players is not None
-        answers, failures = players.answer(head, Reader(data))
-        told = {"failures": failures, "seconds": time.thread_time() - began, "own": players.own}
-        send(connection, told, bytes(answers))
-        asked += 1
-        if asked % _COLLECT_EACH == 0:
-            gc.collect()
+        known: dict[int, Strategy] = {}
+        players: Players | None = None
+        asked = 0
+        while True:
+            try:
+                head, data = receive(connection)
+            except ClosedError:
+                os._exit(0)
+            began = time.thread_time()
+            if "game" in head:
+                players = Players(head, known, watch, view)
+                continue
+            assert players is not None
+            try:
+                answers, failures = players.answer(head, Reader(data))
+            except MemoryError:
+                os._exit(OUT_OF_MEMORY)
+            told = {"failures": failures, "seconds": time.thread_time() - began, "own": players.own}
+            send(connection, told, bytes(answers))
+            asked += 1
+            if asked % _COLLECT_EACH == 0:
+                gc.collect()
 
 
 _NAMES = compiled_names()
@@ -224,7 +213,7 @@ class Players:
         self._watch.decisions += 1
         for index, place in enumerate(places):
             marks[PLACE] = place
-            failed: dict[str, Any] = {}
+            is_spent = False
             try:
                 if spent and spent[numbers[index]] >= MOST_SPENT:
                     raise _StoppedError
@@ -242,9 +231,9 @@ class Players:
                     raise _IllegalError(answer)
             except BaseException as error:
                 answers[index] = FAILED
-                failed = self._failed(error, index, place, numbers[index], t)
-                failures.append(failed)
-            if failed and failed["spent"]:  # what it holds would take memory from the players after it
+                failures.append(self._failed(error, index, place, numbers[index], t))
+                is_spent = failures[-1]["spent"]
+            if is_spent:  # what it holds would take memory from the players after it
                 marks[PLACE] = -1
                 players[place] = None
                 gc.collect()

@@ -18,7 +18,7 @@ _FACTOR = 0x2545F4914F6CDD1D
 _KIND_BITS = 5
 _KINDS = (1 << _KIND_BITS) - 1
 _MASK = (LARGEST_WORD >> _KIND_BITS) - 1
-"""Of a hash, what fits into a word beside the kind of the key."""
+"""The bits of a hash that fit into a word beside the kind of the key."""
 
 
 @compiled
@@ -53,7 +53,7 @@ def _mixed(total: int, word: int) -> int:
 
 @compiled
 def _hash_of(memory: Words, reals: Words, kind: int, word: int) -> int:
-    """The hash of a number, text, action or None; -1 for anything else, and for what is no number."""
+    """The hash of a number, text, action or None; -1 for NaN and for any other value."""
     if kind < NONE or kind > TEXT:
         return -1
     if kind < BOOL or kind > NUMPY_FLOAT:

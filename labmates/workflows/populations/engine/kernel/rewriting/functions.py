@@ -270,7 +270,7 @@ class Function:
                 return self._base_made(node)
             case ast.Attribute(value=value, attr=attribute) if self._is_self(value):
                 if attribute not in self._class.methods or attribute.startswith("__"):
-                    raise UnfitError(f"line {node.lineno}: calls what is no method")
+                    raise UnfitError(f"line {node.lineno}: calls something other than a method")
                 return self._own_call(self._own_attribute(function), node)
             case ast.Name(id=name) if name in self._variables:
                 if name not in self._functions:
@@ -369,7 +369,7 @@ class Function:
     def _type(self, node: ast.expr, *, numeric: bool = True) -> ast.expr:
         name = self._class.meaning(node)
         if name not in (NUMBERS if numeric else TYPES) or (isinstance(node, ast.Name) and node.id in self._variables):
-            raise UnfitError(f"line {node.lineno}: a type of its own")
+            raise UnfitError(f"line {node.lineno}: an unsupported type")
         return library(name)
 
     def _is_instance(self, node: ast.Call) -> ast.Call:

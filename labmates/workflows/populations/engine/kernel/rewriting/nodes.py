@@ -35,7 +35,7 @@ def assign(name: str, value: ast.expr) -> ast.Assign:
 
 
 def no_statement() -> ast.Pass:
-    """A statement in the place of none."""
+    """A ``pass`` statement, for an otherwise empty body."""
     return ast.Pass(**HERE)
 
 
