@@ -57,7 +57,7 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
     try:
         await asyncio.to_thread(_prepare, path)
         # It replaces the socket of an earlier attempt.
-        server = await asyncio.start_unix_server(live.serve, path, limit=LONGEST_LINE)
+        server = await asyncio.start_unix_server(live.connect, path, limit=LONGEST_LINE)
     except OSError as error:
         _log.info("the run %s can't be followed: %s", run_id, error)
     try:
@@ -90,7 +90,8 @@ class Live:
 
     def __init__(self, budget: Callable[[], Json] = dict) -> None:
         self._budget = budget
-        self._clients: set[asyncio.StreamWriter] = set()
+        self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._closed = False
         self._followers: set[asyncio.StreamWriter] = set()
         self._replies: dict[str, _Reply] = {}
         self._question: Question | None = None
@@ -156,18 +157,24 @@ class Live:
 
     async def close(self) -> None:
         """Let all clients go."""
-        leaving = [*self._clients]
-        for writer in leaving:
+        self._closed = True
+        for writer in self._clients.values():
             writer.close()
-        closing = asyncio.gather(*(writer.wait_closed() for writer in leaving), return_exceptions=True)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(closing, _LAST_SECONDS)
-        for writer in leaving:
-            writer.transport.abort()
+        if self._clients:
+            _, late = await asyncio.wait(self._clients, timeout=_LAST_SECONDS)
+            for task in late:
+                self._clients[task].transport.abort()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one client."""
-        self._clients.add(writer)
+    def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begin to answer a client."""
+        if self._closed:  # it was accepted just before
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._clients[task] = writer
+        task.add_done_callback(self._clients.pop)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with suppress(OSError, ValueError):  # a client that went away, or sent a line that is too long
                 request = _request(await reader.readline())
@@ -187,7 +194,6 @@ class Live:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
-            self._clients.discard(writer)
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(_line(self._waiting()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,28 @@ async def test_a_client_that_has_asked_nothing_is_let_go_at_the_end() -> None:
         await asyncio.sleep(0.05)
     assert await reader.read() == b""
     writer.close()
+
+
+def test_clients_that_come_while_a_run_ends_are_let_go() -> None:
+    over, faults = threading.Event(), []
+
+    async def come() -> None:
+        while not over.is_set():
+            await ask_run("r9", {"do": "question"})
+
+    async def execute() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: faults.append(context["message"]))
+        async with live_run("r9"):
+            await asyncio.sleep(0.002)
+
+    clients = [threading.Thread(target=lambda: asyncio.run(come())) for _ in range(2)]
+    for client in clients:
+        client.start()
+    try:
+        for _ in range(100):
+            asyncio.run(execute())
+    finally:
+        over.set()
+        for client in clients:
+            client.join()
+    assert not faults
