@@ -173,6 +173,8 @@ def set_defaults(options: Iterable[click.Parameter], table: str, model: type[Bas
             if isinstance(value, dict):
                 value = [f"{key}={entry}" for key, entry in value.items()]
             assert isinstance(option, click.Option)
+            if value is True and not option.secondary_opts:  # the command line can turn off what the file turns on
+                option.secondary_opts = [f"--no-{option.opts[0][2:]}"]
             option.help = f"{option.help} [{FILE}: {values[option.name]}]"
             option.default = [value] if option.multiple and not isinstance(value, list) else value
 

@@ -127,6 +127,12 @@ def run_page(
     return RunPage(listed, first if has_before else "", last if has_after else "")
 
 
+def run_count(database: Database, chosen: Chosen) -> int:
+    """The number of runs that a filter matches."""
+    query = sa.select(sa.func.count()).select_from(_RUNS).where(*conditions(chosen, is_sqlite=database.is_sqlite))
+    return database.read(lambda connection: connection.execute(query).scalar_one())
+
+
 def facets(database: Database) -> Facets:
     """The numbers of runs in a store by filter value; reads only indices."""
 

@@ -134,7 +134,7 @@ def _lists(store: Store, rows: Sequence[ListedRun], links: FileLinks, writer: _W
     pages = -(-len(rows) // PAGE)
     for page in range(1, pages + 1):
         some = RunPage(tuple(rows[(page - 1) * PAGE : page * PAGE]))
-        html = listed(store, known, asked, some, links, static_page=page, static_pages=pages)
+        html = listed(store, known, asked, some, links, found=len(rows), static_page=page, static_pages=pages)
         writer.write(links.runs(page=page), html)
     writer.write("studies.html", studies_page(store, links))
     runs = [links.texts(row.run.id) for row in rows]

@@ -37,6 +37,14 @@ def test_the_file_gives_defaults_that_the_command_line_overrides(labmates: Labma
     assert "[labmates.toml: 1]" in " ".join(labmates("run", "game", "--help").out.split())
 
 
+def test_the_command_line_turns_off_what_the_file_turns_on(labmates: Labmates, written: Path) -> None:
+    written.write_text(CONTENT + "deliberation = true\n")
+    assert "--deliberation / --no-deliberation" in labmates("run", "game", "--help").out
+    for more, deliberates in ((), True), (("--no-deliberation",), False):
+        [record] = labmates("run", "game", "--json", *more).records
+        assert record["condition"].get("deliberation", False) is deliberates
+
+
 def test_a_resumed_run_keeps_its_own_condition(labmates: Labmates, written: Path) -> None:
     [record] = labmates("run", "game", "--json", "--model", "scripted:fair-share").records
     with Store(f"sqlite:///{labmates.folder}/mine.db") as store:

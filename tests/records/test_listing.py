@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from labmates.errors import UsageError
-from labmates.records.listing import SORTS, Chosen, facets, near_ids, run_page
+from labmates.records.listing import SORTS, Chosen, facets, near_ids, run_count, run_page
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from tests.support.recorded import a_record
@@ -89,6 +89,7 @@ def test_filters_choose_the_runs_that_are_so(store: Store, chosen: Chosen, wante
     found = run_page(store.database, chosen, size=100)
     assert {row.run.id for row in found.rows} == {run.id for run in some_runs(40) if wanted(run)}
     assert not found.after
+    assert run_count(store.database, chosen) == len(found.rows)
 
 
 def test_facets_count_all_runs(store: Store) -> None:

@@ -148,6 +148,7 @@ def test_the_list_is_filtered_sorted_and_shared_by_its_address(site: Site, recor
     for name, run in recorded.ids.items():
         assert (run in page) == (name in ("contract", "repetition"))
     assert ">normalised<" in page  # the metrics of the kind
+    assert re.search(rf"\b2 of {len(recorded.ids)} runs in", page)
     assert 'aria-sort="ascending"' in site.get("/?sort=kind").text
     assert "No runs match these filters" in site.get("/?text=zzzz").text
     assert recorded.ids["tournament"] in site.get("/?model=random&kind=tournament").text

@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from labmates.errors import LabmatesError, unknown_name
 from labmates.pages.links import Links
 from labmates.pages.rendering import render
-from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_page
+from labmates.records.listing import SORTS, STATUSES, Chosen, Facets, RunPage, facets, run_count, run_page
 from labmates.records.notes import FLAGS
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -80,11 +80,14 @@ def runs_page(store: Store, query: QueryParams, links: Links, *, unindexed: int 
         after=asked.after,
         before=asked.before,
     )
-    return listed(store, known, asked, page, links, unindexed=unindexed)
+    found = known.total if asked.chosen.is_all else run_count(store.database, asked.chosen)
+    return listed(store, known, asked, page, links, found=found, unindexed=unindexed)
 
 
-def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Links, **more: Any) -> Markup:
-    """A page of the list of runs."""
+def listed(
+    store: Store, known: Facets, asked: Asked, page: RunPage, links: Links, *, found: int, **more: Any
+) -> Markup:
+    """A page of a list of `found` runs."""
     chosen = asked.chosen
     return render(
         "runs.html",
@@ -93,6 +96,7 @@ def listed(store: Store, known: Facets, asked: Asked, page: RunPage, links: Link
         facets=known,
         asked=asked,
         page=page,
+        found=found,
         columns=headline(chosen.kind) if chosen.kind else (),
         study=standing(store, chosen.study) if chosen.study else None,
         chips=_chips([row.run for row in page.rows]),
