@@ -64,6 +64,9 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
         yield live
     finally:
         if server is not None:
+            # A server that closes at once leaves the connection open that it has just accepted.
+            asyncio.get_running_loop().remove_reader(server.sockets[0])
+            await asyncio.sleep(0)
             server.close()
         await live.close()
         if server is not None:

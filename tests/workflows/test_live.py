@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
 from contextlib import suppress
@@ -150,3 +151,16 @@ def test_clients_that_come_while_a_run_ends_are_let_go() -> None:
         for client in clients:
             client.join()
     assert not faults
+
+
+@pytest.mark.parametrize("passes", range(6))
+async def test_a_client_that_is_accepted_as_the_run_ends_leaves_no_socket_open(passes: int) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        async with live_run("r10"):
+            client.connect(str(socket_of("r10")))
+            for _ in range(passes):
+                await asyncio.sleep(0)
+        gc.collect()  # an open socket is told, and fails the test
+        client.settimeout(5)
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
