@@ -6,12 +6,13 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -81,3 +82,51 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         if not doing.cancelled() and (error := doing.exception()) is not None:
             _log.warning("work in progress failed after a cancellation: %s", error)
         raise
+
+
+class Batches(Generic[T, R]):
+    """Calls `work` in a thread with all items that arrived since its last call, in their order; for one event loop.
+
+    `work` returns the result of each item, or its error; an error that it raises is that of all its items. A submitted
+    item is worked on even if its caller is cancelled.
+    """
+
+    def __init__(self, work: Callable[[Sequence[T]], Sequence[R | Exception]]) -> None:
+        self._work = work
+        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._working: asyncio.Task[None] | None = None
+
+    async def result(self, item: T) -> R:
+        """The result of an item. Raises its error."""
+        result: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, result))
+        if self._working is None:
+            self._working = asyncio.create_task(self._run())
+        return await result
+
+    async def _run(self) -> None:
+        batch: list[tuple[T, asyncio.Future[R]]] = []
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                try:
+                    results = await asyncio.to_thread(self._work, [item for item, _ in batch])
+                except Exception as error:
+                    results = [error] * len(batch)
+                for (_, waiting), result in zip(batch, results, strict=True):
+                    if waiting.done():  # no longer awaited
+                        continue
+                    if isinstance(result, Exception):
+                        waiting.set_exception(result)
+                    else:
+                        waiting.set_result(result)
+        finally:
+            # After a cancellation, all callers are released, and later items start again.
+            for _, waiting in [*batch, *self._waiting]:
+                waiting.cancel()
+            self._waiting, self._working = [], None
+
+    async def close(self) -> None:
+        """Wait until all submitted items are done."""
+        if self._working is not None:
+            await asyncio.wait([self._working])

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.process_ids import worker_state
 from labmates.records import schema
-from labmates.records.rows import RUN_COLUMNS, run_record
+from labmates.records.rows import RUN_COLUMNS, run_record, run_row
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, committed
@@ -39,8 +39,18 @@ class Claims:
 
     def new(self, run: RunRecord) -> RunRecord:
         """Create and claim a new run outside studies."""
-        claimed = replace(run, status="running", attempt=1, worker=self._worker, started=time.time())
-        self._store.create(claimed, lease=LEASE_SECONDS)
+        return self.all_new([run])[0]
+
+    def all_new(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
+        """Create and claim new runs outside studies, in one transaction."""
+        now = time.time()
+        claimed = [replace(run, status="running", attempt=1, worker=self._worker, started=now) for run in runs]
+
+        def write(connection: sa.Connection) -> None:
+            lease = self._database.now(connection) + LEASE_SECONDS
+            self._database.insert_new(connection, _RUNS, [{**run_row(run), "lease": lease} for run in claimed])
+
+        self._database.write(write)
         return claimed
 
     def take(self, run_id: str) -> RunRecord:

@@ -6,7 +6,6 @@ session's `Writer` groups concurrent steps of its runs into one transaction.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from labmates.loops import Batches
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, StoreError, is_tried_again
@@ -207,39 +207,13 @@ class Writer:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._waiting: list[tuple[Step, asyncio.Future[None]]] = []
-        self._writing: asyncio.Task[None] | None = None
-        self._broken: dict[Attempt, Exception] = {}
+        broken: dict[Attempt, Exception] = {}
+        self._steps = Batches[Step, None](lambda steps: write_steps(database, steps, broken))
 
     async def write(self, step: Step) -> None:
         """Write a step. Raises `LeaseLostError` if another attempt has the run."""
-        written = asyncio.get_running_loop().create_future()
-        self._waiting.append((step, written))
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write())
-        await written
-
-    async def _write(self) -> None:
-        batch: list[tuple[Step, asyncio.Future[None]]] = []
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                errors = await asyncio.to_thread(write_steps, self._database, [step for step, _ in batch], self._broken)
-                for (_, written), error in zip(batch, errors, strict=True):
-                    if written.done():  # no longer awaited
-                        continue
-                    if error is None:
-                        written.set_result(None)
-                    else:
-                        written.set_exception(error)
-        finally:
-            # After a cancellation, waiting writers are released, and later writes start again.
-            for _, written in [*batch, *self._waiting]:
-                written.cancel()
-            self._waiting, self._writing = [], None
+        await self._steps.result(step)
 
     async def close(self) -> None:
         """Wait until all submitted steps are written."""
-        if self._writing is not None:
-            await asyncio.wait([self._writing])
+        await self._steps.close()

@@ -14,6 +14,7 @@ from typing import Literal
 from labmates.errors import UsageError
 from labmates.garbage import rare_collection
 from labmates.judges.panel import Panel, make_panel, partial_judges
+from labmates.loops import Batches
 from labmates.models.check import check_capabilities, check_models
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
@@ -110,21 +111,21 @@ class Session:
         asyncio.CancelledError
             If interrupted, after the runs are recorded as interrupted.
         """
-
-        def claim(run: RunRecord) -> RunRecord:
-            return self.claims.new(run) if run.status == "planned" else self.claims.take(run.id)
-
         for run in runs:
             check_salt(run)
         conditions = {run.key: condition_of(run) for run in runs}
         async with self.opened(conditions.values()) as lab:
             places = asyncio.Semaphore(self._settings.max_concurrent_runs)
+            new = Batches(self.claims.all_new)
 
             async def execute(run: RunRecord) -> RunRecord | None:
                 async with places:
                     if self._stop_signal is not None and self._stop_signal.pulled.is_set():
                         return None
-                    claimed = await asyncio.to_thread(claim, run)
+                    if run.status == "planned":
+                        claimed = await new.result(run)
+                    else:
+                        claimed = await asyncio.to_thread(self.claims.take, run.id)
                     with suppress(LeaseLostError):
                         return await lab.carry_out(claimed)
                     if self._notify:
