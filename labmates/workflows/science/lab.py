@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -16,7 +17,7 @@ from labmates.workflows.science.own_graph import own_graph
 from labmates.workflows.science.state import LabState
 from labmates.workflows.science.team import team_graph
 
-LabGraph = CompiledStateGraph[LabState, LabContext, LabState, LabState]
+LabGraph = CompiledStateGraph[Any, LabContext, Any, LabState]
 
 
 async def next_team(state: LabState) -> str:  # LangGraph calls an ordinary function in a thread.
@@ -33,11 +34,16 @@ def graph(condition: ScienceCondition | None) -> LabGraph:
 
 @lru_cache(maxsize=64)
 def lab_graph(organisation: Organisation) -> LabGraph:
-    """The graph of an organisation; cached, since compiling takes longer than a step."""
+    """The graph of an organisation; cached, since compiling takes longer than a step.
+
+    A single team needs no graph around its own: entering one takes as long as two steps.
+    """
+    graphs = [team_graph(organisation, team) for team in organisation.teams.values()]
+    if len(graphs) == 1:
+        return graphs[0]
     graph = StateGraph(LabState, context_schema=LabContext)
-    for team in organisation.teams.values():
-        steps = [step for phase in organisation.flow if phase.team == team.name for step in phase.names]
-        graph.add_node(team.name, team_graph(team, steps))
+    for team, inner in zip(organisation.teams.values(), graphs, strict=True):
+        graph.add_node(team.name, inner)
         graph.add_conditional_edges(team.name, hidden(next_team), [*organisation.teams, END])
     graph.add_conditional_edges(START, hidden(next_team), [*organisation.teams])
     return graph.compile(name="science lab")

@@ -18,7 +18,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from labmates.agents.organisation_parts import REPORT, WRITES, Seat, StepName, Team
+from labmates.agents.organisation import Organisation
+from labmates.agents.organisation_parts import REPORT, WRITES, Seat, Team
 from labmates.agents.sections import continued, excerpt
 from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
@@ -68,12 +69,14 @@ MOST_HALVED = 5
 TeamGraph = CompiledStateGraph[TeamState, LabContext, TeamState, LabState]
 
 
-def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
-    """The graph of the phases of `team`."""
+def team_graph(organisation: Organisation, team: Team) -> TeamGraph:
+    """The graph of the phases of a team; that of the whole lab if there is no other team."""
+    steps: set[str] = {step for phase in organisation.flow if phase.team == team.name for step in phase.names}
+    alone = len(organisation.teams) == 1
     graph = StateGraph(TeamState, context_schema=LabContext, output_schema=LabState)
     members = [*team.seats] if "work" in steps else []
     authors = [f"{member}_reports" for member in team.seats] if "report" in steps else []
-    nodes = {name: node for name, node in NODES.items() if name in steps}
+    nodes: dict[str, Node] = {name: node for name, node in NODES.items() if name in steps}
     for member in members:
         graph.add_node(member, _node(work), input_schema=WorkOrder)
         graph.add_edge(member, "gather")
@@ -85,10 +88,10 @@ def team_graph(team: Team, steps: Sequence[StepName]) -> TeamGraph:
     for name, node in nodes.items():
         graph.add_node(name, _node(in_phase, node))
     graph.add_node("begin", _node(begin))
-    after = [*members, *authors, *nodes, END]
+    follow, after = next_step if alone else next_step_of_pass, [*members, *authors, *nodes, END]
     for name in (START, "begin", *nodes):
-        graph.add_conditional_edges(name, hidden(next_step), ["begin", *after] if name == START else after)
-    return graph.compile(name=f"{team.name} team")
+        graph.add_conditional_edges(name, hidden(follow), ["begin", *after] if alone or name == START else after)
+    return graph.compile(name="science lab" if alone else f"{team.name} team")
 
 
 def _node(function: Callable[..., Awaitable[Update]], *arguments: Any) -> Any:
@@ -110,9 +113,14 @@ async def in_phase(node: Node, state: TeamState, runtime: Runtime[LabContext]) -
     return update if update["over"] else update | await begin(cast(TeamState, {**state, **update}), runtime)
 
 
-async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
+async def next_step_of_pass(state: TeamState) -> str | list[Send]:
     """The node of the first uncompleted step; the end of the pass before another team's phase."""
-    if state.get("over"):
+    return END if state.get("over") else await next_step(state)
+
+
+async def next_step(state: TeamState) -> str | list[Send]:  # LangGraph calls an ordinary function in a thread.
+    """The node of the first uncompleted step; the end after the last phase."""
+    if not state["agenda"]:
         return END
     phase = state["agenda"][0]
     step = phase["steps"][0]

@@ -182,15 +182,30 @@ async def test_the_highest_bid_works_alone_until_nobody_bids(lab: Lab) -> None:
     assert [e.name for e in events if isinstance(e, ArtifactEvent)] == ["final_paper"]
 
 
-async def test_phases_of_a_team_in_a_row_are_one_traced_pass_of_its_graph(lab: Lab) -> None:
+async def test_all_phases_of_a_lab_of_one_team_are_one_traced_graph(lab: Lab) -> None:
     with collect_runs() as traced:
         [run] = await arun(
             "science", store=lab.store.url, task="anomaly", model="scripted:silent", organisation="blackboard"
         )
     phases = [event.status for event in lab.events(run) if isinstance(event, PhaseEvent)]
     assert phases == ["started", "ended"] * 2
-    assert [span.name for span in traced.traced_runs].count("group team") == 1
+    assert [span.name for span in traced.traced_runs if span.run_type == "chain"] == [
+        f"science anomaly scripted:silent {run.id}"
+    ]
     assert [span.run_type for span in traced.traced_runs].count("llm") == run.usage.llm_calls == 5
+
+
+async def test_phases_of_a_team_in_a_row_are_one_traced_pass_of_its_graph(lab: Lab) -> None:
+    pipeline = find_organisation("pipeline").model_dump(mode="json")
+    data, *_, writing = pipeline["flow"]
+    teams = {name: pipeline["teams"][name] for name in ("data", "writing")}
+    twice = {**pipeline, "flow": [data, data, writing], "teams": teams}
+    with collect_runs() as traced:
+        [run] = await arun("science", store=lab.store.url, task="anomaly", model="scripted:silent", organisation=twice)
+    phases = [event.team for event in lab.events(run) if isinstance(event, PhaseEvent) and event.status == "ended"]
+    assert phases == ["data", "data", "writing"]
+    spans = [span.name for span in traced.traced_runs]
+    assert [spans.count(f"{team} team") for team in ("data", "writing")] == [1, 1]
 
 
 @pytest.mark.parametrize(
