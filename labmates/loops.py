@@ -84,6 +84,11 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+async def apart(work: Callable[[], T], *, is_short: bool) -> T:
+    """The result of `work`, in a thread unless it takes a few milliseconds at most: a thread costs as much."""
+    return work() if is_short else await asyncio.to_thread(work)
+
+
 class Batches(Generic[T, R]):
     """Calls `work` in a thread with all items that arrived since its last call, in their order; for one event loop.
 

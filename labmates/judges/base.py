@@ -15,6 +15,8 @@ METRICS: Final = ("completeness", "quality", "accuracy")
 """The metrics of reports (cooperative-profiles paper, section 4.1.2)."""
 SKILL: Final = "skill"
 """Accuracy corrected for guessing; the only metric that may be negative (see `labmates.tasks.base.skill`)."""
+SHORT: Final = 4_000
+"""Characters of a report and its trail that an audit reads in 4 ms."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,11 @@ class Report:
     def is_missing(self) -> bool:
         """Whether there is nothing to judge."""
         return self.text is None or not self.text.strip()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether an audit of all its texts takes a few milliseconds."""
+        return len(self.text or "") + sum(len(trace.text) for trace in self.trail) <= SHORT
 
     @property
     def task_facts(self) -> dict[str, Any]:

@@ -15,10 +15,10 @@ this audit is our own. It compares texts by rules, without a model:
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from labmates.judges.extraction import read_statement
 from labmates.judges.findings_rules import LEAST_CREDIT, Finder, is_source, items_of, record_keys
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, rows_of
+from labmates.loops import apart
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200
@@ -155,7 +156,8 @@ class HandoffJudge:
         """The traced share; None for a report without claims or without recorded earlier work."""
         if not report.trail:
             return [self._score(None, "nothing is known of what the teams left behind")]
-        audited = await asyncio.to_thread(audit, report, read_statement(report).read.findings)
+        findings = read_statement(report).read.findings
+        audited = await apart(partial(audit, report, findings), is_short=report.is_short)
         details = {"task": report.task_facts, **audited.as_json()}
         if not audited.claims:
             return [self._score(None, "the paper states no number and no finding", details)]

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from labmates.agents.organisation_parts import REPORT
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Deed, Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
+from labmates.loops import apart
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ArtifactEvent,
@@ -64,6 +65,8 @@ Noise written as an artifact had 3 to 60 characters; a heading with one real sen
 """
 MOST_FAILED_REPLIES: Final = 0.5
 """A larger share of failed replies makes a run without a paper invalid, even if its credits ran out."""
+FEW_EVENTS: Final = 100
+"""The metrics of a run of so many events take 5 ms."""
 PAPER = "paper"
 """The last stage of a single team, which hands its results to its own paper."""
 
@@ -239,7 +242,8 @@ async def scored(
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(newest_artifacts(recorder), *_replies(recorder), exhausted=exhausted)
-    metrics = await asyncio.to_thread(_metrics, recorder, ctx.organisation)  # other runs continue meanwhile
+    # Other runs continue while those of a long run are computed.
+    metrics = await apart(partial(_metrics, recorder, ctx.organisation), is_short=recorder.length <= FEW_EVENTS)
     return Outcome("exhausted" if exhausted else "completed", metrics, invalid)
 
 
