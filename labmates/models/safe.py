@@ -41,8 +41,6 @@ def safe_value(value: Any, depth: int = 0) -> Any:
     """
     if isinstance(value, str):
         return safe_text(value)
-    if value is None or isinstance(value, bool):
-        return value
     if isinstance(value, int):
         if not -MAX_INTEGER <= value < MAX_INTEGER:
             raise UnsafeValueError("an integer of more than 64 bits")
@@ -51,10 +49,12 @@ def safe_value(value: Any, depth: int = 0) -> Any:
         if not math.isfinite(value):
             raise UnsafeValueError("a non-finite number")
         return value
+    if value is None:
+        return value
     if depth >= MAX_DEPTH:
         raise UnsafeValueError(f"nested deeper than {MAX_DEPTH} levels")
-    if isinstance(value, list):
-        return [safe_value(item, depth + 1) for item in value]
     if isinstance(value, dict):
         return {safe_text(str(key)): safe_value(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [safe_value(item, depth + 1) for item in value]
     raise UnsafeValueError(f"not a JSON value: {type(value).__name__}")

@@ -410,7 +410,7 @@ def _is_last(ctx: LabContext, team: Team) -> bool:
 
 
 def _part(seat: Seat, team: Team) -> str:
-    return f"{seat.title}{', leads the team' if seat == team.lead else ''}. {seat.part}"
+    return f"{seat.title}{', leads the team' if seat.id == team.lead.id else ''}. {seat.part}"
 
 
 def _then(ctx: LabContext) -> str:

@@ -113,8 +113,10 @@ class LabContext:
     @cached_property
     def shares(self) -> dict[str, int]:
         """Each seat's limit for plans, work and talk, in micro-dollars; empty for a common pool."""
+        if not (shares := self.organisation.share_of_seats()):
+            return {}
         pool = max(0, self.ledger.total - set_aside(self.condition, first_state(self.organisation)["agenda"]))
-        return {seat: int(share * pool) for seat, share in self.organisation.share_of_seats().items()}
+        return {seat: int(share * pool) for seat, share in shares.items()}
 
     def purse_to_write(self, lab: LabState, team: Team, sharers: int = 1) -> Purse:
         """The purse of the step in which `team` writes its artifact, which may use the reserve."""

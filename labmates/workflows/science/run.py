@@ -241,7 +241,7 @@ async def scored(
     for verdict in await asyncio.gather(*(assessment.hold(report) for assessment in open_)):
         recorder.emit(*verdict_events(verdict, recorder.bodies))
     recorder.emit(*mean_events(_scores(recorder)))
-    invalid = invalid_work(newest_artifacts(recorder), *_replies(recorder), exhausted=exhausted)
+    invalid = invalid_work(_newest(report.trail), *_replies(recorder), exhausted=exhausted)
     # Other runs continue while those of a long run are computed.
     metrics = await apart(partial(_metrics, recorder, ctx.organisation), is_short=recorder.length <= FEW_EVENTS)
     return Outcome("exhausted" if exhausted else "completed", metrics, invalid)
@@ -334,11 +334,6 @@ def _deeds(events: Sequence[Event], bodies: Bodies) -> Iterator[Deed]:
                 yield Deed(event.agent, "states findings", findings)
 
 
-def newest_artifacts(recorder: Recorder) -> dict[str, str]:
-    """The newest content of every artifact of a run by name."""
-    return _newest(_traces(recorder.events, recorder.bodies))
-
-
 def _newest(trail: Iterable[Trace]) -> dict[str, str]:
     return {trace.name: trace.text for trace in trail if trace.kind == "artifact"}
 
@@ -361,5 +356,5 @@ def _metrics(recorder: Recorder, organisation: Organisation) -> Mapping[str, flo
 def _replies(recorder: Recorder) -> tuple[int, int]:
     """The number of the seats' replies, without external agents' model calls, and of failed ones."""
     replies = sum(event.type == "llm_call" and not outer_step(event.step) for event in recorder.events)
-    failed = recorder.usage().failed_replies
+    failed = sum(event.type == "failed_reply" for event in recorder.events)
     return max(replies, failed), failed  # a crashed program leaves a failed reply without a call

@@ -149,9 +149,9 @@ async def begin(state: TeamState, runtime: Runtime[LabContext]) -> Update:
 
 def _members(ctx: LabContext, state: TeamState, tasks: Mapping[str, str], *, done: bool = False) -> dict[str, Member]:
     """The members of a phase; those without a task do their part, and non-workers are done."""
-    workers = ctx.workers(state)
+    workers = {seat.id for seat in ctx.workers(state)}
     members = ctx.team(state).members
-    return {s.id: new_member(tasks.get(s.id, s.part), done=done or s not in workers) for s in members}
+    return {s.id: new_member(tasks.get(s.id, s.part), done=done or s.id not in workers) for s in members}
 
 
 def end(state: TeamState, agenda: Sequence[Phase], ctx: LabContext) -> Update:
