@@ -94,6 +94,14 @@ async def test_a_run_whose_folder_others_can_enter_is_followed_by_nobody(runtime
             assert LISTENER.get() is None
 
 
+async def test_a_folder_that_was_removed_is_made_again(runtime: Path) -> None:
+    async with live_run("r8"):
+        assert await ask_run("r8", {"do": "question"})
+    await asyncio.to_thread(runtime.rmdir)
+    async with live_run("r8"):
+        assert await ask_run("r8", {"do": "question"})
+
+
 @pytest.mark.parametrize("line", [b"\n", b"[1]\n", b"nonsense\n", b"x" * (2 << 20)])
 async def test_a_client_that_sends_nonsense_harms_nothing(line: bytes) -> None:
     async with live_run("r5") as live:
