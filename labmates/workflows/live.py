@@ -15,16 +15,14 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from labmates.errors import UsageError
-from labmates.loops import Batches
 from labmates.models.watching import Piece, listening
 from labmates.workflows.approval import Answer, Question
 
@@ -39,10 +37,6 @@ _PAUSE: Final = 0.1
 """Seconds between two parts of a reply on their way to followers."""
 _MOST_WAITING: Final = 4 << 20
 """A follower that leaves more bytes than this unread is dropped."""
-_PREPARED: Final[set[Path]] = set()
-"""Folders of sockets that this process has made or checked: a thread costs as much as a step of a run."""
-_REMOVALS: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, Batches[Path, None]]()
-"""Remove the sockets of runs that end together, by their event loop."""
 
 
 def socket_of(run_id: str) -> Path:
@@ -61,7 +55,9 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
     live, path = Live(budget), socket_of(run_id)
     server = None
     try:
-        server = await _opened(live, path)
+        _prepare(path.parent)  # local, as is the socket: a thread would take longer
+        # It replaces the socket of an earlier attempt.
+        server = await asyncio.start_unix_server(live.connect, path, limit=LONGEST_LINE)
     except OSError as error:
         _log.info("the run %s can't be followed: %s", run_id, error)
     try:
@@ -74,23 +70,7 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
             server.close()
         await live.close()
         if server is not None:
-            removals = _REMOVALS.setdefault(asyncio.get_running_loop(), Batches(_remove))
-            await removals.result(path)
-
-
-async def _opened(live: Live, path: Path) -> asyncio.Server:
-    """A server on a socket, which replaces that of an earlier attempt."""
-    if path.parent in _PREPARED:
-        with suppress(FileNotFoundError):  # the folder was removed meanwhile
-            return await asyncio.start_unix_server(live.connect, path, limit=LONGEST_LINE)
-    await asyncio.to_thread(_prepare, path.parent)
-    return await asyncio.start_unix_server(live.connect, path, limit=LONGEST_LINE)
-
-
-def _remove(paths: Sequence[Path]) -> list[None]:
-    for path in paths:
-        path.unlink(missing_ok=True)
-    return [None] * len(paths)
+            _remove(path)
 
 
 def _prepare(folder: Path) -> None:
@@ -105,7 +85,10 @@ def _prepare(folder: Path) -> None:
     status = folder.lstat()
     if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"'{folder}' is not a private folder of this user")
-    _PREPARED.add(folder)
+
+
+def _remove(socket: Path) -> None:
+    socket.unlink(missing_ok=True)
 
 
 class Live:
