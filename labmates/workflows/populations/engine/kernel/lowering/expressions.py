@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,6 @@ OPERATORS: dict[type[ast.AST], int] = {
     ast.GtE: ops.GREATER_EQUAL, ast.Eq: ops.EQUAL, ast.NotEq: ops.NOT_EQUAL, ast.Not: ops.NOT,
     ast.USub: ops.NEGATIVE, ast.UAdd: ops.POSITIVE, ast.Invert: ops.INVERT,
 }  # fmt: skip
-HANDLERS = {kind: f"_add_{kind.__name__.lower()}" for kind in FIELDS}
-"""The names of the methods for each kind of nodes."""
 _VALUES: dict[str, tuple[int, int | float]] = {
     "C": (ops.ACTION, 1), "D": (ops.ACTION, 0), "math_inf": (ops.FLOAT, float("inf")),
     "numpy_inf": (ops.FLOAT, float("inf")), "math_pi": (ops.FLOAT, float(np.pi)), "math_e": (ops.FLOAT, float(np.e)),
@@ -31,7 +29,17 @@ class Expressions(Assembly):
     """A program to which expressions are added.
 
     Each method of a kind of expressions takes a register that the result may be put into.
+
+    Attributes
+    ----------
+    _handlers
+        The methods for each kind of nodes, None for those without instructions.
     """
+
+    _handlers: ClassVar[Mapping[type[ast.AST], Callable[..., Any] | None]]
+
+    def __init_subclass__(cls) -> None:
+        cls._handlers = {kind: getattr(cls, f"_add_{kind.__name__.lower()}", None) for kind in FIELDS}
 
     def _expression(self, node: ast.expr, into: Register | None = None) -> Register:
         """The register with a value.
@@ -41,16 +49,17 @@ class Expressions(Assembly):
         into
             Where it may be put, as the last thing that is done.
         """
-        handler: Callable[[Any, Register | None], Register] | None
-        handler = getattr(self, HANDLERS[type(node)], None)
+        handler = self._handlers[type(node)]
         if handler is None:
             raise UnloweredError(type(node).__name__)
-        register: Register = handler(node, into)
+        register: Register = handler(self, node, into)
         return register
 
     def _operands(self, *nodes: ast.expr) -> list[Register]:
         """The values of several expressions; values that a later expression may change are copied."""
-        last = next((place for place in range(len(nodes) - 1, 0, -1) if has_effects(nodes[place])), 0)
+        last = len(nodes) - 1
+        while last > 0 and not has_effects(nodes[last]):
+            last -= 1
         registers = []
         for place, node in enumerate(nodes):
             register = self._expression(node)
@@ -282,16 +291,20 @@ def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
 
 def has_effects(node: ast.expr) -> bool:
     """Whether an expression may have side effects: calls of the strategy's functions, random numbers, assignments."""
+    if type(node) in _LEAVES:
+        return False
     waiting: list[ast.AST] = [node]
     for one in waiting:
         kind = type(one)
+        if kind in _LEAVES:
+            continue
         if kind in _MAY_CHANGE and _is_effect(one):
             return True
-        if FIELDS[kind]:
-            add_children(one, waiting)
+        add_children(one, waiting)
     return False
 
 
+_LEAVES = frozenset({ast.Constant, ast.Name})
 _MAY_CHANGE = frozenset({ast.Attribute, ast.Call, ast.NamedExpr})
 
 

@@ -18,8 +18,6 @@ from labmates.workflows.populations.engine.kernel import instructions as ops
 MOST_REGISTERS = 400
 MOST_INSTRUCTIONS = 4000
 DESCRIPTION = "v_game_description"
-_UNUSED = [(0,) * (4 - length) for length in range(5)]
-"""Unused operands by the length of an instruction."""
 
 
 class UnloweredError(Exception):
@@ -160,11 +158,12 @@ class Assembly:
                 return ops.TEXT, self._texts.setdefault(value, len(self._texts))
         raise UnloweredError(f"a constant {value!r:.40}")
 
-    def _emit(self, op: int, *operands: int) -> int:
-        self._code.append([op, *operands])
-        if len(self._code) > MOST_INSTRUCTIONS:
+    def _emit(self, op: int, first: int = 0, second: int = 0, third: int = 0) -> int:
+        place = len(self._code)
+        if place == MOST_INSTRUCTIONS:
             raise UnloweredError("too large")
-        return len(self._code) - 1
+        self._code.append([op, first, second, third])
+        return place
 
     def _patch(self, places: Sequence[int], target: int | None = None) -> None:
         """Let jumps go to an instruction; by default the next one."""
@@ -175,9 +174,9 @@ class Assembly:
     def _jump(self, target: int) -> None:
         self._patch([self._emit(ops.JUMP, 0)], target)
 
-    def _made(self, into: Register | None, op: int, *operands: int) -> Register:
+    def _made(self, into: Register | None, op: int, first: int = 0, second: int = 0) -> Register:
         target = self._new() if into is None else into
-        self._emit(op, target, *operands)
+        self._emit(op, target, first, second)
         return target
 
     def _kept(self, value: Register) -> Register:
@@ -207,18 +206,22 @@ class Assembly:
         count = locals_ + self._most_locals
         if count > MOST_REGISTERS or len(self._code) > MOST_INSTRUCTIONS:
             raise UnloweredError("too large")
-        operands = np.array([word for row in self._code for word in (*row, *_UNUSED[len(row)])], np.int32)
+        operands = np.fromiter(chain.from_iterable(self._code), np.int32, 4 * len(self._code))
         parts = np.maximum(operands >> 24, 0)
         places = np.array([0, 0, constants, locals_])[parts] + (operands & ATTRIBUTE - 1)
         code = np.where(parts > 0, 2 * places, operands).astype(np.int16).reshape(-1, 4)
+        return Program(code, deciding, np.array(words, np.int64), 2 * count, self._keeps_lists())
+
+    def _keeps_lists(self) -> bool:
+        """Whether lists may outlive a decision."""
         made = {row[0] for row in self._code}
+        if ops.ENTER in made:  # routines need the large heap, which a decision gives back
+            return False
         makes_lists = bool(made & {ops.NEW_LIST, ops.NEW_TUPLE, ops.NEW_DICT}) or any(
             row[0] == ops.CALL and row[3] in (ops.LIST_OF, ops.TO_LIST, ops.REVERSED) for row in self._code
         )
-        stored = {row[1] for row in self._code if row[0] == ops.STORE} - {self._attributes.get(DESCRIPTION)}
-        # Routines need the large heap, which a decision gives back.
-        keeps_lists = makes_lists and bool(stored) and ops.ENTER not in made
-        return Program(code, deciding, np.array(words, np.int64), 2 * count, keeps_lists)
+        description = self._attributes.get(DESCRIPTION)
+        return makes_lists and any(row[0] == ops.STORE and row[1] != description for row in self._code)
 
 
 def _word(value: int | float) -> int:

@@ -7,12 +7,11 @@ class unfit; an exception leaves the player to Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.calls import Calls, plain_arguments
-from labmates.workflows.populations.engine.kernel.lowering.expressions import HANDLERS, OPERATORS, has_effects
+from labmates.workflows.populations.engine.kernel.lowering.expressions import OPERATORS, has_effects
 from labmates.workflows.populations.engine.kernel.lowering.program import (
     DESCRIPTION,
     LOCAL,
@@ -86,11 +85,11 @@ class _Lowering(Calls):
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
-            handler: Callable[[Any], None] | None = getattr(self, HANDLERS[type(statement)], None)
+            handler = self._handlers[type(statement)]
             if handler is None:
                 raise UnloweredError(type(statement).__name__)
             before = self._locals
-            handler(statement)
+            handler(self, statement)
             self._locals = before
 
     def _add_pass(self, _node: ast.Pass) -> None:

@@ -109,9 +109,13 @@ class Function:
         for name in FIELDS[type(node)]:
             value = getattr(node, name, None)
             if type(value) is list:
-                value[:] = [one and _VISITORS[type(one)](self, one) for one in value]
+                for place, one in enumerate(value):
+                    if one is not None:
+                        value[place] = _VISITORS[type(one)](self, one)
             elif value is not None:
-                setattr(node, name, _VISITORS[type(value)](self, value))
+                made = _VISITORS[type(value)](self, value)
+                if made is not value:
+                    setattr(node, name, made)
         return node
 
     def _visit_functiondef(self, node: ast.FunctionDef) -> ast.AST:
@@ -236,7 +240,7 @@ class Function:
 
     def _visit_attribute(self, node: ast.Attribute) -> ast.AST:
         if self._is_self(node.value):
-            if node.attr in (*self._class.methods, *self._class.enums) or node.attr.startswith("__"):
+            if node.attr in self._class.methods or node.attr in self._class.enums or node.attr.startswith("__"):
                 raise UnfitError(f"line {node.lineno}: a method or a class as a value")
             return self._own_attribute(node)
         if self._is_module(node.value):
