@@ -359,8 +359,7 @@ class _Play:
         self._told = {
             "game": {"name": game.name, "n_players": game.n_players, "n_rounds": rounds, "parameters": game.parameters},
             "moves": len(game.labels),
-            "seed": batch.seed, "numbers": batch.group_numbers.tolist(), "seats": batch.groups.shape[1], "paper": paper,
-            "timed": batch.timed,
+            "seed": batch.seed, "seats": batch.groups.shape[1], "paper": paper, "timed": batch.timed,
         }  # fmt: skip
         same = self._running & ~random & ~of_paper
         # With noise, a move does not follow from the player's observations.
@@ -492,7 +491,8 @@ class _Play:
         """Ask compiled players; False if a strategy gets separate processes from now on, and the others must repeat."""
         host = self._engine.together()
         if not self._begun:
-            host.begin(self._facts(range(len(self._batch.groups))), np.arange(len(self._strategies)))
+            facts = self._facts(range(len(self._batch.groups)))
+            host.begin(facts, self._batch.group_numbers, np.arange(len(self._strategies)))
             self._begun = True
         which = which[np.argsort(self._order[places[which]])]
         asked = places[which]
@@ -564,7 +564,8 @@ class _Play:
             if len(self._hosts) >= _MOST_ALONE:
                 self._hosts.pop(next(iter(self._hosts))).close()
             host = self._engine.host(alone=True)
-            host.begin(self._facts([place // self._batch.groups.shape[1]]), np.array([place]))
+            facts = self._facts([place // self._batch.groups.shape[1]])
+            host.begin(facts, self._batch.group_numbers, np.array([place]))
         self._hosts[place] = host
         return host
 

@@ -153,13 +153,13 @@ class Host:
         self.pid = int(ready["pid"])
         self._handle = os.pidfd_open(self.pid)
 
-    def begin(self, game: Mapping[str, Any], places: NDArray[np.int64]) -> None:
-        """Start a batch with the players at these places."""
+    def begin(self, game: Mapping[str, Any], numbers: NDArray[np.int64], places: NDArray[np.int64]) -> None:
+        """Start a batch, whose groups have these numbers, with the players at these places."""
         first = int(places[0]) if len(places) == 1 else 0
         size = 1 if len(places) == 1 else int(places.max()) + 1
         self._offset, self._told, self._moves = first, np.zeros(size, np.int64), game["moves"]
         with contextlib.suppress(ClosedError):  # `answers` raises the error
-            send(self._connection, {**game, "places": size, "offset": first})
+            send(self._connection, {**game, "places": size, "offset": first}, numbers.astype(np.int64).tobytes())
 
     def ask(
         self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: Sequence[Source]

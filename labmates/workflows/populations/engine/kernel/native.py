@@ -34,7 +34,7 @@ _GLOBALS = 64
 _KEPT_WORDS = 8192
 """Heap of a player whose lists outlive a decision."""
 _STREAM_WORDS = 625
-_MEASURED_EACH = 4
+_MEASURED_EACH = 10
 _seed_of = lru_cache(1 << 15)(derive)
 
 
@@ -212,7 +212,7 @@ class NativePlayers:
         chosen
             Output for the decisions, at these players' places.
         seconds
-            Output for the time of each strategy's players, extrapolated from one round in four. It is wall-clock time:
+            Output for the time of each strategy's players, extrapolated from one round in ten. It is wall-clock time:
             the processor's clock may have a resolution coarser than all decisions of a strategy.
         """
         asked = self._order

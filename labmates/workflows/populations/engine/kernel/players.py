@@ -86,7 +86,7 @@ def serve(connection: socket.socket, settings: dict[str, Any], marks: int) -> No
                 os._exit(0)
             began = time.thread_time()
             if "game" in head:
-                players = Players(head, known, watch, view)
+                players = Players(head, np.frombuffer(data, np.int64), known, watch, view)
                 continue
             assert players is not None
             try:
@@ -147,13 +147,23 @@ class Players:
     Parameters
     ----------
     head
-        `game`, `seed`, the `numbers` of the groups, players per group (`seats`), number of `places`, index of the first
-        place (`offset`), and whether a strategy has the `paper`'s form.
+        `game`, `seed`, players per group (`seats`), number of `places`, index of the first place (`offset`), and
+        whether a strategy has the `paper`'s form.
+    numbers
+        The numbers of the groups.
     """
 
-    def __init__(self, head: dict[str, Any], known: dict[int, Strategy], watch: Watch, marks: memoryview) -> None:
+    def __init__(
+        self,
+        head: dict[str, Any],
+        numbers: NDArray[np.int64],
+        known: dict[int, Strategy],
+        watch: Watch,
+        marks: memoryview,
+    ) -> None:
         self._game = make_game(head["game"])
         self._head = head
+        self._numbers = numbers
         self._known = known
         self._watch = watch
         self._marks = marks
@@ -247,7 +257,7 @@ class Players:
         self._watch.strategies[place] = number
         if self._players[place] is None:
             try:
-                number_of_group, seed = self._head["numbers"][group], self._head["seed"]
+                number_of_group, seed = int(self._numbers[group]), self._head["seed"]
                 player = strategy.player(self._described(number_of_group, seat), seed, number_of_group, seat)
                 if not callable(player):
                     raise TypeError("a player can't be called")
