@@ -84,9 +84,9 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def apart(work: Callable[[], T], *, is_short: bool) -> T:
+async def in_thread(work: Callable[[], T], *, unless: bool) -> T:
     """The result of `work`, in a thread unless it takes a few milliseconds at most: a thread costs as much."""
-    return work() if is_short else await asyncio.to_thread(work)
+    return work() if unless else await asyncio.to_thread(work)
 
 
 class Batches(Generic[T, R]):

@@ -30,7 +30,7 @@ from labmates.judges.extraction import read_statement
 from labmates.judges.findings_rules import LEAST_CREDIT, Finder, is_source, items_of, record_keys
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, rows_of
-from labmates.loops import apart
+from labmates.loops import in_thread
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200
@@ -157,7 +157,7 @@ class HandoffJudge:
         if not report.trail:
             return [self._score(None, "nothing is known of what the teams left behind")]
         findings = read_statement(report).read.findings
-        audited = await apart(partial(audit, report, findings), is_short=report.is_short)
+        audited = await in_thread(partial(audit, report, findings), unless=report.is_short)
         details = {"task": report.task_facts, **audited.as_json()}
         if not audited.claims:
             return [self._score(None, "the paper states no number and no finding", details)]

@@ -17,7 +17,7 @@ from labmates.judges.base import SKILL, Report, Score
 from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, read_statement
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
-from labmates.loops import apart
+from labmates.loops import in_thread
 from labmates.models.errors import ModelCallError
 from labmates.models.failures import one_line
 from labmates.models.objects import UnusableAnswerError
@@ -67,7 +67,7 @@ class VerifiedJudge:
     async def _provenance(self, report: Report, statement: Statement) -> Score:
         stated = statement.read.findings
         findings = {} if stated is None else stated.model_dump(mode="json", exclude_none=True)
-        audited = await apart(partial(provenance.audit, report, findings), is_short=report.is_short)
+        audited = await in_thread(partial(provenance.audit, report, findings), unless=report.is_short)
         details = {"task": report.task_facts, **audited.as_json()}
         return Score(self.name, VerifiedJudge.version, provenance.METRIC, audited.value, audited.reason, details)
 
@@ -171,7 +171,7 @@ async def _on_the_way(report: Report, findings: BaseModel | None) -> dict[str, A
     try:
         if teams := _of_teams(report):
             details["teams"] = teams
-        details["handoff"] = (await apart(partial(audit, report, findings), is_short=report.is_short)).as_json()
+        details["handoff"] = (await in_thread(partial(audit, report, findings), unless=report.is_short)).as_json()
     except Exception as error:  # A plug-in's task may fail on partial findings; the accuracy remains without the audit.
         details["handoff"] = {"problem": one_line(f"{type(error).__name__}: {error}", _LONGEST_PROBLEM)}
     return details

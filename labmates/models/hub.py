@@ -20,7 +20,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.budgets.meter import CallMeter, free_meter
 from labmates.budgets.prices import Price
-from labmates.loops import apart
+from labmates.loops import in_thread
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
 from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send, Slots
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
@@ -212,7 +212,7 @@ class ModelHub:
         message = await self._ask(model, request, log)
         read = partial(normalise, message, sent=request.messages, tools=request.tools, limit=request.max_output_tokens)
         # Parsing a long reply must not block other calls.
-        reply = await apart(read, is_short=len(str(message.content)) <= _BIG)
+        reply = await in_thread(read, unless=len(str(message.content)) <= _BIG)
         price = self.price(model)
         return replace(
             reply,

@@ -19,7 +19,7 @@ from labmates.agents.organisation_parts import REPORT
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Deed, Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
-from labmates.loops import apart
+from labmates.loops import in_thread
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ArtifactEvent,
@@ -243,7 +243,7 @@ async def scored(
     recorder.emit(*mean_events(_scores(recorder)))
     invalid = invalid_work(_newest(report.trail), *_replies(recorder), exhausted=exhausted)
     # Other runs continue while those of a long run are computed.
-    metrics = await apart(partial(_metrics, recorder, ctx.organisation), is_short=recorder.length <= FEW_EVENTS)
+    metrics = await in_thread(partial(_metrics, recorder, ctx.organisation), unless=recorder.length <= FEW_EVENTS)
     return Outcome("exhausted" if exhausted else "completed", metrics, invalid)
 
 
