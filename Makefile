@@ -43,8 +43,15 @@ test-oldest: setup
 		pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis
 	$(OLDEST)/bin/python -m pytest -n 3 tests/budgets tests/records tests/models tests/games tests/studies/test_spec.py
 
+# Compiles the machine that executes strategies, the libraries and the tests once, which each test process would do.
+MACHINE := labmates/workflows/populations/engine/kernel/machine
+.venv/.compiled: .venv/.develop $(wildcard $(MACHINE)/*.py)
+	$(BIN)/python -c 'from labmates.workflows.populations.engine.kernel.native import load_machine; load_machine()'
+	$(BIN)/pytest --collect-only -qq >/dev/null || true  # what is wrong is told by the tests
+	@touch $@
+
 # Tests wait for engines, servers and one another's locks: one more than two processors keeps these busy, two more gain nothing.
-tests: develop
+tests: .venv/.compiled
 	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder --durations 15
 
 lint: develop
