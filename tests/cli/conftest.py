@@ -4,8 +4,6 @@ import contextlib
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,13 +45,10 @@ class Labmates:
         """Run a command in this process, which saves the seconds that a new one takes to import everything.
 
         What a process finds out once (what it can import, what can isolate code) must not stay in this one: such
-        commands get a process of their own, forked from one that has imported everything.
+        commands get a process of their own.
         """
         if arguments[:1] == ("sandbox",) or environment.keys() & {"PATH", "PYTHONPATH"}:
-            with Child(command(*arguments), self._environment(arguments, environment), self.folder) as child:
-                out, err = child.communicate(timeout=150)
-            assert child.returncode is not None
-            return _done(child.returncode, out, err)
+            return self.process(*arguments, environment=environment)
         told, complained = io.StringIO(), io.StringIO()
         console.out.cache_clear()
         console.err.cache_clear()
@@ -78,17 +73,11 @@ class Labmates:
         return _done(code, told.getvalue(), complained.getvalue())
 
     def process(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> Done:
-        """Run a command in a process of its own, as a user does."""
-        done = subprocess.run(
-            [sys.executable, "-m", "labmates.cli.main", *arguments],
-            cwd=self.folder,
-            env=self._environment(arguments, environment),
-            capture_output=True,
-            text=True,
-            timeout=150,
-            check=False,
-        )
-        return _done(done.returncode, done.stdout, done.stderr)
+        """Run a command in a process of its own, forked from one that has imported everything."""
+        with Child(command(*arguments), self._environment(arguments, environment), self.folder) as child:
+            out, err = child.communicate(timeout=150)
+        assert child.returncode is not None
+        return _done(child.returncode, out, err)
 
     def _environment(self, arguments: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}

@@ -77,18 +77,13 @@ def test_a_store_is_checked(labmates: Labmates, study: Path) -> None:
     assert "unknown study 'smal'. Did you mean 'small'?" in labmates("store", "check", "--study", "smal").err
 
 
-def test_worker_processes_share_the_runs(labmates: Labmates, study: Path) -> None:
-    done = labmates.process("study", "run", "small.yaml", "--workers", "2", "--json")
-    assert (done.code, done.records[0]["status"]) == (0, {"completed": 4})
-
-
-def test_worker_processes_tell_how_far_batches_are(labmates: Labmates, tmp_path: Path) -> None:
+def test_worker_processes_share_the_runs_and_tell_how_far_batches_are(labmates: Labmates, tmp_path: Path) -> None:
     with BatchServer(Answer(text='{"effort": 3}'), [Fate(looks=2)] * 4) as server:
         (tmp_path / "batches.yaml").write_text(BATCHES.replace("URL", server.base_url))
         planned = labmates("study", "plan", "batches.yaml")
-        done = labmates.process("study", "run", "batches.yaml", "--workers", "2")
+        done = labmates.process("study", "run", "batches.yaml", "--workers", "2", "--json")
     assert "up to 2 batches, one after the other, each within 24 hours" in planned.out
-    assert (done.code, len(server.bodies)) == (0, 2)
+    assert (done.code, done.records[0]["status"], len(server.bodies)) == (0, {"completed": 2}, 2)
     assert "waiting for batch batch_0 of m: 1 of 10" in done.err
     assert "batch batch_1 of m has ended: 10 of 10 replies" in done.err
 

@@ -18,6 +18,7 @@ import labmates
 from labmates.records.store import Store
 from tests.cli.conftest import Labmates
 from tests.docs.pages import blocks_of
+from tests.support.children import Child, command
 from tests.support.plugins import ROOT
 from tests.support.recorded import a_record, long_run
 
@@ -41,11 +42,7 @@ def test_pages_are_served_at_the_printed_address_until_ctrl_c(labmates: Labmates
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LABMATES")}
     labmates_, *arguments = shlex.split(line.replace("RUN", "aaaa"))
     assert labmates_ == "labmates"
-    command = [sys.executable, "-m", "labmates.cli.main", *arguments, "--no-browser", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=labmates.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as viewer:
-        assert viewer.stdout is not None
+    with Child(command(*arguments, "--no-browser", "--port", "0"), environment, labmates.folder) as viewer:
         address = urlsplit(viewer.stdout.readline().strip())
         assert (address.hostname, address.path) == ("127.0.0.1", "/runs/aaaa" if "RUN" in line else "/")
         connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=100)

@@ -26,6 +26,7 @@ from labmates.workflows.populations.engine.evolution import Evolution, Generatio
 from labmates.workflows.populations.engine.library import Gene, Population, load_population
 from labmates.workflows.populations.engine.workers import Workers
 from labmates.workflows.populations.evolution import rules_of
+from tests.support.children import command, run_child
 from tests.support.strategies import library, strategy, write
 
 ROOT = Path(__file__).parents[2]
@@ -108,14 +109,12 @@ def test_a_killed_evolution_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     words += ["--elite", "32", "--generations", "40", "--threshold", "1", "--mutation", "0.3", "--rounds", "5"]
     environment = {**os.environ, "LANGSMITH_TRACING": "false"}
 
-    def command(store: str, *more: str) -> list[str]:
-        return [sys.executable, "-m", "labmates.cli.main", *words, "--store", f"sqlite:///{tmp_path}/{store}.db", *more]
-
-    subprocess.run(command("whole", "--json"), cwd=ROOT, env=environment, check=True, capture_output=True)
-    process = subprocess.Popen(
-        command("killed", "--json"), cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
-    )
     path = tmp_path / "killed.db"
+    assert run_child(command(*words, "--store", f"sqlite:///{tmp_path}/whole.db"), environment) == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "labmates.cli.main", *words, "--store", f"sqlite:///{path}"],
+        cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists() and _recorded(path):
@@ -127,8 +126,7 @@ def test_a_killed_evolution_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     [run] = store.runs()
     done = len(_events(store, run.id))
     assert 0 < done < 40, "killed in the middle"
-    resume = [*command("killed", "--json")[:5], "--resume", run.id, "--store", store.url]
-    subprocess.run(resume, cwd=ROOT, env=environment, check=True, capture_output=True)
+    assert run_child(command(*words[:2], "--resume", run.id, "--store", store.url), environment) == 0
     whole = Store(f"sqlite:///{tmp_path}/whole.db")
     [other] = whole.runs()
     assert _events(store, run.id) == _events(whole, other.id)
