@@ -55,7 +55,7 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
     live, path = Live(budget), socket_of(run_id)
     server = None
     try:
-        _prepare(path.parent)  # local, as is the socket: a thread would take longer
+        await asyncio.to_thread(_prepare, path)
         # It replaces the socket of an earlier attempt.
         server = await asyncio.start_unix_server(live.connect, path, limit=LONGEST_LINE)
     except OSError as error:
@@ -70,25 +70,22 @@ async def live_run(run_id: str, budget: Callable[[], Json] = dict) -> AsyncItera
             server.close()
         await live.close()
         if server is not None:
-            _remove(path)
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
 
-def _prepare(folder: Path) -> None:
-    """Make the folder of sockets, which this user alone can enter.
+def _prepare(path: Path) -> None:
+    """Make the folder of a socket, which this user alone can enter.
 
     Raises
     ------
     PermissionError
         If the folder belongs to another user, or others can enter it.
     """
+    folder = path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if not S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"'{folder}' is not a private folder of this user")
-
-
-def _remove(socket: Path) -> None:
-    socket.unlink(missing_ok=True)
 
 
 class Live:
