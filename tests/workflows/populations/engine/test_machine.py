@@ -104,6 +104,14 @@ SEARCHES = {
     "return C if x and (n + x.get(2, 5) + len(x) + (3 in x) + ('no' not in y)) % 5 > 2 else D",
     "dicts that grow": "x = {0: -1, (1, 2): 3}\nfor i in range(60 + history.round_number): x[i / 4] = i % 7\n"
     "n = 0\nfor i in range(99):\n    if i in x: n += x[i] * i\nreturn C if n % 5 > 2 and len(x) > 60 else D",
+    "keys that are equal": "t = (1, history.round_number)\nx = {t: 3, (1, -0.0): 5}\n"
+    "x[t] = x[t] + x.get((True, float(history.round_number)), 0)\nt = (t[1], t[0])\n"
+    "return C if (x.get(t, 1) + x[(1.0, history.round_number)] + len(x)) % 4 > 1 else D",
+    "sequences that are unpacked": "(a, b), c = [history.round_number, 3], sum(history.opponent_cooperators)\n"
+    "a, b = b, a\nc, d = (c, a) if c > b else (a, c)\nreturn C if (2 * a + b + 5 * c + d) % 3 else D",
+    "what changes while it is read": "x = [1, 2, history.round_number]\ndef cut(): return x.pop()\n"
+    "y = (x[0], cut(), len(x), cut() if len(x) > 1 else 7)\nx[len(x) - 1] = y[1]\n"
+    "return C if 1 < y[1] + y[3] != 4 or not x[0] <= 3 else D",
     "numbers with some digits": "x = round(history.round_number / 7, 3) + round(np.mean([1.25, 2.005]), 2)\n"
     "y = round(2.675, 2) + round(-0.125, ndigits=2) + round(True, 1) + round(1e15 / 3, 0) + round(7, 2)\n"
     "return C if (x + y) * 1000 % 1 > 0.5 and round(-0.004, 2) == 0 else D",
@@ -145,6 +153,9 @@ LEFT = {
     "deep recursion": "def more(n): return 0 if n == 0 else 1 + more(n - 1)\nreturn C if more(300) == 300 else D",
     "numbers with many digits": "return C if round(history.round_number / 7, 25) == round(1e300, 3) / 1e300 else D",
     "tens": "return C if round(history.round_number * 7.0, -1) == 10 else D",
+    "too few to unpack": "a, b = history.my_actions[:history.round_number]\nreturn C if a == b else D",
+    "a comparison of what is not set": "if history.round_number > 2: x = 1\nreturn C if x < 2 else D",
+    "arrays that are compared": "return C if history.my_payoffs > 1 else D",
     "a comparison of None": "return C if None < history.round_number else D",
 }
 

@@ -28,7 +28,8 @@ FLOATS: Final = 14
 """Arrays: where they begin on the heap, and their length in the last `LENGTH_BITS`."""
 LIST: Final = 15
 TUPLE: Final = 16
-"""Where the head is on the heap: length, capacity, and where the items are, each a kind and a value."""
+"""Where the head is on the heap: length, capacity, and where the items are, each a kind and a value. In the place of a
+capacity a tuple has its hash as a key, -1 until it is one."""
 LARGE: Final = 17
 """An integer of 64 bits that is not exact as a float: only calculations with floats take it."""
 ROWS: Final = 18
@@ -36,7 +37,7 @@ ROWS: Final = 18
 NAMES: Final = 19
 """The names of actions, of which only the number is known here."""
 DICT: Final = 20
-"""Where the head is on the heap: the number of keys, how many slots there are, and where these are."""
+"""Where the head is on the heap: the number of keys, how many slots there are, and where these and the entries are."""
 LENGTH_BITS: Final = 24
 
 # Binary operators: the result, left, right.
@@ -101,8 +102,8 @@ RANDOM: Final = 39
 """The result."""
 RANDOM_BELOW: Final = 40
 """The result, how many integers there are to choose from."""
-UNSET_REGISTER: Final = 41
-"""The register."""
+UNSET_REGISTERS: Final = 41
+"""Nothing, the first of the registers, how many there are."""
 JUMP_SET: Final = 42
 """The register, how many instructions to skip if it has a value."""
 SUM_ADD: Final = 43
@@ -132,20 +133,27 @@ NEW_DICT: Final = 55
 """The result."""
 GET: Final = 56
 """The result, a dict, the first of two registers: the key, what is taken without it."""
+UNPACK: Final = 57
+"""The sequence, the first of the registers for its items, how many there have to be."""
+JUMP_COMPARED: Final = 60
+JUMP_UNLESS_COMPARED: Final = 66
+"""The first of six instructions each, in the order of the comparisons: left, right, how many instructions to skip."""
+COMPARED: Final = range(JUMP_COMPARED, 2 * JUMP_UNLESS_COMPARED - JUMP_COMPARED)
 
 FORMS: Final = {
     **dict.fromkeys((*range(MINIMUM + 1), ITEM, IS, SUM_ADD, CONTAINS, COMBINATIONS, ROUND_TO), "wrr"),
     **dict.fromkeys((MOVE, RANDOM_BELOW, IS_KIND, POP), "wr"),
-    **dict.fromkeys((RANDOM, UNSET_REGISTER, NEW_DICT), "w"),
+    **dict.fromkeys((RANDOM, NEW_DICT), "w"),
+    **dict.fromkeys(COMPARED, "rrj"),
     **dict.fromkeys((JUMP_TRUE, JUMP_FALSE, JUMP_SET), "rj"),
     **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
     **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
     JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
     RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4", CALL_ROUTINE: "wwj", ENTER: "wwn", RETURN: "r",
-    GET: "wr2",
+    GET: "wr2", UNSET_REGISTERS: " wn", UNPACK: "rwn",
 }  # fmt: skip
-"""The operands of each instruction: `r` any register; `w` a register of a decision; `2`, `3` and `4` the first of so
-many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from the operand before."""
+"""The operands of each instruction: a space none; `r` any register; `w` a register of a decision; `2`, `3` and `4` the
+first of so many; `j` a jump; `a` an attribute, `f` a function; `n` how many registers follow from that before."""
 
 ATTRIBUTES: Final = (
     "n_players", "n_rounds", "k", "m", "capacity", "round_number", "my_actions", "my_payoffs", "opponent_cooperators",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
-from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions
+from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions, has_effects
 from labmates.workflows.populations.engine.kernel.lowering.program import (
     RecursiveError,
     Register,
@@ -80,10 +80,11 @@ class Calls(Expressions):
         passed = names[player is not None :]
         if function.name in self._recursive:
             return self._call_routine(function, player, passed, [given[name] for name in passed])
-        values = [self._copy_of(given[name]) for name in passed]
+        values = [self._put(self._new(), given[name]) for name in passed]
         result = self._new()
         with self._within(function, player, dict(zip(passed, values, strict=True)), result):
-            self._emit(ops.MOVE, result, self._constant(None))
+            if not isinstance(function.body[-1], ast.Return):
+                self._emit(ops.MOVE, result, self._constant(None))
             self._patch(self._scope.ends)
         return result
 
@@ -104,6 +105,8 @@ class Calls(Expressions):
         self._declare(function)
         self._loops = []
         self._block(function.body)
+        if isinstance(function.body[-1], ast.Return):
+            del self._code[self._scope.ends.pop()]  # its jump to the end
         yield
         self._inlined.pop()
         self._scope, self._self, self._loops = outer, own, loops
@@ -122,7 +125,7 @@ class Calls(Expressions):
         if key not in self._routines:
             self._add_routine(key, function, player, passed)
         result = self._new()
-        first = self._in_a_row(self._operands(*arguments))  # the last registers in use: those before are kept
+        first = self._in_a_row(*arguments)  # the last registers in use: those before are kept
         self._patch([self._emit(ops.CALL_ROUTINE, result, first, 0)], self._routines[key])
         return result
 
@@ -149,11 +152,10 @@ class Calls(Expressions):
 
     def _declare(self, function: ast.FunctionDef) -> None:
         """Assign each variable of a function a separate register."""
-        for name in self._assigned[function]:
-            if name not in self._scope.variables:
-                self._scope.variables[name] = self._new()
-                if self._loops or self._inlined:
-                    self._emit(ops.UNSET_REGISTER, self._scope.variables[name])
+        new = {name: self._new() for name in self._assigned[function] if name not in self._scope.variables}
+        self._scope.variables |= new
+        if new and (self._loops or self._inlined):
+            self._emit(ops.UNSET_REGISTERS, 0, next(iter(new.values())), len(new))
 
     def _converted(self, kind: str, value: ast.expr, into: Register | None) -> Register:
         if kind not in _KINDS:
@@ -209,7 +211,7 @@ class Calls(Expressions):
         tolerances |= {one.arg: one.value for one in keywords}
         if len(tolerances) > 2:
             raise UnloweredError("other arguments of isclose")
-        first = self._in_a_row(self._operands(left, right, *tolerances.values()))
+        first = self._in_a_row(left, right, *tolerances.values())
         return self._made(into, ops.IS_CLOSE, first)
 
     def _unfit(self, name: str) -> Register:
@@ -269,8 +271,11 @@ class Calls(Expressions):
     ) -> Register:
         if len(default) > 1:
             raise UnloweredError("other arguments of get")
-        table, *pair = self._operands(value, key, *(default or [ast.Constant(None)]))
-        return self._made(into, ops.GET, table, self._in_a_row(pair))
+        pair = [key, *(default or [ast.Constant(None)])]
+        table = self._expression(value)
+        if any(map(has_effects, pair)):
+            table = self._kept(table)
+        return self._made(into, ops.GET, table, self._in_a_row(*pair))
 
     def _looked_up(self, thing: ast.expr, attribute: str, default: Sequence[ast.expr]) -> Register:
         target = self._lookup(thing, attribute)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
-from labmates.workflows.populations.engine.kernel.lowering.program import Assembly, Register, UnloweredError
+from labmates.workflows.populations.engine.kernel.lowering.program import LOCAL, Assembly, Register, UnloweredError
 from labmates.workflows.populations.engine.kernel.syntax import FIELDS, add_children
 
 OPERATORS: dict[type[ast.AST], int] = {
@@ -62,17 +62,24 @@ class Expressions(Assembly):
             last -= 1
         registers = []
         for place, node in enumerate(nodes):
+            before = LOCAL + self._locals
             register = self._expression(node)
-            registers.append(self._kept(register) if place < last else register)
+            registers.append(self._kept(register) if place < last and register < before else register)
         return registers
 
-    def _copy_of(self, node: ast.expr) -> Register:
-        """A new register with a value."""
-        target = self._new()
+    def _put(self, target: Register, node: ast.expr) -> Register:
+        """Put a value into a register."""
         value = self._expression(node, target)
         if value is not target:
             self._emit(ops.MOVE, target, value)
         return target
+
+    def _in_a_row(self, *nodes: ast.expr) -> Register:
+        """The values of several expressions in consecutive registers; the first register."""
+        row = [self._new() for _ in nodes] or [self._new()]
+        for register, node in zip(row, nodes, strict=False):
+            self._put(register, node)
+        return row[0]
 
     def _add_constant(self, node: ast.Constant, into: Register | None = None) -> Register:
         return self._constant(node.value)
@@ -172,11 +179,13 @@ class Expressions(Assembly):
             return self._made(into, ops.ITEM, *self._operands(node.value, node.slice))
         nothing = ast.Constant(None)
         parts = [node.slice.lower or nothing, node.slice.upper or nothing, node.slice.step or nothing]
-        sequence, *values = self._operands(node.value, *parts)
-        return self._made(into, ops.SLICE, sequence, self._in_a_row(values))
+        sequence = self._expression(node.value)
+        if any(map(has_effects, parts)):
+            sequence = self._kept(sequence)
+        return self._made(into, ops.SLICE, sequence, self._in_a_row(*parts))
 
     def _add_list(self, node: ast.List | ast.Tuple, into: Register | None = None) -> Register:
-        first = self._in_a_row(self._operands(*node.elts))
+        first = self._in_a_row(*node.elts)
         return self._made(into, ops.NEW_LIST if isinstance(node, ast.List) else ops.NEW_TUPLE, first, len(node.elts))
 
     def _add_dict(self, node: ast.Dict, into: Register | None = None) -> Register:
@@ -203,6 +212,9 @@ class Expressions(Assembly):
                 return last
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._condition(operand, jump_if=not jump_if)
+            case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in OPERATORS:
+                jump = ops.JUMP_COMPARED if jump_if else ops.JUMP_UNLESS_COMPARED
+                return [self._emit(jump + OPERATORS[type(operator)] - ops.LESS, *self._operands(left, right), 0)]
         register = self._expression(node)
         return [self._emit(ops.JUMP_TRUE if jump_if else ops.JUMP_FALSE, register, 0)]
 
@@ -213,15 +225,13 @@ class Expressions(Assembly):
             case ast.Attribute(value=thing, attr=name) if self._is_self(thing):
                 self._emit(ops.STORE, self._attribute(name), value)
             case ast.Tuple(elts=targets):
-                length = self._made(None, ops.CALL, value, ops.LEN)
-                same = self._made(None, ops.EQUAL, length, self._constant(len(targets)))
-                jump = self._emit(ops.JUMP_TRUE, same, 0)
-                self._emit(ops.LEAVE)
-                self._patch([jump])
-                for place, one in enumerate(targets):
-                    self._store(one, self._made(None, ops.ITEM, value, self._constant(place)))
+                items = [self._new() for _ in targets] or [self._new()]
+                self._emit(ops.UNPACK, value, items[0], len(targets))
+                for one, item in zip(targets, items, strict=False):
+                    self._store(one, item)
             case ast.Subscript(value=sequence, slice=index) if not isinstance(index, ast.Slice):
-                value = self._kept(value)
+                if has_effects(sequence) or has_effects(index):
+                    value = self._kept(value)
                 place, number = self._operands(sequence, index)
                 self._emit(ops.SET_ITEM, place, number, value)
             case _:

@@ -183,13 +183,6 @@ class Assembly:
         """A copy in a new register."""
         return self._made(None, ops.MOVE, value)
 
-    def _in_a_row(self, values: Sequence[Register]) -> Register:
-        """Copies of values in consecutive registers; the first register."""
-        row = [self._new() for _ in values] or [self._new()]
-        for register, value in zip(row, values, strict=False):
-            self._emit(ops.MOVE, register, value)
-        return row[0]
-
     def _laid_out(self, deciding: int) -> Program:
         initial = {target.id: one.value for one in self._initial for target in one.targets
                    if isinstance(target, ast.Name)}  # fmt: skip

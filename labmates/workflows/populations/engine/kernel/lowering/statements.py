@@ -147,14 +147,13 @@ class _Lowering(Calls):
             self._store(node.target, before)
 
     def _add_return(self, node: ast.Return) -> None:
-        value = self._constant(None) if node.value is None else self._expression(node.value)
         if self._scope.result is not None:
-            self._emit(ops.MOVE, self._scope.result, value)
+            self._put(self._scope.result, node.value or ast.Constant(None))
             self._scope.ends.append(self._emit(ops.JUMP, 0))
         elif node.value is None:
             self._scope.ends.append(self._emit(ops.JUMP, 0))
         else:
-            self._emit(ops.ANSWER, value)
+            self._emit(ops.ANSWER, self._expression(node.value))
 
     def _add_if(self, node: ast.If) -> None:
         with self._temporary():

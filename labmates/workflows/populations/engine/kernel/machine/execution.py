@@ -31,12 +31,14 @@ from labmates.workflows.populations.engine.kernel.machine.memory import (
     pop,
     set_number,
     slice_of,
+    unpacked,
 )
 from labmates.workflows.populations.engine.kernel.machine.operators import (
     are_close,
     binary,
     calculate_quickly,
     combinations,
+    compared,
     greater_or_lesser,
     is_in,
     is_same,
@@ -58,6 +60,14 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
         if op <= NOT_EQUAL:
             if not calculate_quickly(memory, reals, op, first, second, third):
                 break
+        elif op >= JUMP_COMPARED:
+            jumps = op < JUMP_UNLESS_COMPARED
+            op += LESS - (JUMP_COMPARED if jumps else JUMP_UNLESS_COMPARED)
+            truth = compared(memory, reals, op, first, second)
+            if truth < 0:
+                break
+            if (truth > 0) == jumps:
+                at += code[here + 3]
         elif op == JUMP_FALSE or op == JUMP_TRUE:
             kind = memory[first]
             truth = memory[first + 1] != 0 if kind in (BOOL, NUMPY_BOOL) else truth_of(memory, reals, first)
@@ -94,7 +104,12 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
             if not _attribute(memory, first, second, code[here + 3]) or memory[first] == UNSET:
                 break
         elif op == CALL:
-            if not call_function(memory, reals, code[here + 3], first, second):
+            function, kind = code[here + 3], memory[second]
+            if (function == FLOAT_OF and kind == FLOAT) or (function == INT_OF and kind == INT):
+                value = memory[second + 1]
+                memory[first] = kind
+                memory[first + 1] = value
+            elif not call_function(memory, reals, function, first, second):
                 break
         elif op == MAXIMUM or op == MINIMUM:
             if not greater_or_lesser(memory, reals, op, first, second, third):
@@ -108,8 +123,9 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
             memory[frame + code[routine + 1]] = NONE
             calls += 1
             at = target + 1
-        elif op == UNSET_REGISTER:
-            memory[first] = UNSET
+        elif op == UNSET_REGISTERS:
+            for number in range(code[here + 3]):
+                memory[second + 2 * number] = UNSET
         elif op == RETURN:
             if calls == 0 or memory[first] == UNSET:
                 break
@@ -178,6 +194,8 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
         return is_same(memory, first, second, third)
     if op == ROUND_TO:
         return round_to(memory, reals, first, second, third)
+    if op == UNPACK:
+        return unpacked(memory, first, second, number)
     if op == NEW_DICT:
         return new_dict(memory, first)
     if op == GET:

@@ -31,11 +31,6 @@ from labmates.workflows.populations.engine.kernel.machine.operators import truth
 def call_function(memory: Words, reals: Words, function: int, target: int, register: int) -> bool:
     """A function of one argument."""
     kind = memory[register]
-    if (function == FLOAT_OF and kind == FLOAT) or (function == INT_OF and kind == INT):
-        value = memory[register + 1]
-        memory[target] = kind
-        memory[target + 1] = value
-        return True
     if function == LEN:
         size = memory[register + 1] if kind == NAMES else items_in(memory, register)
         if kind == DICT:

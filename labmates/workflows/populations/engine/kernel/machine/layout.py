@@ -9,11 +9,14 @@ from labmates.workflows.populations.engine.kernel.instructions import LENGTH_BIT
 
 LEFT = 255
 """An answer: the player is left to Python. Lower ones are its moves."""
-NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS, READ, MOVES, LIMIT, BITS = range(12)
+NEXT_FREE, HEAP_END, ROUNDS, MY_ACTIONS, MY_PAYOFFS, COUNTS, STREAM, KEEPS, READ, MOVES, LIMIT, BITS, COMPARISON = (
+    range(13)
+)
 """Words of the memory that say where the rest is: `STREAM` is the player's random numbers, 0 if it has none,
 `KEEPS` whether its lists outlive a decision, `READ` how many items of sequences single instructions have read,
 `MOVES` the number of named actions, 0 where players cooperate or defect, `LIMIT` how many instructions may be taken and
-how many items read; and `BITS` is for a moment a float whose bits are asked for."""
+how many items read; `BITS` is for a moment a float whose bits are asked for, and `COMPARISON` a register with what two
+values compare as."""
 HEAP_WORDS = 1 << 24
 """Heap for a decision, which the next one uses again; the system gives only pages that are written. Calls of routines
 are stacked at its end."""

@@ -22,7 +22,7 @@ from labmates.workflows.populations.engine.kernel.instructions import (
     TUPLE,
     UNSET,
 )
-from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
+from labmates.workflows.populations.engine.kernel.machine.compiling import compiled, within
 from labmates.workflows.populations.engine.kernel.machine.layout import *
 
 
@@ -37,7 +37,7 @@ def set_number(memory: Words, reals: Words, register: int, kind: int, value: int
     return kind != UNSET
 
 
-@compiled
+@within
 def number_at(memory: Words, reals: Words, kind: int, word: int) -> tuple[int, float]:
     """A number in the memory, as an integer and as a float."""
     if kind == FLOAT or kind == NUMPY_FLOAT:
@@ -71,7 +71,7 @@ def may_read(memory: Words, count: int) -> bool:
     return bool(memory[READ] <= memory[LIMIT])
 
 
-@compiled
+@within
 def item_at(memory: Words, register: int, index: int) -> tuple[int, int]:
     """An item's kind, and the word that holds its value; the index is one of the sequence's."""
     kind, value = memory[register], memory[register + 1]
@@ -87,7 +87,7 @@ def items_in(memory: Words, register: int) -> int:
     return memory[register + 1] & LENGTH_MASK if memory[register] == ROWS else length_of(memory, register)
 
 
-@compiled
+@within
 def load_item(memory: Words, register: int, index: int, target: int) -> bool:
     """Put an item of a sequence, or a row, into a register."""
     if memory[register] == ROWS:
@@ -99,6 +99,16 @@ def load_item(memory: Words, register: int, index: int, target: int) -> bool:
     value = memory[word]
     memory[target] = kind
     memory[target + 1] = value
+    return True
+
+
+@compiled
+def unpacked(memory: Words, register: int, first: int, count: int) -> bool:
+    """Put the items of a sequence of some length into registers; False if it is none."""
+    if items_in(memory, register) != count:
+        return False
+    for index in range(count):
+        load_item(memory, register, index, first + 2 * index)
     return True
 
 
@@ -119,7 +129,7 @@ def new_list(memory: Words, target: int, kind: int, length: int, capacity: int) 
     if head < 0:
         return -1
     memory[head] = length
-    memory[head + 1] = capacity
+    memory[head + 1] = capacity if kind == LIST else -1
     memory[head + 2] = head + 3
     memory[target] = kind
     memory[target + 1] = head

@@ -32,7 +32,7 @@ from labmates.workflows.populations.engine.kernel.instructions import (
     SUBTRACT,
     UNSET,
 )
-from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
+from labmates.workflows.populations.engine.kernel.machine.compiling import compiled, within
 from labmates.workflows.populations.engine.kernel.machine.layout import LARGEST
 
 
@@ -68,7 +68,7 @@ def calculate(op: int, tag_a: int, a: int, x: float, tag_b: int, b: int, y: floa
     return (UNSET if kind == UNSET else kind + numpy), whole, result
 
 
-@compiled
+@within
 def compare(op: int, a: Any, b: Any) -> bool:
     """Whether two numbers compare in this way."""
     if op == LESS:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 
 from labmates.workflows.populations.engine.kernel.instructions import *
-from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
-from labmates.workflows.populations.engine.kernel.machine.dicts import slot_of
-from labmates.workflows.populations.engine.kernel.machine.layout import LARGEST, LARGEST_WORD, Words
+from labmates.workflows.populations.engine.kernel.machine.compiling import compiled, within
+from labmates.workflows.populations.engine.kernel.machine.dicts import entry_of
+from labmates.workflows.populations.engine.kernel.machine.layout import COMPARISON, LARGEST, LARGEST_WORD, Words
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     item_at,
     length_of,
@@ -29,10 +29,15 @@ def _is_quick(op: int, kind_a: int, kind_b: int) -> bool:
     return op >= LESS or op == DIVIDE or (op <= MULTIPLY and (kind_a % 3 == 1 or kind_b % 3 == 1))
 
 
-@compiled
+@within
 def calculate_quickly(memory: Words, reals: Words, op: int, target: int, left: int, right: int) -> bool:
     """A binary operator: the most frequent kinds of numbers without further ado."""
     kind_a, kind_b = memory[left], memory[right]
+    if kind_a == FLOAT and kind_b == FLOAT and op <= MULTIPLY:
+        x, y = reals[left + 1], reals[right + 1]
+        memory[target] = FLOAT
+        reals[target + 1] = x + y if op == ADD else x - y if op == SUBTRACT else x * y
+        return True
     if kind_a == INT and kind_b == INT and op <= MULTIPLY:
         a, b = memory[left + 1], memory[right + 1]
         if op == MULTIPLY:
@@ -60,6 +65,36 @@ def calculate_quickly(memory: Words, reals: Words, op: int, target: int, left: i
     memory[target] = NUMPY_FLOAT if numpy else FLOAT
     reals[target + 1] = x + y if op == ADD else x - y if op == SUBTRACT else x * y if op == MULTIPLY else x / y
     return True
+
+
+@compiled
+def truth_of(memory: Words, reals: Words, register: int) -> int:
+    """Whether a value is true; -1 if Python has to say."""
+    kind = memory[register]
+    if kind == FLOAT or kind == NUMPY_FLOAT:
+        return int(reals[register + 1] != 0.0)
+    if kind == NONE:
+        return 0
+    if kind == UNSET:
+        return -1
+    if kind <= TEXT:
+        return int(memory[register + 1] != 0)
+    if kind == LIST or kind == TUPLE or kind == DICT:
+        return int(memory[memory[register + 1]] > 0)
+    return 1 if kind <= HISTORY else -1
+
+
+@within
+def compared(memory: Words, reals: Words, op: int, left: int, right: int) -> int:
+    """Whether it is true that two values compare in this way; -1 if Python has to say."""
+    kind_a, kind_b = memory[left], memory[right]
+    if BOOL <= kind_a <= NUMPY_FLOAT and BOOL <= kind_b <= NUMPY_FLOAT:
+        _, x = number_at(memory, reals, kind_a, left + 1)
+        _, y = number_at(memory, reals, kind_b, right + 1)
+        return int(compare(op, x, y))
+    if not binary(memory, reals, op, COMPARISON, left, right):
+        return -1
+    return truth_of(memory, reals, COMPARISON)
 
 
 @compiled
@@ -139,7 +174,7 @@ def _arrays(memory: Words, reals: Words, op: int, target: int, left: int, right:
     return True
 
 
-@compiled
+@within
 def greater_or_lesser(memory: Words, reals: Words, op: int, target: int, left: int, right: int) -> bool:
     """The greater (lesser) of two numbers; the left one if they are equal."""
     kind_a, kind_b = memory[left], memory[right]
@@ -219,8 +254,8 @@ def combinations(memory: Words, target: int, left: int, right: int) -> bool:
 def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) -> bool:
     """Whether a sequence contains a number, text, action or None, or a dict has a key."""
     if memory[sequence] == DICT:
-        slot = slot_of(memory, reals, sequence, item)
-        return slot >= 0 and set_number(memory, reals, target, BOOL, int(memory[slot] != UNSET), 0.0)
+        entry = entry_of(memory, reals, sequence, item)
+        return entry >= 0 and set_number(memory, reals, target, BOOL, int(entry > 0), 0.0)
     count, kind = length_of(memory, sequence), memory[item]
     if count < 0 or kind == UNSET or kind > TEXT or not may_read(memory, count):
         return False
@@ -237,20 +272,3 @@ def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) ->
         else:
             result |= int(other == kind and (kind == NONE or a == b))
     return set_number(memory, reals, target, BOOL, result, 0.0)
-
-
-@compiled
-def truth_of(memory: Words, reals: Words, register: int) -> int:
-    """Whether a value is true; -1 if Python has to say."""
-    kind = memory[register]
-    if kind == FLOAT or kind == NUMPY_FLOAT:
-        return int(reals[register + 1] != 0.0)
-    if kind == NONE:
-        return 0
-    if kind == UNSET:
-        return -1
-    if kind <= TEXT:
-        return int(memory[register + 1] != 0)
-    if kind == LIST or kind == TUPLE or kind == DICT:
-        return int(memory[memory[register + 1]] > 0)
-    return 1 if kind <= HISTORY else -1
