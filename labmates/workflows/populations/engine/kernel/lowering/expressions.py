@@ -214,7 +214,8 @@ class Expressions(Assembly):
                 return self._condition(operand, jump_if=not jump_if)
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in OPERATORS:
                 jump = ops.JUMP_COMPARED if jump_if else ops.JUMP_UNLESS_COMPARED
-                return [self._emit(jump + OPERATORS[type(operator)] - ops.LESS, *self._operands(left, right), 0)]
+                first, second = self._operands(left, right)
+                return [self._emit(jump + OPERATORS[type(operator)] - ops.LESS, first, second)]
         register = self._expression(node)
         return [self._emit(ops.JUMP_TRUE if jump_if else ops.JUMP_FALSE, register, 0)]
 
