@@ -28,8 +28,8 @@ FLOATS: Final = 14
 """Arrays: where they begin on the heap, and their length in the last `LENGTH_BITS`."""
 LIST: Final = 15
 TUPLE: Final = 16
-"""Where the head is on the heap: length, capacity, and where the items are, each a kind and a value. In the place of a
-capacity a tuple has its hash as a key, -1 until it is one."""
+"""The address of a head on the heap: length, capacity, and the address of the items, each a kind and a value. A tuple
+has no capacity: that word holds its hash, or -1 until the tuple is used as a key."""
 LARGE: Final = 17
 """An integer of 64 bits that is not exact as a float: only calculations with floats take it."""
 ROWS: Final = 18

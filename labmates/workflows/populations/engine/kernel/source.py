@@ -161,7 +161,7 @@ def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Sourc
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         what = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
         raise UnreadableError(f"{name} can't be read as Python{line}: {what}") from error
-    vars(tree)["tree"] = tree  # a cycle: to free it takes long, and the process that reads ends before any collection
+    vars(tree)["tree"] = tree  # kept alive by a cycle: freeing it takes time, and the reading process ends soon anyway
     strategies = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_strategy(node)]
     if len(strategies) > _MOST_CLASSES:
         raise UnreadableError(f"{name} holds {len(strategies)} strategies; at most {_MOST_CLASSES} are allowed")
