@@ -171,18 +171,18 @@ def test_interrupts_of_a_run_are_answered_in_the_browser(
                 expect(page.get_by_role("heading", name="graph (lab) asks at tools.1")).to_be_visible(timeout=_STARTED)
                 expect(page.locator("section pre")).to_contain_text("calls write_artifact\nname: final_paper")
                 page.get_by_label("Reason for a refusal (shown to the agent)").fill("Make it better.")
-                page.get_by_role("button", name="No, refuse").click()
+                press(page.get_by_role("button", name="No, refuse"))
                 page.goto(f"{site.url}/runs/{run.id}/approval")
                 expect(page.locator("section pre")).to_contain_text("A better paper", timeout=_STARTED)
-                page.get_by_role("button", name="Yes, approve").click()
+                press(page.get_by_role("button", name="Yes, approve"))
             else:
                 expect(page.get_by_role("heading", name="graph (lab) asks at its code")).to_be_visible(timeout=_STARTED)
                 expect(page.locator("section pre")).to_have_text("What about?")
                 page.get_by_label("Answer: any text, or JSON").fill('{"b": "<b>bold</b>"}')
-                page.get_by_role("button", name="Send this answer").click()
+                press(page.get_by_role("button", name="Send this answer"))
                 page.goto(f"{site.url}/runs/{run.id}/approval")
                 expect(page.locator("section pre")).to_contain_text('"deliver": "heard', timeout=_STARTED)
-                page.get_by_role("button", name="Yes", exact=True).click()
+                press(page.get_by_role("button", name="Yes", exact=True))
             executing.join(60)
             page.goto(f"{site.url}/runs/{run.id}/approval")
             expect(page.locator("ol li")).to_have_count(2)
@@ -203,8 +203,12 @@ def test_pages_of_a_running_run_count_what_is_recorded_and_grow(
         values = {"task": "anomaly", "difficulty": "easy", "model": model, "organisation": LAB, "budget": "2"}
         [run] = new_runs(ScienceCondition.model_validate(values), seed=0, replicates=1, settings=settings)
         executing = threading.Thread(target=lambda: asyncio.run(Session(store, settings).execute([run])), daemon=True)
-        with served(store) as site, page_of(browser, site.url) as (overview, seen):
-            story, approval = overview.context.new_page(), overview.context.new_page()
+        with (
+            served(store) as site,
+            page_of(browser, site.url) as (overview, seen),
+            page_of(browser, site.url, java_script_enabled=False) as (approval, _),  # it doesn't load itself again
+        ):
+            story = overview.context.new_page()
             executing.start()
             while run.id not in {known.id for known in store.runs()}:
                 overview.wait_for_timeout(50)
@@ -238,7 +242,13 @@ def number_of(page: Page, name: str) -> Locator:
 def answer_yes(page: Page, site: Site, run: RunRecord) -> None:
     page.goto(f"{site.url}/runs/{run.id}/approval")
     if (yes := page.get_by_role("button", name="Yes, approve")).count():
-        yes.click()
+        press(yes)
+
+
+def press(button: Locator) -> None:
+    """Press a button that sends a form, and wait for the page that follows."""
+    with button.page.expect_navigation():
+        button.click()
 
 
 def test_the_page_of_a_running_gateway_shows_pool_limits_and_reservations(
