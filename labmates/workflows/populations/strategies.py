@@ -263,7 +263,7 @@ def outcome(state: WritingState, writing: Writing) -> Outcome:
 def _problems(writing: Writing, code: str) -> tuple[tuple[str, ...], bool]:
     """The problems of an implementation, and whether it is deterministic."""
     try:
-        loaded = writing.workers.load("the implementation", source_of(code), lowered=False)
+        loaded = writing.workers.load("the implementation", source_of(code))
     except UsageError as error:
         return (str(error),), False
     if len(loaded) != 1:

@@ -416,7 +416,7 @@ def _begun(
     for file, game in zip(files, games, strict=True):
         text = read_text(file.path)
         verdicts = known_verdicts(text, game)
-        yield verdicts, workers.reading(file.path.name, text, lowered=False) if verdicts is None else None
+        yield verdicts, workers.reading(file.path.name, text) if verdicts is None else None
 
 
 def write_provenance(file: StrategyFile, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 from labmates.errors import UsageError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
 from labmates.workflows.populations.engine.errors import WorkersError
+from labmates.workflows.populations.engine.file_cache import FileCache
 from labmates.workflows.populations.engine.kernel.engine import Batch, Errors, Result
 from labmates.workflows.populations.engine.kernel.forking import fork
 from labmates.workflows.populations.engine.kernel.source import (
@@ -33,7 +34,7 @@ from labmates.workflows.populations.engine.kernel.source import (
     program_of,
     received_sources,
 )
-from labmates.workflows.populations.engine.kernel.wire import ClosedError, receive, send
+from labmates.workflows.populations.engine.kernel.wire import ClosedError, complete, message_of, parsed, receive, send
 from labmates.workflows.populations.engine.match_ups import MatchUps
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
@@ -45,6 +46,9 @@ _MOST_WORKERS = 256
 _POLL_SECONDS = 0.25
 _WORTH_LOADING = 200_000
 """Decisions after which the machine saves more time than its start costs."""
+_WORTH_KEEPING = 100_000
+"""Characters of a file above which it is read from the cache the next time."""
+_READ = FileCache("strategies", 512 << 20)
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,11 @@ class Loaded(Found):
 
 @dataclass(frozen=True)
 class Reading:
-    """A file that a process reads, and the connection to it."""
+    """A file, with its strategies if they are in the cache, or the connection to the process that reads it."""
 
     name: str
     text: str
-    connection: socket.socket
+    origin: socket.socket | list[Source]
 
 
 class Workers:
@@ -115,36 +119,40 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def load(self, name: str, text: str, *, lowered: bool = True) -> list[Loaded]:
-        """Read a file of strategies without execution.
-
-        Parameters
-        ----------
-        name
-            Name of the file in error messages.
-        lowered
-            Whether to prepare its strategies for the machine, which is slower.
+    def load(self, name: str, text: str) -> list[Loaded]:
+        """Read a file of strategies without execution; `name` is its name in error messages.
 
         Raises
         ------
         UsageError
             If it can't be read as Python.
         """
-        return self.loaded_from(self.reading(name, text, lowered=lowered))
+        return self.loaded_from(self.reading(name, text))
 
-    def reading(self, name: str, text: str, *, lowered: bool = True) -> Reading:
+    def reading(self, name: str, text: str) -> Reading:
         """Start to read a file in a separate process, with the parameters of `load`."""
+        if (known := _known_sources(name, text)) is not None:
+            return Reading(name, text, known)
         with self._lock:
             connection = self._fork("source")
             self._readings.add(connection)
         with contextlib.suppress(ClosedError):  # `loaded_from` raises the error
-            send(connection, {"name": name, "lowered": lowered}, text.encode("utf-8", "surrogatepass"))
+            send(connection, {"name": name}, text.encode("utf-8", "surrogatepass"))
         return Reading(name, text, connection)
 
     def loaded_from(self, reading: Reading) -> list[Loaded]:
         """Wait for a file's strategies, with the errors of `load`."""
+        sources = reading.origin if isinstance(reading.origin, list) else self._received(reading, reading.origin)
+        with self._lock:
+            found = self.learn(sources)
+            lines = lines_of(reading.text)
+            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
+        return found
+
+    def _received(self, reading: Reading, connection: socket.socket) -> list[Source]:
+        """The strategies of a file from the process that reads it."""
         name = reading.name
-        with reading.connection as connection:
+        with connection:
             self._readings.discard(connection)
             try:
                 reply, data = receive(connection)
@@ -156,11 +164,9 @@ class Workers:
             sources = received_sources(reply["found"], data)
         except UnreadableError as error:
             raise UsageError(f"{name} can't be read as Python: {error}") from error
-        with self._lock:
-            found = self.learn(sources)
-            lines = lines_of(reading.text)
-            self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
-        return found
+        if len(reading.text) > _WORTH_KEEPING:
+            _READ.keep(message_of(reply, data), name, reading.text)
+        return sources
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
         """Add strategies that have been read, and number them in this order."""
@@ -292,6 +298,18 @@ class Workers:
                 )
             self._root = process, ours
         return self._root
+
+
+def _known_sources(name: str, text: str) -> list[Source] | None:
+    """The strategies of a file that was read before; None if it was not, or what was kept is damaged."""
+    message = _READ.known(name, text) if len(text) > _WORTH_KEEPING else None
+    try:
+        if message is None or not complete(message, len(message)):
+            return None
+        told, data = parsed(message)
+        return received_sources(told["found"], data)
+    except (UnreadableError, ValueError, KeyError, TypeError):
+        return None
 
 
 class _Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import zlib
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,12 @@ UNFIT = {
     "a class": "class A: pass\nreturn C",
     "an import": "import math\nreturn C",
     "a set": "x = {self.n, 1}\nreturn C",
-    "a hash": "return C if hash('a') else D",
+    "an address": "return C if id(history) % 2 else D",
     "a generator": "x = (i for i in range(3))\nreturn C",
     "a handler of everything at the end": "while True:\n    try:\n        pass\n    finally:\n        continue",
     "an attribute of a module": "np.mean.n = 1\nreturn C",
     "an attribute of an action": "C.n = 1\nreturn C",
-    "a seed": "random.seed()\nreturn C",
+    "a seed of numpy": "np.random.seed(1)\nreturn C",
     "a default that can change": "def f(x=[]): return x\nreturn C",
     "a keyword of numpy": "np.sum(np.ones(2), out=np.ones(1))\nreturn C",
     "another thing as itself": "self = C\nself.n = 1\nreturn C",
@@ -98,6 +99,10 @@ FIT = {
     "places of an array": "return C if len(np.flatnonzero(history.opponent_cooperators > 1)) % 2 else D",
     "a generator of random numbers that nothing reads": "self.r = random.Random()\n"
     "return C if random.random() < 0.5 else D",
+    "a hash": "return C if hash((history.round_number, 2.5, 'a')) % 2 else D",
+    "a seed": "random.seed(history.round_number)\nreturn C if random.random() < 0.5 else D",
+    "a seed of what was drawn": "random.seed()\nreturn C if random.random() < 0.5 else D",
+    "a seed that there is not": "random.seed([history.round_number])\nreturn C",
     "integers that overflow": "x = np.int64(2) ** 62\nreturn C if x * 4 == 0 else D",
 }
 
@@ -120,7 +125,7 @@ def test_usual_code_fits(body: str) -> None:
 def test_no_attack_that_needs_an_object_fits() -> None:
     sources = read_source(HEAD + "".join(attack(n, body) for n, body in enumerate(ATTACKS.values())), "test.py")
     fits = [name for name, source in zip(ATTACKS, sources, strict=True) if source.compiled]
-    assert not [name for name in fits if name.startswith(("escape:", "state:", "chance: seeds", "chance: a "))]
+    assert not [name for name in fits if name.startswith(("escape:", "state:", "chance: seeds numpy", "chance: a "))]
     assert any(name.startswith("exhaustion:") for name in fits)
 
 
@@ -146,8 +151,9 @@ def test_a_text_that_would_show_an_address_is_not_made(body: str) -> None:
     assert result.errors[found.index].what == "TypeError: a text can't be formatted here"
 
 
-def test_a_set_holds_nothing_that_is_ordered_by_addresses() -> None:
-    bodies = ["x = set([history])", "x = set()\nx.add((1, None))", "x = set()\nx.update([self.game_description])"]
+def test_a_set_and_a_hash_hold_nothing_that_is_ordered_by_addresses() -> None:
+    bodies = ["x = set([history])", "x = set()\nx.add((1, None))", "x = set()\nx.update([self.game_description])",
+              "x = set([float('nan')])", "x = hash((0, math.nan))", "x = hash(history)"]  # fmt: skip
     with Workers(processes=1) as workers:
         loaded = workers.load("test.py", HEAD + "".join(map(strategy, bodies)))
         results = workers.play(
@@ -155,7 +161,21 @@ def test_a_set_holds_nothing_that_is_ordered_by_addresses() -> None:
         )
     for one, body, result in zip(loaded, bodies, results, strict=True):
         assert _compiled(body)
-        assert result.errors[one.index].what == "TypeError: a set can hold numbers, texts and tuples of them here"
+        assert result.errors[one.index].what == (
+            "TypeError: only numbers, texts and tuples of them have a hash here, and can be in a set"
+        )
+
+
+@pytest.mark.parametrize("before", ["", "(lambda: 0)\n"], ids=["compiled", "alone"])
+def test_the_number_of_a_player_is_that_of_its_class(before: str) -> None:
+    number = zlib.crc32(b"Strategy_SELFISH_7")
+    body = f"{before}return C if id(self) == {number} and hash(id(self)) == {number} else D"
+    with Workers(processes=1) as workers:
+        [found] = workers.load("test.py", HEAD + strategy(body, name="Strategy_SELFISH_7"))
+        assert _compiled(body) == (not before)
+        [result] = workers.play([Batch(make_repeated("public-goods", 3, 2), np.full((1, 3), found.index), seed=0)])
+    assert not result.errors
+    assert result.actions.all()
 
 
 @pytest.mark.parametrize("kind", ["bool", "int64", "float64"])

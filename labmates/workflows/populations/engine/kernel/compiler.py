@@ -29,7 +29,7 @@ from labmates.workflows.populations.engine.kernel.rewriting.nodes import (
 )
 from labmates.workflows.populations.engine.kernel.rewriting.scopes import ClassScope
 
-_HAS_MACHINE = find_spec("numba") is not None
+HAS_MACHINE = find_spec("numba") is not None
 """Without it, instructions are useless, and they take a third of the time of reading a file."""
 _NOBODY = "__player"
 """Replacement for the player in static methods: not a valid variable name."""
@@ -55,15 +55,13 @@ class Compiled:
     program: Program | None
 
 
-def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: bool = True) -> Compiled:
+def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
     """The code of a strategy's class, for execution with `names.compiled_names`; the class's tree is changed.
 
     Parameters
     ----------
     imported
         Meanings of the file's imported names; see `imported_names`.
-    lowered
-        Whether to create the program for the machine.
 
     Raises
     ------
@@ -77,7 +75,7 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, lowered: b
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
     try:
-        program = lower(rewritten, made.scope.variables) if lowered and _HAS_MACHINE else None
+        program = lower(rewritten, made.scope.variables) if HAS_MACHINE else None
     except UnloweredError:
         program = None
     return Compiled(code, made.scope.draws, program)
@@ -107,7 +105,7 @@ class _Class:
     def __init__(self, node: ast.ClassDef, imported: Mapping[str, str]) -> None:
         self._node = node
         self._functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-        self.scope = ClassScope(frozenset(one.name for one in self._functions), imported)
+        self.scope = ClassScope(node.name, frozenset(one.name for one in self._functions), imported)
 
     def rewritten(self) -> ast.ClassDef:
         node = self._node

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import math
+import random
 import types
 import zlib
 from collections.abc import Callable
@@ -49,12 +50,17 @@ def _mean(values: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def _hashed(item: Any) -> Any:
-    """An item of a set: a number, a text, or a tuple of these; sets order other items by their addresses."""
+    """What has a hash that is no address: a number, a text, or a tuple of these; addresses would order a set."""
     for part in item if type(item) is tuple else ():
         _hashed(part)
-    if not isinstance(item, (int, float, str, tuple, np.generic, Enum)):
-        raise TypeError("a set can hold numbers, texts and tuples of them here")
+    if not isinstance(item, (int, float, str, tuple, np.generic, Enum)) or item != item:
+        raise TypeError("only numbers, texts and tuples of them have a hash here, and can be in a set")
     return item
+
+
+def _seeded(chance: random.Random, seed: Any = None) -> None:
+    """Seed a player's random numbers; without a seed, by the numbers that it had."""
+    chance.seed(chance.getrandbits(64) if seed is None else seed)
 
 
 def _set(items: Any = ()) -> set[Any]:
@@ -95,6 +101,7 @@ CALLS: dict[str, Callable[..., Any]] = {
               "repeat roll round sign sort sqrt square std subtract sum take tile unique var where zeros zeros_like "
               "ones_like"),
     "numpy.mean": _mean,
+    "hash": lambda item: hash(_hashed(item)),
     "set": _set,
 }  # fmt: skip
 """Functions available to a compiled strategy, by full name."""
@@ -104,6 +111,7 @@ _REWRITTEN: dict[str, Callable[..., Any]] = {
     "enumeration": lambda name, members: Enum(name, members),
     "modulo": _modulo,
     "power": _power,
+    "seeded": _seeded,
     "updated": _updated,
 }
 """Replacements for operators, methods and classes of a strategy; it can't call these by name."""
@@ -151,9 +159,13 @@ def compiled_names() -> dict[str, Any]:
     return {"__builtins__": inside, "BaseStrategy": _Base, **known, **_REWRITTEN, **errors, **looks}
 
 
+def number_of(name: str) -> int:
+    """The number of a thing by the name of its type: its address would differ between processes."""
+    return zlib.crc32(name.encode())
+
+
 def _id(thing: Any) -> int:
-    """A number for the type of a thing: its address would differ between processes."""
-    return zlib.crc32(type(thing).__name__.encode())
+    return number_of(type(thing).__name__)
 
 
 def own_names(*, paper: bool) -> dict[str, Any]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import gc
 import marshal
 import re
 import resource
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from types import CodeType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS,
 from labmates.workflows.populations.engine.kernel.verification import are_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send
 
+_CLASS = re.compile("^(?=class )", re.MULTILINE)
+"""Where a file can be split: if this is not between statements, the piece before it is invalid."""
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
 _MOST_CLASSES = 20_000
 _MOST_CODE = 1_000_000
@@ -108,7 +112,7 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     gc.disable()
     try:
-        sources = list(read_source(data.decode(), head["name"], lowered=head["lowered"]))
+        sources = read_source(data.decode(), head["name"])
     except (UnreadableError, UnicodeDecodeError) as error:
         send(connection, {"error": str(error)})
         return
@@ -136,14 +140,15 @@ def _bytes(program: Program | None) -> bytes:
     return b"" if program is None else program.code.tobytes() + program.registers.tobytes()
 
 
-def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> list[Source]:
+def received_sources(told: Sequence[Mapping[str, Any]], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`; UnreadableError for instructions that are unsafe for the machine."""
     reader, sources = Reader(data), []
     for found in told:
         facts = {**found, "problems": tuple(found["problems"])}
-        compiled, size, sizes = bool(facts.pop("compiled")), int(facts.pop("bytes")), facts.pop("program")
-        code, program = reader.bytes(size), None
-        if sizes is not None:
+        compiled, size, program = bool(facts.pop("compiled")), int(facts.pop("bytes")), None
+        code = reader.bytes(size)
+        if (sizes := facts.pop("program")) is not None:
+            sizes = {**sizes}
             instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
             registers = reader.take(np.int64, sizes.pop("constants"))
             program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
@@ -153,22 +158,28 @@ def received_sources(told: Sequence[dict[str, Any]], data: bytes) -> list[Source
     return sources
 
 
-def read_source(text: str, name: str, *, lowered: bool = True) -> Iterator[Source]:
-    """The strategies of a file, also for the machine if `lowered`; UnreadableError for invalid or too large files."""
+def read_source(text: str, name: str) -> list[Source]:
+    """The strategies of a file; UnreadableError for invalid or too large files."""
+    pieces = _CLASS.split(text)
+    if len(pieces) <= _MOST_CLASSES:
+        with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
+            return list(_read(pieces, name))
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        found = sum(map(_is_strategy, ast.parse(text).body))
+    except _UNREADABLE as error:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
         what = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
         raise UnreadableError(f"{name} can't be read as Python{line}: {what}") from error
-    vars(tree)["tree"] = tree  # kept alive by a cycle: freeing it takes time, and the reading process ends soon anyway
-    strategies = [node for node in tree.body if isinstance(node, ast.ClassDef) and _is_strategy(node)]
-    if len(strategies) > _MOST_CLASSES:
-        raise UnreadableError(f"{name} holds {len(strategies)} strategies; at most {_MOST_CLASSES} are allowed")
+    if found > _MOST_CLASSES:
+        raise UnreadableError(f"{name} holds {found} strategies; at most {_MOST_CLASSES} are allowed")
     try:
-        yield from _read(_File(lines_of(text), _without(tree, strategies), name), strategies, lowered)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return list(_read([text], name))
+    except _UNREADABLE as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
+
+
+class _UnsplitError(Exception):
+    """A class of a file is followed by more than strategies."""
 
 
 def program_of(text: str, name: str) -> str:
@@ -185,49 +196,59 @@ class _File:
     """The parts of a file other than its strategies."""
 
     def __init__(self, lines: list[str], rest: list[ast.stmt], name: str) -> None:
-        self.lines = lines
         self.name = name
         imports = [node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom))]
         self.chance = names_of_chance(imports)
-        self.shared = "".join(self.text(node) for node in rest if node not in imports)
+        self.shared = "".join(_text(lines, node) for node in rest if node not in imports)
         self.problems = problems_of(rest, len(self.shared))
         self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
         self.names = imported_names(rest)
 
-    def text(self, node: ast.stmt) -> str:
-        """The text of a statement."""
-        return "".join(self.lines[node.lineno - 1 : node.end_lineno])
+
+def _text(lines: list[str], node: ast.stmt) -> str:
+    """The text of a statement."""
+    return "".join(lines[node.lineno - 1 : node.end_lineno])
 
 
-def _read(file: _File, strategies: list[ast.ClassDef], lowered: bool) -> Iterator[Source]:
-    for node in strategies:
-        source = file.text(node)
-        found = _found(node, file.problems)
-        made = None if found.problems else _fitting(file, node, source, lowered)
-        if made is None:
-            yield _alone(file, node.lineno, source, found)
-        else:
-            yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
+def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
+    """The strategies of a file in pieces: small trees take less memory, and stay in the processor's cache."""
+    file, before = None, 0
+    for piece in pieces:
+        lines, statements = lines_of(piece), ast.parse(piece).body
+        strategies = [node for node in statements if _is_strategy(node)]
+        if file is None:
+            file = _File(lines, [node for node in statements if not _is_strategy(node)], name)
+        elif len(strategies) < len(statements):
+            raise _UnsplitError
+        for node in strategies:
+            source = _text(lines, node)
+            found = _found(node, file.problems, before)
+            made = None if found.problems else _fitting(file, node, source)
+            if made is None:
+                yield _alone(file, source, found)
+            else:
+                yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
+        before += len(lines)
 
 
-def _fitting(file: _File, node: ast.ClassDef, source: str, lowered: bool) -> Compiled | None:
+def _fitting(file: _File, node: ast.ClassDef, source: str) -> Compiled | None:
     """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
     if file.names is None or len(source) > MOST_CHARACTERS:
         return None
     try:
-        return compile_class(node, file.names, lowered=lowered)
+        return compile_class(node, file.names)
     except UnfitError:
         pass
     try:
         [again] = ast.parse(source).body  # `compile_class` has changed the tree
-        return compile_class(plain(again), file.names, lowered=lowered) if isinstance(again, ast.ClassDef) else None
+        return compile_class(plain(again), file.names) if isinstance(again, ast.ClassDef) else None
     except (UnfitError, RecursionError):
         return None
 
 
-def _alone(file: _File, line: int, source: str, found: Found) -> Source:
+def _alone(file: _File, source: str, found: Found) -> Source:
     """A strategy that does not fit the subset."""
-    tree = ast.increment_lineno(ast.parse(source), line - 1)
+    tree = ast.increment_lineno(ast.parse(source), found.line - 1)
     problems = tuple(dict.fromkeys([*found.problems, *problems_of(tree.body, len(source))]))
     code = b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name)))
     if len(code) > _MOST_CODE:
@@ -242,31 +263,29 @@ def _compiled(tree: ast.Module, name: str) -> CodeType:
     return code
 
 
-def _without(tree: ast.Module, strategies: list[ast.ClassDef]) -> list[ast.stmt]:
-    left_out = set(map(id, strategies))
-    return [node for node in tree.body if id(node) not in left_out]
-
-
-def _is_strategy(node: ast.ClassDef) -> bool:
-    """Whether a class is a strategy by its name or base class."""
+def _is_strategy(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
+    """Whether a statement is a strategy's class, by its name or base class."""
+    if not isinstance(node, ast.ClassDef):
+        return False
     bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
     return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
 
 
-def _found(node: ast.ClassDef, before: list[str]) -> Found:
-    problems = list(before)
+def _found(node: ast.ClassDef, problems_before: list[str], lines_before: int) -> Found:
+    problems, line = list(problems_before), node.lineno + lines_before
     named = _NAMED.match(node.name)
     methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
     call = methods.get("__call__")
     if call is None:
-        problems.append(f"line {node.lineno}: has no method __call__")
+        problems.append(f"line {line}: has no method __call__")
     names = ["history"] if call is None else [arg.arg for arg in [*call.args.posonlyargs, *call.args.args]][1:]
     if call is not None and not 1 <= len(names) <= 2 and call.args.vararg is None:
-        problems.append(f"line {call.lineno}: a decision has {len(names)} arguments, not a history and perhaps a stock")
+        at = call.lineno + lines_before
+        problems.append(f"line {at}: a decision has {len(names)} arguments, not a history and perhaps a stock")
     return Found(
         name=node.name,
-        line=node.lineno,
-        end=node.end_lineno or node.lineno,
+        line=line,
+        end=(node.end_lineno or node.lineno) + lines_before,
         attitude=named["attitude"].lower() if named else "",
         number=int(named["number"]) if named else 0,
         paper=call is not None and _is_paper(call, names),

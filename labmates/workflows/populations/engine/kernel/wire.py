@@ -21,11 +21,16 @@ class ClosedError(Exception):
     """The other side has closed the connection, or sends invalid messages."""
 
 
+def message_of(told: dict[str, Any], data: bytes = b"") -> bytes:
+    """A message with an object and bytes."""
+    text = json.dumps(told).encode()
+    return _HEAD.pack(len(text), len(data)) + text + data
+
+
 def send(connection: socket.socket, told: dict[str, Any], data: bytes = b"") -> None:
     """Send a message."""
-    text = json.dumps(told).encode()
     try:
-        connection.sendall(_HEAD.pack(len(text), len(data)) + text + data)
+        connection.sendall(message_of(told, data))
     except OSError as error:
         raise ClosedError(str(error)) from error
 

@@ -6,7 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from labmates.workflows.populations.engine.kernel.names import CALLS, CONSTANTS, DRAWS, MODULES, NUMBERS, TYPES
+from labmates.workflows.populations.engine.kernel.names import (
+    CALLS,
+    CONSTANTS,
+    DRAWS,
+    MODULES,
+    NUMBERS,
+    TYPES,
+    number_of,
+)
 from labmates.workflows.populations.engine.kernel.rewriting.nodes import (
     CONSTANT_TYPES,
     HERE,
@@ -303,9 +311,14 @@ class Function:
             return self._history_made(node)
         if name == "Action":
             return self._called(node, name_of("action_of"))
-        if name.startswith("random.") and name.removeprefix("random.") in DRAWS:
+        if name == "id" and len(node.args) == 1 and self._is_self(node.args[0]) and not node.keywords:
+            return ast.Constant(number_of(self._class.name), **HERE)
+        if name.startswith("random.") and name.removeprefix("random.") in (*DRAWS, "seed"):
             self._class.draws = True
             chance = ast.Attribute(self._player(), "chance", LOAD, **HERE)
+            if name == "random.seed":
+                arguments, keywords = self._passed(node)
+                return call("seeded", [chance, *arguments], keywords)
             return self._called(node, ast.Attribute(chance, name.removeprefix("random."), LOAD, **HERE))
         if name not in CALLS:
             raise UnfitError(f"line {node.lineno}: calls {ast.unparse(node.func)}")

@@ -25,6 +25,8 @@ class ClassScope:
 
     Attributes
     ----------
+    name
+        The class's own name.
     methods
         The names of its methods.
     enums
@@ -35,7 +37,8 @@ class ClassScope:
         The variables assigned in each rewritten function, excluding comprehensions and nested functions.
     """
 
-    def __init__(self, methods: frozenset[str], imported: Mapping[str, str]) -> None:
+    def __init__(self, name: str, methods: frozenset[str], imported: Mapping[str, str]) -> None:
+        self.name = name
         self.methods = methods
         self.enums: dict[str, frozenset[str]] = {}
         self.draws = False
