@@ -109,6 +109,16 @@ SEARCHES = {
     "return C if (x.get(t, 1) + x[(1.0, history.round_number)] + len(x)) % 4 > 1 else D",
     "sequences that are unpacked": "(a, b), c = [history.round_number, 3], sum(history.opponent_cooperators)\n"
     "a, b = b, a\nc, d = (c, a) if c > b else (a, c)\nreturn C if (2 * a + b + 5 * c + d) % 3 else D",
+    "pairs that are returned": "n = history.round_number\ndef pair(x, y): return (y + n, x)\n"
+    "def either(x):\n    if x > 3: return (x, 1)\n    low = x - 1\n    return (low, 2)\n"
+    "a, b = pair(n, 2)\na, b = pair(b, a)\nb, a = pair(a, pair(b, 1)[0])\nc, d = either(n)\n"
+    "(c, d), e = pair((c, d), 1), n\nreturn C if (2 * a + 3 * b + d[0] + 5 * d[1] + c + e) % 3 else D",
+    "results that go where they were read": "n = history.round_number\ndef more(x):\n    for i in range(9):\n"
+    "        if i * i > x: return x + i\n    return -x\nx = more(n)\nx = more(x) + x\nx = [x, more(x)]\n"
+    "def down(m):\n    if m <= 0: return n\n    k = m\n    m = down(m - 2)\n    m = m + k\n    return m\n"
+    "n = down(n)\nreturn C if (x[0] + 2 * x[1] + n) % 3 else D",
+    "calls that end without a value": "found = []\ndef note(n):\n    if n < 1: return\n    found.append(n)\n"
+    "    note(n - 1)\nx = note(history.round_number)\nreturn C if x is None and len(found) % 2 else D",
     "what changes while it is read": "x = [1, 2, history.round_number]\ndef cut(): return x.pop()\n"
     "y = (x[0], cut(), len(x), cut() if len(x) > 1 else 7)\nx[len(x) - 1] = y[1]\n"
     "return C if 1 < y[1] + y[3] != 4 or not x[0] <= 3 else D",
@@ -124,6 +134,12 @@ LEFT = {
     "large integers alone": "return C if math.comb(62, 31) / math.comb(60, 30) > 3 else D",
     "no such item": "return C if history.opponent_cooperators[-3] else D",
     "an unset variable": "if history.round_number > 2: x = 1\nreturn C if x else D",
+    "an unset variable of a function": "def some(n):\n    y = n + 1\n    if n > 1: x = y\n    return x\n"
+    "n = history.round_number\nz = some(n + 2)\nreturn C if some(n) + z > 5 else D",
+    "a variable of a function that is read early": "def some(n):\n    z = [x for i in (1, 2) if n < 3]\n    x = n\n"
+    "    return len(z) + x\nn = history.round_number\nreturn C if some(5) + some(n) > 5 else D",
+    "a variable of a routine that is read early": "def some(n, m):\n    y = n + 1\n    if m > 2: x = y\n"
+    "    if n > 0: some(n - 1, m + 1)\n    return x\nreturn C if some(2, history.round_number) else D",
     "an unset attribute": "if history.round_number < 2: self.x = 1\nif history.round_number > 4: del self.x\n"
     "return C if self.x else D",
     "an error that is caught": "try:\n    return C if history.my_payoffs[3] > 1 else D\n"

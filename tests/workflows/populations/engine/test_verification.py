@@ -95,14 +95,13 @@ _INVALID: dict[str, Callable[[Program], Program]] = {
 _CALLING = replace(
     _SMALL,
     code=np.array([
-        [ops.END, 0, 0, 0], [ops.CALL_ROUTINE, 4, 6, 1], [ops.ANSWER, 0, 0, 0], [ops.ENTER, 8, 6, 1],
+        [ops.END, 0, 0, 0], [ops.CALL_ROUTINE, 4, 6, 1], [ops.ANSWER, 0, 0, 0], [ops.ENTER, 0, 6, 1],
         [ops.RETURN, 0, 0, 0],
     ], np.int16),
 )  # fmt: skip
 _INVALID_CALLS: dict[str, Callable[[Program], Program]] = {
     "a call of what is no routine": _with(1, 3, 0),
     "a call before the code": _with(1, 3, -3),
-    "a routine that changes a constant": _with(3, 1, 0),
     "a routine with a constant argument": _with(3, 2, 0),
     "arguments after the last register": _with(3, 3, 3),
     "a negative number of arguments": _with(3, 3, -1),
@@ -158,7 +157,7 @@ def _random_program(chance: random.Random) -> Program:
             [ops.END], [ops.ATTRIBUTE, first + 2, first, ops.ARRAY_NAMES + 1], [ops.NEW_LIST, first + 4, first + 2, 1],
             [ops.APPEND, first + 4, first + 4], [ops.ATTRIBUTE, first + 6, first, ops.ROUND_NUMBER],
             [ops.NEW_DICT, first + 8], [ops.SET_ITEM, first + 8, first + 6, first + 4], [ops.JUMP, 1],
-            [ops.ENTER, first + 10, first + 12, 1],
+            [ops.ENTER, 0, first + 12, 1],
         ]  # fmt: skip
         code = np.array([[*row, 0, 0, 0][:4] for row in begin] + [[0] * 4] * 10, np.int16)
         places, words = [*range(len(begin), len(code) - 1)], first + 16

@@ -124,7 +124,7 @@ CALL_ROUTINE: Final = 51
 """The result, the first of the arguments, how many instructions to skip to the routine's `ENTER`. The registers between
 the routine's first one and the arguments are kept until it returns."""
 ENTER: Final = 52
-"""The result, None until a routine sets it; the first of its arguments, how many there are."""
+"""Nothing, the first of a routine's arguments, how many there are."""
 RETURN: Final = 53
 """The result of a routine."""
 ROUND_TO: Final = 54
@@ -149,7 +149,7 @@ FORMS: Final = {
     **dict.fromkeys((ATTRIBUTE, ATTRIBUTE_OR_UNSET), "wra"),
     **dict.fromkeys((NEW_LIST, NEW_TUPLE), "wrn"),
     JUMP: "j", ANSWER: "r", LEAVE: "", END: "", SET_ITEM: "rrr", SLICE: "wr3", CALL: "wrf", APPEND: "rr", RANGE: "3",
-    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4", CALL_ROUTINE: "wwj", ENTER: "wwn", RETURN: "r",
+    RANGE_NEXT: "3wj", NEXT: "2wj", STORE: "rr", IS_CLOSE: "w4", CALL_ROUTINE: "wwj", ENTER: " wn", RETURN: "r",
     GET: "wr2", UNSET_REGISTERS: " wn", UNPACK: "rwn",
 }  # fmt: skip
 """The operands of each instruction: a space none; `r` any register; `w` a register of a decision; `2`, `3` and `4` the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
@@ -46,7 +46,7 @@ class Calls(Expressions):
     def _add_call(self, node: ast.Call, into: Register | None = None) -> Register:
         match node:
             case ast.Call(func=ast.Attribute(value=thing, attr=name)) if self._is_self(thing):
-                return self._own_call(self._methods[name], [thing, *node.args], node.keywords)
+                return self._own_call(self._methods[name], [thing, *node.args], node.keywords, into)
             case ast.Call(func=ast.Attribute(value=ast.Attribute(value=thing, attr="chance"), attr=name)) if (
                 self._is_self(thing)
             ):
@@ -64,12 +64,16 @@ class Calls(Expressions):
             case ast.Call(func=ast.Name(id=name)):
                 scope = self._scope.find(name)
                 if scope is not None:
-                    return self._own_call(scope.functions[name], node.args, node.keywords)
+                    return self._own_call(scope.functions[name], node.args, node.keywords, into)
                 return self._library_call(name, node, into)
         raise UnloweredError(f"calls {ast.unparse(node.func):.40}")
 
     def _own_call(
-        self, function: ast.FunctionDef, arguments: Sequence[ast.expr], keywords: Sequence[ast.keyword]
+        self,
+        function: ast.FunctionDef,
+        arguments: Sequence[ast.expr],
+        keywords: Sequence[ast.keyword],
+        into: Register | None,
     ) -> Register:
         names = plain_arguments(function)
         given: dict[str, ast.expr] = dict(zip(names[::-1], function.args.defaults[::-1], strict=False))
@@ -79,9 +83,9 @@ class Calls(Expressions):
         player = names[0] if arguments and self._is_self(arguments[0]) else None
         passed = names[player is not None :]
         if function.name in self._recursive:
-            return self._call_routine(function, player, passed, [given[name] for name in passed])
+            return self._call_routine(function, player, passed, [given[name] for name in passed], into)
         values = [self._put(self._new(), given[name]) for name in passed]
-        result = self._new()
+        result = self._new() if into is None else into
         with self._within(function, player, dict(zip(passed, values, strict=True)), result):
             if not isinstance(function.body[-1], ast.Return):
                 self._emit(ops.MOVE, result, self._constant(None))
@@ -90,7 +94,7 @@ class Calls(Expressions):
 
     @contextmanager
     def _within(
-        self, function: ast.FunctionDef, player: str | None, variables: Mapping[str, Register], result: Register
+        self, function: ast.FunctionDef, player: str | None, variables: Mapping[str, Register], result: Register | None
     ) -> Iterator[None]:
         """A context in which the body of a function is added; `player` is the player's name if it is a method."""
         if function.name in self._inlined:
@@ -105,7 +109,7 @@ class Calls(Expressions):
         self._declare(function)
         self._loops = []
         self._block(function.body)
-        if isinstance(function.body[-1], ast.Return):
+        if isinstance(function.body[-1], ast.Return) and result is not None:
             del self._code[self._scope.ends.pop()]  # its jump to the end
         yield
         self._inlined.pop()
@@ -116,7 +120,12 @@ class Calls(Expressions):
         return self._scope.find(function.name) if player is None else None
 
     def _call_routine(
-        self, function: ast.FunctionDef, player: str | None, passed: Sequence[str], arguments: Sequence[ast.expr]
+        self,
+        function: ast.FunctionDef,
+        player: str | None,
+        passed: Sequence[str],
+        arguments: Sequence[ast.expr],
+        into: Register | None,
     ) -> Register:
         """A call of a function that calls itself."""
         if len(self._inlined) + self._comprehensions > _MOST_INLINED:
@@ -124,7 +133,7 @@ class Calls(Expressions):
         key = function, self._scope_around(function, player)
         if key not in self._routines:
             self._add_routine(key, function, player, passed)
-        result = self._new()
+        result = self._new() if into is None else into
         first = self._in_a_row(*arguments)  # the last registers in use: those before are kept
         self._patch([self._emit(ops.CALL_ROUTINE, result, first, 0)], self._routines[key])
         return result
@@ -141,12 +150,11 @@ class Calls(Expressions):
         inlined, comprehensions = self._inlined, self._comprehensions
         self._inlined, self._comprehensions = [], 0
         with self._temporary():
-            parameters, result = [self._new() for _ in passed], self._new()
+            parameters = [self._new() for _ in passed] or [self._new()]
             self._routines[key] = len(self._code)
-            self._emit(ops.ENTER, result, (parameters or [result])[0], len(passed))
-            with self._within(function, player, dict(zip(passed, parameters, strict=True)), result):
-                self._patch(self._scope.ends)
-                self._emit(ops.RETURN, result)
+            self._emit(ops.ENTER, 0, parameters[0], len(passed))
+            with self._within(function, player, dict(zip(passed, parameters, strict=False)), None):
+                self._emit(ops.RETURN, self._constant(None))
         self._inlined, self._comprehensions = inlined, comprehensions
         self._patch([around])
 
@@ -154,8 +162,9 @@ class Calls(Expressions):
         """Assign each variable of a function a separate register."""
         new = {name: self._new() for name in self._assigned[function] if name not in self._scope.variables}
         self._scope.variables |= new
-        if new and (self._loops or self._inlined):
-            self._emit(ops.UNSET_REGISTERS, 0, next(iter(new.values())), len(new))
+        if new and (self._loops or self._inlined) and (unsure := _read_early(function.body, new)):
+            first = min(new[name] for name in unsure)
+            self._emit(ops.UNSET_REGISTERS, 0, first, max(new[name] for name in unsure) - first + 1)
 
     def _converted(self, kind: str, value: ast.expr, into: Register | None) -> Register:
         if kind not in _KINDS:
@@ -229,7 +238,7 @@ class Calls(Expressions):
         generator = node.generators[0]
         outer = self._scope
         self._scope = Scope(outer, outer.result)
-        for name in _stored(generator.target):
+        for name in _names(generator.target):
             self._scope.variables[name] = self._new()
         start, ends = self._iterate(generator.target, generator.iter)
         self._comprehensions += 1
@@ -338,8 +347,30 @@ def plain_arguments(function: ast.FunctionDef) -> list[str]:
     return [one.arg for one in arguments.args]
 
 
-def _stored(target: ast.expr) -> list[str]:
-    return [one.id for one in walk(target) if isinstance(one, ast.Name)]
+def _read_early(body: Sequence[ast.stmt], variables: Iterable[str]) -> set[str]:
+    """Variables that a body may read before it has assigned them."""
+    unsure = set(variables)
+    for statement in body:
+        assigned, read = _assignment(statement)
+        if not unsure or not unsure.isdisjoint(_names(read)):
+            break
+        unsure.difference_update(assigned)
+    return unsure
+
+
+def _assignment(statement: ast.stmt) -> tuple[list[str], ast.AST]:
+    """The variables that a statement assigns for certain, and what it may read before."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return [name], value
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+            names = [one.id for one in targets if isinstance(one, ast.Name)]
+            return (names, value) if len(names) == len(targets) else ([], statement)
+    return [], statement
+
+
+def _names(node: ast.AST) -> list[str]:
+    return [one.id for one in walk(node) if isinstance(one, ast.Name)]
 
 
 def _kinds_of(types: Sequence[ast.expr]) -> int:

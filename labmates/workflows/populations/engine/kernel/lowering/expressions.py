@@ -226,8 +226,7 @@ class Expressions(Assembly):
             case ast.Attribute(value=thing, attr=name) if self._is_self(thing):
                 self._emit(ops.STORE, self._attribute(name), value)
             case ast.Tuple(elts=targets):
-                items = [self._new() for _ in targets] or [self._new()]
-                self._emit(ops.UNPACK, value, items[0], len(targets))
+                items = self._items_of(value, len(targets))
                 for one, item in zip(targets, items, strict=False):
                     self._store(one, item)
             case ast.Subscript(value=sequence, slice=index) if not isinstance(index, ast.Slice):
@@ -237,6 +236,16 @@ class Expressions(Assembly):
                 self._emit(ops.SET_ITEM, place, number, value)
             case _:
                 raise UnloweredError("assigns to something else")
+
+    def _items_of(self, value: Register, count: int) -> list[Register]:
+        """The items of a sequence, without a tuple that was made only for this."""
+        last = self._code[-1]
+        if last[:2] == [ops.NEW_TUPLE, value] and last[3] == count and self._landing != len(self._code):
+            del self._code[-1]
+            return [Register(last[2] + number) for number in range(count)]
+        items = [self._new() for _ in range(count)] or [self._new()]
+        self._emit(ops.UNPACK, value, items[0], count)
+        return items
 
     def _iterate(self, target: ast.expr, sequence: ast.expr) -> tuple[int, list[int]]:
         """Begin a loop; return the start of its next iteration, and the jumps to its end."""

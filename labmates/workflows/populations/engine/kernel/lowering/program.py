@@ -68,7 +68,7 @@ ATTRIBUTE, CONSTANT, LOCAL = Register(1 << 24), Register(2 << 24), Register(3 <<
 
 
 class Scope:
-    """The variables and functions of an inlined function."""
+    """The variables and functions of a function; `result` is where an inlined one puts what it returns."""
 
     def __init__(self, outer: Scope | None, result: Register | None) -> None:
         self.outer = outer
@@ -101,6 +101,8 @@ class Assembly:
         self, node: ast.ClassDef, variables: Mapping[ast.FunctionDef, Sequence[str]], recursive: Collection[str] = ()
     ) -> None:
         self._code: list[list[int]] = []
+        self._landing = -1
+        """The instruction that jumps last were made to go to, which may be the next one."""
         self._attributes: dict[str, Register] = {}
         self._constants: dict[tuple[int, int], Register] = {}
         self._texts = {"": 0}
@@ -167,6 +169,8 @@ class Assembly:
 
     def _patch(self, places: Sequence[int], target: int | None = None) -> None:
         """Let jumps go to an instruction; by default the next one."""
+        if places and target is None:
+            self._landing = len(self._code)
         for place in places:
             row = self._code[place]
             row[1 + ops.FORMS[row[0]].index("j")] = (len(self._code) if target is None else target) - place - 1

@@ -150,6 +150,8 @@ class _Lowering(Calls):
         if self._scope.result is not None:
             self._put(self._scope.result, node.value or ast.Constant(None))
             self._scope.ends.append(self._emit(ops.JUMP, 0))
+        elif self._inlined:  # a routine
+            self._emit(ops.RETURN, self._expression(node.value or ast.Constant(None)))
         elif node.value is None:
             self._scope.ends.append(self._emit(ops.JUMP, 0))
         else:

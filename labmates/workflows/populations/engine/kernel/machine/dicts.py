@@ -147,7 +147,7 @@ def _slot_with(memory: Words, reals: Words, register: int, key: int, hashed: int
     """The slot of a key: its own, or the free one where it belongs; -1 if Python has to say."""
     head = memory[register + 1]
     mask, start = memory[head + 1] - 1, memory[head + 2]
-    place = hashed & mask
+    place = hashed >> _ENTRY_BITS & mask
     while may_read(memory, 1):
         slot = start + place
         if memory[slot] == 0:
@@ -196,17 +196,17 @@ def store_in(memory: Words, reals: Words, register: int, key: int, item: int) ->
 
 @compiled
 def _grow(memory: Words, head: int) -> bool:
-    """Double the slots of a dict; False if there is no room."""
-    count, entries = memory[head + 1], memory[head + 3]
+    """Double the slots of a dict; False if there is no room. Slots keep their order, so memory is written in order."""
+    count, slots, entries = memory[head + 1], memory[head + 2], memory[head + 3]
     if not _allocate_slots(memory, head, 2 * count):
         return False
     mask, start, new = 2 * count - 1, memory[head + 2], memory[head + 3]
     for word in range(4 * memory[head]):
         memory[new + word] = memory[entries + word]
-    for number in range(memory[head]):
-        hashed = memory[new + 4 * number] >> _KIND_BITS
-        place = hashed & mask
-        while memory[start + place] != 0:
-            place = (place + 1) & mask
-        memory[start + place] = hashed >> _ENTRY_BITS << _ENTRY_BITS | number + 1
+    for slot in range(slots, slots + count):
+        if memory[slot] != 0:
+            place = memory[slot] >> _ENTRY_BITS & mask
+            while memory[start + place] != 0:
+                place = (place + 1) & mask
+            memory[start + place] = memory[slot]
     return True

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled
-from labmates.workflows.populations.engine.kernel.machine.dicts import load_from, new_dict, store_in
+from labmates.workflows.populations.engine.kernel.machine.dicts import entry_of, load_from, new_dict, store_in
 from labmates.workflows.populations.engine.kernel.machine.functions import call_function
 from labmates.workflows.populations.engine.kernel.machine.layout import *
 from labmates.workflows.populations.engine.kernel.machine.memory import (
@@ -92,6 +92,15 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
         elif op == ITEM and memory[second] == DICT:
             if not load_from(memory, reals, first, second, third, -1):
                 break
+        elif op == SET_ITEM and memory[first] == DICT:
+            if not store_in(memory, reals, first, second, third):
+                break
+        elif op == CONTAINS and memory[third] == DICT:
+            entry = entry_of(memory, reals, third, second)
+            if entry < 0:
+                break
+            memory[first] = BOOL
+            memory[first + 1] = int(entry > 0)
         elif op == ITEM:
             index = index_in(memory, second, third)
             if index < 0:
@@ -114,13 +123,15 @@ def _execute(code: Any, at: int, memory: Words, reals: Words, frame: int) -> int
         elif op == MAXIMUM or op == MINIMUM:
             if not greater_or_lesser(memory, reals, op, first, second, third):
                 break
+        elif op == ROUND_TO:
+            if not round_to(memory, reals, first, second, third):
+                break
         elif op == CALL_ROUTINE:
             target = at + code[here + 3]
             routine = 4 * target
             arguments, count = frame + code[routine + 2], code[routine + 3]
             if calls == MOST_CALLS or not _call(memory, at, first, second, arguments, count):
                 break
-            memory[frame + code[routine + 1]] = NONE
             calls += 1
             at = target + 1
         elif op == UNSET_REGISTERS:
@@ -160,8 +171,9 @@ def _call(memory: Words, at: int, result: int, passed: int, first: int, count: i
     memory[top + 1] = result
     memory[top + 2] = first
     memory[top + 3] = kept
-    for word in range(kept):
+    for word in range(0, kept, 2):
         memory[top + 4 + word] = memory[first + word]
+        memory[top + 5 + word] = memory[first + word + 1]
     for number in range(2 * count):
         # The two may overlap.
         word = number if passed >= first else 2 * count - 1 - number
@@ -175,8 +187,9 @@ def _return(memory: Words, register: int) -> int:
     kind, value = memory[register], memory[register + 1]
     top = memory[HEAP_END]
     result, first, kept = memory[top + 1], memory[top + 2], memory[top + 3]
-    for word in range(kept):
+    for word in range(0, kept, 2):
         memory[first + word] = memory[top + 4 + word]
+        memory[first + word + 1] = memory[top + 5 + word]
     memory[result] = kind
     memory[result + 1] = value
     memory[HEAP_END] = top + 4 + kept
@@ -192,8 +205,6 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
         return binary(memory, reals, ADD if op == SUM_ADD else op, first, second, third)
     if op == IS:
         return is_same(memory, first, second, third)
-    if op == ROUND_TO:
-        return round_to(memory, reals, first, second, third)
     if op == UNPACK:
         return unpacked(memory, first, second, number)
     if op == NEW_DICT:
@@ -232,8 +243,6 @@ def _execute_rare(op: int, number: int, memory: Words, reals: Words, first: int,
         return memory[first] == UNSET
     if op == ATTRIBUTE_OR_UNSET:
         return _attribute(memory, first, second, number)
-    if op == SET_ITEM and memory[first] == DICT:
-        return store_in(memory, reals, first, second, third)
     if op == SET_ITEM:
         index = index_in(memory, first, second)
         if memory[first] != LIST or index < 0 or memory[third] == UNSET or memory[third] == HISTORY:

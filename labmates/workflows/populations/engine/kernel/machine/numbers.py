@@ -169,7 +169,7 @@ MOST_DIGITS = len(_POWERS) - 1
 _SPLIT = float((1 << 27) + 1)
 
 
-@compiled
+@within
 def rounded(x: float, digits: int, exact: bool) -> tuple[bool, float]:
     """A float with some digits after the point: the nearest decimal number of Python, or with less care numpy's.
 

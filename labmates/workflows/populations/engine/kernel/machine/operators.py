@@ -8,7 +8,6 @@ import math
 
 from labmates.workflows.populations.engine.kernel.instructions import *
 from labmates.workflows.populations.engine.kernel.machine.compiling import compiled, within
-from labmates.workflows.populations.engine.kernel.machine.dicts import entry_of
 from labmates.workflows.populations.engine.kernel.machine.layout import COMPARISON, LARGEST, LARGEST_WORD, Words
 from labmates.workflows.populations.engine.kernel.machine.memory import (
     item_at,
@@ -33,10 +32,12 @@ def _is_quick(op: int, kind_a: int, kind_b: int) -> bool:
 def calculate_quickly(memory: Words, reals: Words, op: int, target: int, left: int, right: int) -> bool:
     """A binary operator: the most frequent kinds of numbers without further ado."""
     kind_a, kind_b = memory[left], memory[right]
-    if kind_a == FLOAT and kind_b == FLOAT and op <= MULTIPLY:
+    if kind_a == FLOAT and kind_b == FLOAT and op <= DIVIDE:
         x, y = reals[left + 1], reals[right + 1]
+        if op == DIVIDE and y == 0.0:
+            return False
         memory[target] = FLOAT
-        reals[target + 1] = x + y if op == ADD else x - y if op == SUBTRACT else x * y
+        reals[target + 1] = x + y if op == ADD else x - y if op == SUBTRACT else x * y if op == MULTIPLY else x / y
         return True
     if kind_a == INT and kind_b == INT and op <= MULTIPLY:
         a, b = memory[left + 1], memory[right + 1]
@@ -220,7 +221,7 @@ def are_close(memory: Words, reals: Words, target: int, first: int) -> bool:
     return set_number(memory, reals, target, BOOL, int(close), 0.0)
 
 
-@compiled
+@within
 def round_to(memory: Words, reals: Words, target: int, register: int, digits: int) -> bool:
     """Python's `round` of a number to some digits after the point."""
     kind, places = memory[register], memory[digits + 1]
@@ -252,10 +253,7 @@ def combinations(memory: Words, target: int, left: int, right: int) -> bool:
 
 @compiled
 def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) -> bool:
-    """Whether a sequence contains a number, text, action or None, or a dict has a key."""
-    if memory[sequence] == DICT:
-        entry = entry_of(memory, reals, sequence, item)
-        return entry >= 0 and set_number(memory, reals, target, BOOL, int(entry > 0), 0.0)
+    """Whether a sequence contains a number, text, action or None."""
     count, kind = length_of(memory, sequence), memory[item]
     if count < 0 or kind == UNSET or kind > TEXT or not may_read(memory, count):
         return False
