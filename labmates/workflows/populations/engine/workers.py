@@ -131,7 +131,7 @@ class Workers:
 
     def reading(self, name: str, text: str) -> Reading:
         """Start to read a file in a separate process, with the parameters of `load`."""
-        if (known := _known_sources(name, text)) is not None:
+        if (known := _known_sources(text)) is not None:
             return Reading(name, text, known)
         with self._lock:
             connection = self._fork("source")
@@ -165,7 +165,7 @@ class Workers:
         except UnreadableError as error:
             raise UsageError(f"{name} can't be read as Python: {error}") from error
         if len(reading.text) > _WORTH_KEEPING:
-            _READ.keep(message_of(reply, data), name, reading.text)
+            _READ.keep(message_of(reply, data), reading.text)
         return sources
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
@@ -300,9 +300,9 @@ class Workers:
         return self._root
 
 
-def _known_sources(name: str, text: str) -> list[Source] | None:
+def _known_sources(text: str) -> list[Source] | None:
     """The strategies of a file that was read before; None if it was not, or what was kept is damaged."""
-    message = _READ.known(name, text) if len(text) > _WORTH_KEEPING else None
+    message = _READ.known(text) if len(text) > _WORTH_KEEPING else None
     try:
         if message is None or not complete(message, len(message)):
             return None

@@ -66,10 +66,10 @@ def test_a_cache_that_can_not_be_written_is_done_without(folder: Path) -> None:
     assert verdicts.known_verdicts("text", "public-goods") is None
 
 
-def read(text: str) -> tuple[bool, list[Any]]:
+def read(text: str, name: str = "test.py") -> tuple[bool, list[Any]]:
     """Whether a process reads a file, and what is known of its strategies."""
     with Workers(processes=1) as some:
-        some.load("test.py", text)
+        some.load(name, text)
         facts = [(one.found, one.compiled, one.code, str(vars(one.program or one))) for one in some._sources]
         return some._root is not None, facts
 
@@ -81,6 +81,7 @@ def test_a_large_file_is_read_once(monkeypatch: pytest.MonkeyPatch, folder: Path
     first = read(TEXT)
     assert first[0]
     assert read(TEXT) == (False, first[1])
+    assert read(TEXT, "folder/of/another.py") == (False, first[1])
     assert read(TEXT.replace("return D", "return C"))[0]
 
 
