@@ -15,7 +15,6 @@ from labmates.errors import UsageError, explain
 from labmates.models.catalog import Catalog
 from labmates.records.bodies import Bodies
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import Store
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.settings import RunSettings
 from labmates.workflows.analysis import Runs
@@ -23,6 +22,7 @@ from labmates.workflows.experiment import EXPERIMENTS, Condition, make_condition
 
 if TYPE_CHECKING:
     from labmates.judges.base import Report
+    from labmates.records.store import Store
 
 C = TypeVar("C", bound="StudyLab")
 
@@ -63,7 +63,12 @@ class StudyLab(ABC):
     @cached_property
     def store(self) -> Store:
         """The store, created if missing."""
-        return Store(self._url)
+        return self._opened()
+
+    def _opened(self, *, must_exist: bool = False) -> Store:
+        from labmates.records.store import Store  # most verbs need none
+
+        return Store(self._url, must_exist=must_exist)
 
     def condition(self, kind: str, values: Mapping[str, Any]) -> Condition:
         """A validated condition from these values and the user's."""
@@ -94,7 +99,7 @@ class StudyLab(ABC):
 
     def resume(self, run_id: str, kind: str) -> RunRecord:
         """Resume a run of this kind and return the ended run."""
-        self.store = Store(self._url, must_exist=True)
+        self.store = self._opened(must_exist=True)
         stopped = stopped_run(self.store, run_id)
         if stopped.kind != kind:
             raise UsageError(f"the run '{run_id}' is of the kind {stopped.kind}, not {kind}")
@@ -116,7 +121,7 @@ class StudyLab(ABC):
         """The report of an ended run for judges."""
         from labmates.studies.judging import judgeable, report_of
 
-        self.store = Store(self._url, must_exist=True)
+        self.store = self._opened(must_exist=True)
         [run] = judgeable([self.store.run(run_id)], strict=True)
         return report_of(run, self.store.events(run.id), Bodies(self.store.bodies(run.id)))
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from labmates._version import __version__
 from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
-from labmates.records.reading import events_of
-from labmates.records.recorder import Recorder
 from labmates.records.run import ENDED, STOPPED, RunRecord, new_run_id
-from labmates.records.store import Store
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
 from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome, condition_of
+
+if TYPE_CHECKING:
+    from labmates.records.recorder import Recorder
+    from labmates.records.store import Store
 
 
 def new_runs(
@@ -67,6 +69,9 @@ def accounted(run: RunRecord, pool: int | None, recorder: Recorder) -> RunRecord
 
 def so_far(store: Store, run: RunRecord) -> RunRecord:
     """A running run with the usage and the budget from its record so far; any other run unchanged."""
+    from labmates.records.reading import events_of
+    from labmates.records.recorder import Recorder
+
     if run.status != "running":
         return run
     events = list(events_of(store, run.id, "llm_call", "tool_call", "failed_reply", "charge").values())

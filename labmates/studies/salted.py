@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
-from labmates.records.store import Store
 from labmates.tasks.salt import VARIABLE, salt_fingerprint
 from labmates.workflows.experiment import EXPERIMENTS
+
+if TYPE_CHECKING:
+    from labmates.records.store import Store
 
 
 def recorded_salt(kind: str) -> str | None:

@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from labmates.errors import UsageError
-from labmates.records.frames import Rows, frame
-from labmates.records.listing import select_runs
 from labmates.records.run import ENDED, RunRecord
-from labmates.records.store import Store
 from labmates.registry import Registry
 from labmates.stats.figures import Drawing as Drawing
 from labmates.stats.tables import Table
@@ -26,6 +23,8 @@ from labmates.stats.tables import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from labmates.records.frames import Rows
+    from labmates.records.store import Store
     from labmates.workflows.condition import Condition
 
 Choice = Literal["runs", "study", "study_argument", "kind", "task"]
@@ -89,6 +88,8 @@ class Runs:
         UsageError
             If the store does not exist.
         """
+        from labmates.records.store import Store
+
         self._opened = True
         return Store(self.url, must_exist=True)
 
@@ -105,6 +106,8 @@ class Runs:
         UsageError
             If there are no runs.
         """
+        from labmates.records.listing import select_runs
+
         if self._records is None:
             kind = self.kind or (None if self.ids else kind)
             self._records = select_runs(self.store, self.ids, study=self.study, kind=kind, task=self.task)
@@ -140,6 +143,8 @@ class Runs:
         kind
             See `records`.
         """
+        from labmates.records.frames import frame
+
         return frame(self.store, what, self.ended(kind))
 
     def close(self) -> None:

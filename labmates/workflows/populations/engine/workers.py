@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +31,12 @@ from labmates.workflows.populations.engine.kernel.source import (
     Found,
     Source,
     UnreadableError,
+    found_in,
     lines_of,
     program_of,
     received_sources,
 )
-from labmates.workflows.populations.engine.kernel.wire import ClosedError, complete, message_of, parsed, receive, send
+from labmates.workflows.populations.engine.kernel.wire import ClosedError, complete, parsed, receive_whole, send
 from labmates.workflows.populations.engine.match_ups import MatchUps
 
 __all__ = ["Batch", "Errors", "Loaded", "Result", "Workers", "chunks"]
@@ -142,31 +144,39 @@ class Workers:
 
     def loaded_from(self, reading: Reading) -> list[Loaded]:
         """Wait for a file's strategies, with the errors of `load`."""
-        sources = reading.origin if isinstance(reading.origin, list) else self._received(reading, reading.origin)
+        sources = reading.origin
+        if not isinstance(sources, list):
+            try:
+                sources = received_sources(*self._received(reading, sources))
+            except UnreadableError as error:
+                raise UsageError(f"{reading.name} can't be read as Python: {error}") from error
         with self._lock:
             found = self.learn(sources)
             lines = lines_of(reading.text)
             self._texts += ["".join(lines[strategy.line - 1 : strategy.end]) for strategy in found]
         return found
 
-    def _received(self, reading: Reading, connection: socket.socket) -> list[Source]:
-        """The strategies of a file from the process that reads it."""
+    def found_in(self, reading: Reading) -> list[Found]:
+        """Wait for the facts about a file's strategies, with the errors of `load`; no strategy is loaded."""
+        if isinstance(reading.origin, list):
+            return [source.found for source in reading.origin]
+        return found_in(self._received(reading, reading.origin)[0])
+
+    def _received(self, reading: Reading, connection: socket.socket) -> tuple[list[dict[str, Any]], bytes]:
+        """The facts and the data of a file's strategies from the process that reads it."""
         name = reading.name
         with connection:
             self._readings.discard(connection)
             try:
-                reply, data = receive(connection)
-            except ClosedError as error:
+                message = receive_whole(connection)
+                reply, data = parsed(message)
+            except (ClosedError, ValueError) as error:
                 raise UsageError(f"{name} can't be read as Python: it ends the process that reads it") from error
         if "error" in reply:
             raise UsageError(str(reply["error"]))
-        try:
-            sources = received_sources(reply["found"], data)
-        except UnreadableError as error:
-            raise UsageError(f"{name} can't be read as Python: {error}") from error
         if len(reading.text) > _WORTH_KEEPING:
-            _READ.keep(message_of(reply, data), reading.text)
-        return sources
+            _READ.keep(message, reading.text)
+        return reply["found"], data
 
     def learn(self, sources: Sequence[Source]) -> list[Loaded]:
         """Add strategies that have been read, and number them in this order."""

@@ -11,7 +11,8 @@ import re
 import resource
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import cached_property
 from io import StringIO
 from types import CodeType
 from typing import Any, TypeGuard
@@ -26,7 +27,7 @@ from labmates.workflows.populations.engine.kernel.static import MOST_CHARACTERS,
 from labmates.workflows.populations.engine.kernel.verification import are_valid
 from labmates.workflows.populations.engine.kernel.wire import Reader, receive, send
 
-_CLASS = re.compile("^(?=class )", re.MULTILINE)
+_CLASS = "\nclass "
 """Where a file can be split: if this is not between statements, the piece before it is invalid."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _NAMED = re.compile(r"Strategy_(?P<attitude>[A-Za-z]+)_(?P<number>\d+)$")
@@ -68,6 +69,9 @@ class Found:
     random: bool
     arguments: int
     problems: tuple[str, ...]
+
+
+_FACTS = [field.name for field in fields(Found)]
 
 
 @dataclass(frozen=True)
@@ -140,19 +144,22 @@ def _bytes(program: Program | None) -> bytes:
     return b"" if program is None else program.code.tobytes() + program.registers.tobytes()
 
 
+def found_in(told: Iterable[Mapping[str, Any]]) -> list[Found]:
+    """The facts about strategies in a message of `serve`."""
+    return [Found(**{name: one[name] for name in _FACTS} | {"problems": tuple(one["problems"])}) for one in told]
+
+
 def received_sources(told: Sequence[Mapping[str, Any]], data: bytes) -> list[Source]:
     """The strategies in a message of `serve`; UnreadableError for instructions that are unsafe for the machine."""
     reader, sources = Reader(data), []
-    for found in told:
-        facts = {**found, "problems": tuple(found["problems"])}
-        compiled, size, program = bool(facts.pop("compiled")), int(facts.pop("bytes")), None
-        code = reader.bytes(size)
-        if (sizes := facts.pop("program")) is not None:
-            sizes = {**sizes}
+    for found, facts in zip(found_in(told), told, strict=True):
+        code, program = reader.bytes(int(facts["bytes"])), None
+        if facts["program"] is not None:
+            sizes = {**facts["program"]}
             instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
             registers = reader.take(np.int64, sizes.pop("constants"))
             program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
-        sources.append(Source(Found(**facts), compiled, code, program))
+        sources.append(Source(found, bool(facts["compiled"]), code, program))
     if not are_valid([source.program for source in sources if source.program is not None]):
         raise UnreadableError("the process that reads it sends invalid instructions")
     return sources
@@ -160,10 +167,9 @@ def received_sources(told: Sequence[Mapping[str, Any]], data: bytes) -> list[Sou
 
 def read_source(text: str, name: str) -> list[Source]:
     """The strategies of a file; UnreadableError for invalid or too large files."""
-    pieces = _CLASS.split(text)
-    if len(pieces) <= _MOST_CLASSES:
+    if text.count(_CLASS) < _MOST_CLASSES:
         with contextlib.suppress(_UnsplitError, *_UNREADABLE):  # the whole file is read instead, or is the error
-            return list(_read(pieces, name))
+            return list(_read(_pieces(text), name))
     try:
         found = sum(map(_is_strategy, ast.parse(text).body))
     except _UNREADABLE as error:
@@ -176,6 +182,14 @@ def read_source(text: str, name: str) -> list[Source]:
         return list(_read([text], name))
     except _UNREADABLE as error:
         raise UnreadableError(f"{name} can't be compiled: {error}") from error
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while end := text.find(_CLASS, start) + 1:
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 class _UnsplitError(Exception):
@@ -192,68 +206,79 @@ def lines_of(text: str) -> list[str]:
     return list(StringIO(text, newline=""))
 
 
+class _Piece:
+    """The text of some statements of a file."""
+
+    def __init__(self, text: str) -> None:
+        self.size = len(text)
+        self.breaks = text.count("\n") if "\r" not in text else len(lines_of(text))
+        self._text = text
+
+    def text(self, node: ast.stmt) -> str:
+        """The text of a statement."""
+        return "".join(self._lines[node.lineno - 1 : node.end_lineno])
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return lines_of(self._text)
+
+
 class _File:
     """The parts of a file other than its strategies."""
 
-    def __init__(self, lines: list[str], rest: list[ast.stmt], name: str) -> None:
+    def __init__(self, piece: _Piece, rest: list[ast.stmt], name: str) -> None:
         self.name = name
         imports = [node for node in rest if isinstance(node, (ast.Import, ast.ImportFrom))]
         self.chance = names_of_chance(imports)
-        self.shared = "".join(_text(lines, node) for node in rest if node not in imports)
+        self.shared = "".join(piece.text(node) for node in rest if node not in imports)
         self.problems = problems_of(rest, len(self.shared))
         self.code = _compiled(ast.Module(body=rest, type_ignores=[]), name)
         self.names = imported_names(rest)
 
 
-def _text(lines: list[str], node: ast.stmt) -> str:
-    """The text of a statement."""
-    return "".join(lines[node.lineno - 1 : node.end_lineno])
-
-
 def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
     """The strategies of a file in pieces: small trees take less memory, and stay in the processor's cache."""
     file, before = None, 0
-    for piece in pieces:
-        lines, statements = lines_of(piece), ast.parse(piece).body
+    for text in pieces:
+        piece, statements = _Piece(text), ast.parse(text).body
         strategies = [node for node in statements if _is_strategy(node)]
         if file is None:
-            file = _File(lines, [node for node in statements if not _is_strategy(node)], name)
+            file = _File(piece, [node for node in statements if not _is_strategy(node)], name)
         elif len(strategies) < len(statements):
             raise _UnsplitError
         for node in strategies:
-            source = _text(lines, node)
             found = _found(node, file.problems, before)
-            made = None if found.problems else _fitting(file, node, source)
+            made = None if found["problems"] else _fitting(file, node, piece)
             if made is None:
-                yield _alone(file, source, found)
+                yield _alone(file, piece.text(node), found)
             else:
-                yield Source(replace(found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
-        before += len(lines)
+                yield Source(Found(**found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
+        before += piece.breaks
 
 
-def _fitting(file: _File, node: ast.ClassDef, source: str) -> Compiled | None:
+def _fitting(file: _File, node: ast.ClassDef, piece: _Piece) -> Compiled | None:
     """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
-    if file.names is None or len(source) > MOST_CHARACTERS:
+    if file.names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
         return None
     try:
         return compile_class(node, file.names)
     except UnfitError:
         pass
     try:
-        [again] = ast.parse(source).body  # `compile_class` has changed the tree
+        [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
         return compile_class(plain(again), file.names) if isinstance(again, ast.ClassDef) else None
     except (UnfitError, RecursionError):
         return None
 
 
-def _alone(file: _File, source: str, found: Found) -> Source:
+def _alone(file: _File, source: str, found: dict[str, Any]) -> Source:
     """A strategy that does not fit the subset."""
-    tree = ast.increment_lineno(ast.parse(source), found.line - 1)
-    problems = tuple(dict.fromkeys([*found.problems, *problems_of(tree.body, len(source))]))
+    tree = ast.increment_lineno(ast.parse(source), found["line"] - 1)
+    problems = tuple(dict.fromkeys([*found.pop("problems"), *problems_of(tree.body, len(source))]))
     code = b"" if problems else marshal.dumps((file.code, _compiled(tree, file.name)))
     if len(code) > _MOST_CODE:
         code, problems = b"", (f"needs {len(code)} bytes of code; at most {_MOST_CODE} are allowed",)
-    return Source(replace(found, random=draws(source + file.shared, file.chance), problems=problems), False, code)
+    return Source(Found(**found, random=draws(source + file.shared, file.chance), problems=problems), False, code)
 
 
 def _compiled(tree: ast.Module, name: str) -> CodeType:
@@ -271,7 +296,8 @@ def _is_strategy(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
     return bool(_NAMED.match(node.name)) or "BaseStrategy" in bases
 
 
-def _found(node: ast.ClassDef, problems_before: list[str], lines_before: int) -> Found:
+def _found(node: ast.ClassDef, problems_before: list[str], lines_before: int) -> dict[str, Any]:
+    """The facts about a strategy from its syntax: all but whether it is random."""
     problems, line = list(problems_before), node.lineno + lines_before
     named = _NAMED.match(node.name)
     methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
@@ -282,17 +308,16 @@ def _found(node: ast.ClassDef, problems_before: list[str], lines_before: int) ->
     if call is not None and not 1 <= len(names) <= 2 and call.args.vararg is None:
         at = call.lineno + lines_before
         problems.append(f"line {at}: a decision has {len(names)} arguments, not a history and perhaps a stock")
-    return Found(
-        name=node.name,
-        line=line,
-        end=(node.end_lineno or node.lineno) + lines_before,
-        attitude=named["attitude"].lower() if named else "",
-        number=int(named["number"]) if named else 0,
-        paper=call is not None and _is_paper(call, names),
-        random=False,
-        arguments=max(1, len(names)),
-        problems=tuple(dict.fromkeys(problems)),
-    )
+    return {
+        "name": node.name,
+        "line": line,
+        "end": (node.end_lineno or node.lineno) + lines_before,
+        "attitude": named["attitude"].lower() if named else "",
+        "number": int(named["number"]) if named else 0,
+        "paper": call is not None and _is_paper(call, names),
+        "arguments": max(1, len(names)),
+        "problems": tuple(dict.fromkeys(problems)),
+    }
 
 
 def _is_paper(call: ast.FunctionDef, names: list[str]) -> bool:

@@ -36,12 +36,19 @@ def send(connection: socket.socket, told: dict[str, Any], data: bytes = b"") -> 
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Wait for a message and return it; ClosedError if the connection closes."""
+    """Wait for a message and return its object and bytes; ClosedError if it is invalid or the connection closes."""
     try:
-        message = bytearray(_exactly(connection, _HEAD.size))
-        complete(message, MOST_BYTES)
-        message += _exactly(connection, sum(_HEAD.unpack(message)))
-        return parsed(message)
+        return parsed(receive_whole(connection))
+    except ValueError as error:
+        raise ClosedError(str(error)) from error
+
+
+def receive_whole(connection: socket.socket) -> bytes:
+    """Wait for a message and return it for `parsed`; ClosedError if the connection closes."""
+    try:
+        head = _exactly(connection, _HEAD.size)
+        complete(head, MOST_BYTES)
+        return _exactly(connection, sum(_HEAD.unpack(head)), head)
     except (OSError, ValueError) as error:
         raise ClosedError(str(error)) from error
 
@@ -65,10 +72,10 @@ def parsed(message: bytes | bytearray) -> tuple[dict[str, Any], bytes]:
     return told, bytes(message[_HEAD.size + text :])
 
 
-def _exactly(connection: socket.socket, length: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < length:
-        part = connection.recv(min(1 << 20, length - len(parts)))
+def _exactly(connection: socket.socket, length: int, before: bytes = b"") -> bytes:
+    parts = bytearray(before)
+    while (missing := len(before) + length - len(parts)) > 0:
+        part = connection.recv(min(1 << 20, missing))
         if not part:
             raise ClosedError("the other side has gone")
         parts += part

@@ -74,6 +74,12 @@ class Expressions(Assembly):
             self._emit(ops.MOVE, target, value)
         return target
 
+    def _copy(self, target: Register, node: ast.expr) -> None:
+        """Copy a value into a register, which the expression itself may read; other registers are released."""
+        before = self._locals
+        self._emit(ops.MOVE, target, self._expression(node))
+        self._locals = before
+
     def _in_a_row(self, *nodes: ast.expr) -> Register:
         """The values of several expressions in consecutive registers; the first register."""
         row = [self._new() for _ in nodes] or [self._new()]
@@ -151,21 +157,18 @@ class Expressions(Assembly):
         jump = ops.JUMP_TRUE if isinstance(node.op, ast.Or) else ops.JUMP_FALSE
         ends = []
         for value in node.values:
-            with self._temporary():
-                self._emit(ops.MOVE, target, self._expression(value))
+            self._copy(target, value)
             ends.append(self._emit(jump, target, 0))
         self._patch(ends)
         return target
 
     def _add_ifexp(self, node: ast.IfExp, into: Register | None = None) -> Register:
         target = self._new()
-        with self._temporary():
-            otherwise = self._condition(node.test, jump_if=False)
-            self._emit(ops.MOVE, target, self._expression(node.body))
+        otherwise = self._unless(node.test)
+        self._copy(target, node.body)
         end = self._emit(ops.JUMP, 0)
         self._patch(otherwise)
-        with self._temporary():
-            self._emit(ops.MOVE, target, self._expression(node.orelse))
+        self._copy(target, node.orelse)
         self._patch([end])
         return target
 
@@ -198,6 +201,13 @@ class Expressions(Assembly):
 
     def _add_tuple(self, node: ast.Tuple, into: Register | None = None) -> Register:
         return self._add_list(node, into)
+
+    def _unless(self, node: ast.expr) -> list[int]:
+        """Jumps that are taken if a condition is false; its registers are released."""
+        before = self._locals
+        jumps = self._condition(node, jump_if=False)
+        self._locals = before
+        return jumps
 
     def _condition(self, node: ast.expr, *, jump_if: bool) -> list[int]:
         """Jumps that are taken if a condition is true (or if it is false)."""

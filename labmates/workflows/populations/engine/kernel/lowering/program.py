@@ -203,10 +203,9 @@ class Assembly:
         count = locals_ + self._most_locals
         if count > MOST_REGISTERS or len(self._code) > MOST_INSTRUCTIONS:
             raise UnloweredError("too large")
-        operands = np.fromiter(chain.from_iterable(self._code), np.int32, 4 * len(self._code))
-        parts = np.maximum(operands >> 24, 0)
-        places = np.array([0, 0, constants, locals_])[parts] + (operands & ATTRIBUTE - 1)
-        code = np.where(parts > 0, 2 * places, operands).astype(np.int16).reshape(-1, 4)
+        before = 0, -ATTRIBUTE, constants - CONSTANT, locals_ - LOCAL
+        operands = [2 * (one + before[one >> 24]) if one >= ATTRIBUTE else one for row in self._code for one in row]
+        code = np.array(operands, np.int16).reshape(-1, 4)
         return Program(code, deciding, np.array(words, np.int64), 2 * count, self._keeps_lists())
 
     def _keeps_lists(self) -> bool:

@@ -158,8 +158,7 @@ class _Lowering(Calls):
             self._emit(ops.ANSWER, self._expression(node.value))
 
     def _add_if(self, node: ast.If) -> None:
-        with self._temporary():
-            otherwise = self._condition(node.test, jump_if=False)
+        otherwise = self._unless(node.test)
         self._block(node.body)
         if node.orelse:
             end = self._emit(ops.JUMP, 0)
@@ -171,8 +170,7 @@ class _Lowering(Calls):
 
     def _add_while(self, node: ast.While) -> None:
         start = len(self._code)
-        with self._temporary():
-            ends = self._condition(node.test, jump_if=False)
+        ends = self._unless(node.test)
         self._loop(start, ends, node.body, node.orelse)
 
     def _add_for(self, node: ast.For) -> None:
