@@ -16,6 +16,7 @@ from labmates.games.repeated import make_repeated
 from labmates.workflows.populations.engine.behaviour import Features, behaviours, situations
 from labmates.workflows.populations.engine.checks import check_strategies
 from labmates.workflows.populations.engine.crew import Crew
+from labmates.workflows.populations.engine.errors import WorkersError
 from labmates.workflows.populations.engine.library import game_of, import_strategies, library_digest, load_population
 from labmates.workflows.populations.engine.match import play_match
 from labmates.workflows.populations.engine.reference import REFERENCES, class_name, reference_source
@@ -434,3 +435,16 @@ def test_noise_executes_the_opposite_as_the_exact_chain_of_tit_for_tat_says() ->
         cooperation = executed @ [0, 0.5, 0.5, 1]
         assert whole.actions[:, t].mean() == pytest.approx(cooperation, abs=4 * 0.5 / np.sqrt(2 * groups))
         both = executed[[0, 2, 1, 3]]  # each copies the other
+
+
+def test_a_death_of_the_process_that_compiles_strategies_is_no_fault_of_theirs() -> None:
+    with Workers(processes=1) as workers:
+        workers.load("test.py", HEAD + strategy("return C"))
+        [source] = workers._sources
+        assert source.is_late
+        workers._sources[0] = replace(source, code=b"no text")
+        batch = Batch(make_repeated("public-goods", 3, 5), np.array([[0, 0, 0]]), seed=0)
+        with pytest.raises(WorkersError, match="a process that compiles strategies has ended"):
+            workers.play([batch])
+        workers._sources[0] = source
+        assert workers.play([batch])[0].actions.all()

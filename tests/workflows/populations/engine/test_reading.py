@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from textwrap import indent
 
 import pytest
 
@@ -46,6 +47,36 @@ def test_a_file_in_pieces_is_the_same_file(text: str) -> None:
     whole = read_source(f"{text}\n0\n", "test.py")  # which can't be read in pieces
     assert [source.found for source in whole] == [source.found for source in sources]
     assert {"Strategy_SELFISH_1", "Strategy_SELFISH_2"} <= {source.found.name for source in sources}
+
+
+def method(body: str, arguments: str = "self") -> str:
+    """A strategy with a method that is never called."""
+    return strategy("return C") + f"    def unused({arguments}):\n{indent(body, ' ' * 8)}\n"
+
+
+REFUSED = {  # only when it is compiled, and not by the parser
+    "a break outside a loop": method("break"),
+    "a continue outside a loop": method("if C:\n    continue"),
+    "two arguments of one name": method("return x", "self, x, x"),
+    "two arguments of one name in a function": method("def f(x, x):\n    return 1"),
+    "two arguments of one name in a lambda": method("return sorted([1], key=lambda x, x: 1)"),
+    "two values of one argument": method("return round(1.5, ndigits=1, ndigits=2)"),
+    "two values of one argument of a method": method("return self.unused(x=1, x=1)", "self, x"),
+    "two rests": method("*a, *b = [1, 2]"),
+    "a rest alone": method("*a = [1, 2]"),
+    "a nonlocal that is none": method("nonlocal x"),
+    "many loops": method("".join(f"{' ' * n}for i in [1]:\n" for n in range(21)) + " " * 21 + "x = 1"),
+    "an assignment within a comprehension": method("return [x := 1 for x in [1]]"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
+def test_a_file_that_can_not_be_compiled_is_refused_when_it_is_read(text: str) -> None:
+    ast.parse(HEAD + text)
+    with pytest.raises(SyntaxError):
+        compile(HEAD + text, "test.py", "exec")
+    with pytest.raises(UnreadableError, match=r"test\.py can't be compiled"):
+        read_source(HEAD + text, "test.py")
 
 
 @pytest.mark.parametrize(

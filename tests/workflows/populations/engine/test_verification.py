@@ -123,7 +123,7 @@ def test_small_programs_are_valid() -> None:
 def test_invalid_instructions_are_refused(program: Program) -> None:
     hostile = replace(_SOURCES[0], program=program)
     assert not are_valid([*_PROGRAMS, program, *_PROGRAMS])
-    facts = {**vars(hostile.found), "compiled": True, "bytes": 0, "program": _facts(hostile.program)}
+    facts = {**vars(hostile.found), "compiled": True, "is_late": False, "bytes": 0, "program": _facts(hostile.program)}
     with pytest.raises(UnreadableError, match="invalid instructions"):
         received_sources([facts], _bytes(hostile.program))
 

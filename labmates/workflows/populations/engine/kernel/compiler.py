@@ -44,24 +44,28 @@ class Compiled:
 
     Attributes
     ----------
+    code
+        Its code; None if it has a program, and can be compiled when the code is needed.
     draws
         Whether it draws random numbers.
     program
         The equivalent program for the machine; None if it can't execute the class, or is not installed.
     """
 
-    code: CodeType
+    code: CodeType | None
     draws: bool
     program: Program | None
 
 
-def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
+def compile_class(node: ast.ClassDef, imported: Mapping[str, str], *, machine: bool = HAS_MACHINE) -> Compiled:
     """The code of a strategy's class, for execution with `names.compiled_names`; the class's tree is changed.
 
     Parameters
     ----------
     imported
         Meanings of the file's imported names; see `imported_names`.
+    machine
+        Make a program for the machine, beside which most classes need no code.
 
     Raises
     ------
@@ -71,14 +75,26 @@ def compile_class(node: ast.ClassDef, imported: Mapping[str, str]) -> Compiled:
     try:
         made = _Class(node, imported)
         rewritten = made.rewritten()
-        code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
+        later = machine and made.scope.surely_valid
+        code = None if later else _code(rewritten)
+        program = _program(rewritten, made.scope) if machine else None
+        if later and program is None:
+            code = _code(rewritten)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnfitError(str(error)) from error
-    try:
-        program = lower(rewritten, made.scope.variables) if HAS_MACHINE else None
-    except UnloweredError:
-        program = None
     return Compiled(code, made.scope.draws, program)
+
+
+def _code(rewritten: ast.ClassDef) -> CodeType:
+    code: CodeType = compile(ast.Module([rewritten], []), "strategy", "exec", dont_inherit=True)
+    return code
+
+
+def _program(rewritten: ast.ClassDef, scope: ClassScope) -> Program | None:
+    try:
+        return lower(rewritten, scope.variables)
+    except UnloweredError:
+        return None
 
 
 def imported_names(statements: Iterable[ast.stmt]) -> dict[str, str] | None:

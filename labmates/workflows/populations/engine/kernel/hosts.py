@@ -13,7 +13,7 @@ import select
 import signal
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from labmates.workflows.populations.engine.kernel.forking import fork
 from labmates.workflows.populations.engine.kernel.limits import BEATS, HUNG, MARKS, PLACE
 from labmates.workflows.populations.engine.kernel.players import FAILED
 from labmates.workflows.populations.engine.kernel.source import Source
-from labmates.workflows.populations.engine.kernel.wire import ClosedError, complete, parsed, send
+from labmates.workflows.populations.engine.kernel.wire import ClosedError, Reader, complete, parsed, receive, send
 
 _POLL_SECONDS = 0.25
 _ASLEEP_SECONDS = 5.0
@@ -162,11 +162,12 @@ class Host:
             send(self._connection, {**game, "places": size, "offset": first}, numbers.astype(np.int64).tobytes())
 
     def ask(
-        self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: Sequence[Source]
+        self, t: int, places: NDArray[np.int64], numbers: NDArray[np.int64], history: History, sources: list[Source]
     ) -> None:
         """Request decisions; `answers` waits for them."""
         new = sorted(set(numbers.tolist()) - self._known)
         self._known.update(new)
+        compile_late(self.requests, sources, new)
         slots = places - self._offset
         rows, packed = history.packed(slots, places, self._told[slots], t)
         self._told[slots] = t
@@ -237,6 +238,24 @@ class Host:
 
 
 _HANGS = "took too long and could not be interrupted"
+
+
+def compile_late(requests: socket.socket, sources: list[Source], numbers: Sequence[int]) -> None:
+    """Compile the strategies with these numbers whose code is late; HostError if the process that does it dies."""
+    late = [number for number in numbers if sources[number].is_late]
+    if not late:
+        return
+    texts = [sources[number].code for number in late]
+    try:
+        connection, _ = fork(requests, "source", {})
+        with connection:
+            send(connection, {"late": [*map(len, texts)]}, b"".join(texts))
+            told, data = receive(connection)
+    except ClosedError as error:
+        raise HostError(-1, f"a process that compiles strategies has ended: {error}") from error
+    codes = Reader(data)
+    for number, size in zip(late, told["sizes"], strict=True):
+        sources[number] = replace(sources[number], code=codes.bytes(size), is_late=False)
 
 
 class UnreadyError(Exception):

@@ -19,7 +19,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from labmates.workflows.populations.engine.kernel.compiler import Compiled, compile_class, imported_names
+from labmates.workflows.populations.engine.kernel.compiler import (
+    HAS_MACHINE,
+    Compiled,
+    compile_class,
+    imported_names,
+)
 from labmates.workflows.populations.engine.kernel.lowering.program import Program
 from labmates.workflows.populations.engine.kernel.plain import plain
 from labmates.workflows.populations.engine.kernel.rewriting.nodes import UnfitError
@@ -86,12 +91,15 @@ class Source:
         The code of its class, for `marshal`; empty if there are problems.
     program
         The equivalent program for the machine, if any.
+    is_late
+        Whether `code` is what `compile_late` makes the code from: beside a program, it is rarely needed.
     """
 
     found: Found
     compiled: bool
     code: bytes
     program: Program | None = None
+    is_late: bool = False
 
     @property
     def playable(self) -> bool:
@@ -109,12 +117,17 @@ class UnreadableError(Exception):
 
 
 def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
-    """Read one file, in a separate process that it may crash."""
+    """Read one file or compile strategies of files, in a separate process that they may crash."""
     send(connection, {"ready": True})
     head, data = receive(connection)
     most = _READING_SECONDS * (1 + len(data) // 1_000_000)
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     gc.disable()
+    if "late" in head:
+        late = Reader(data)
+        codes = [_late_code(late.bytes(size)) for size in head["late"]]
+        send(connection, {"sizes": [*map(len, codes)]}, b"".join(codes))
+        return
     try:
         sources = read_source(data.decode(), head["name"])
     except (UnreadableError, UnicodeDecodeError) as error:
@@ -124,6 +137,7 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
         {
             **vars(source.found),
             "compiled": source.compiled,
+            "is_late": source.is_late,
             "bytes": len(source.code),
             "program": _facts(source.program),
         }
@@ -159,7 +173,7 @@ def received_sources(told: Sequence[Mapping[str, Any]], data: bytes) -> list[Sou
             instructions = reader.take(np.int16, 4 * sizes.pop("instructions")).reshape(-1, 4)
             registers = reader.take(np.int64, sizes.pop("constants"))
             program = Program(code=instructions.copy(), registers=registers.copy(), **sizes)
-        sources.append(Source(found, bool(facts["compiled"]), code, program))
+        sources.append(Source(found, bool(facts["compiled"]), code, program, bool(facts["is_late"])))
     if not are_valid([source.program for source in sources if source.program is not None]):
         raise UnreadableError("the process that reads it sends invalid instructions")
     return sources
@@ -248,27 +262,40 @@ def _read(pieces: Iterable[str], name: str) -> Iterator[Source]:
             raise _UnsplitError
         for node in strategies:
             found = _found(node, file.problems, before)
-            made = None if found["problems"] else _fitting(file, node, piece)
+            made = None if found["problems"] else _fitting(file.names, node, piece)
             if made is None:
                 yield _alone(file, piece.text(node), found)
-            else:
-                yield Source(Found(**found, random=made.draws), True, marshal.dumps((made.code,)), made.program)
+                continue
+            is_late = made.code is None
+            code = marshal.dumps((piece.text(node), file.names) if is_late else (made.code,))
+            yield Source(Found(**found, random=made.draws), True, code, made.program, is_late)
         before += piece.breaks
 
 
-def _fitting(file: _File, node: ast.ClassDef, piece: _Piece) -> Compiled | None:
+def _fitting(
+    names: Mapping[str, str] | None, node: ast.ClassDef, piece: _Piece, *, machine: bool = HAS_MACHINE
+) -> Compiled | None:
     """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
-    if file.names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
+    if names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
         return None
     try:
-        return compile_class(node, file.names)
+        return compile_class(node, names, machine=machine)
     except UnfitError:
         pass
     try:
         [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
-        return compile_class(plain(again), file.names) if isinstance(again, ast.ClassDef) else None
+        return compile_class(plain(again), names, machine=machine) if isinstance(again, ast.ClassDef) else None
     except (UnfitError, RecursionError):
         return None
+
+
+def _late_code(late: bytes) -> bytes:
+    """The code of a strategy that was fitting when its file was read."""
+    text, names = marshal.loads(late)  # noqa: S302 - from the process that reads files, which runs none
+    [node] = ast.parse(text).body
+    made = _fitting(names, node, _Piece(text), machine=False) if isinstance(node, ast.ClassDef) else None
+    assert made is not None
+    return marshal.dumps((made.code,))
 
 
 def _alone(file: _File, source: str, found: dict[str, Any]) -> Source:
