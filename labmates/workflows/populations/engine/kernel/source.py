@@ -19,12 +19,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from labmates.workflows.populations.engine.kernel.compiler import (
-    HAS_MACHINE,
-    Compiled,
-    compile_class,
-    imported_names,
-)
+from labmates.workflows.populations.engine.kernel.compiler import HAS_MACHINE, Compiled, compile_class, imported_names
 from labmates.workflows.populations.engine.kernel.lowering.program import Program
 from labmates.workflows.populations.engine.kernel.plain import plain
 from labmates.workflows.populations.engine.kernel.rewriting.nodes import UnfitError
@@ -92,7 +87,8 @@ class Source:
     program
         The equivalent program for the machine, if any.
     is_late
-        Whether `code` is what `compile_late` makes the code from: beside a program, it is rarely needed.
+        Whether `code` holds the class's text and the file's imported names in place of its code, which is rarely needed
+        beside a program; see `hosts.compile_late`.
     """
 
     found: Found
