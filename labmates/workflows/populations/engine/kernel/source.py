@@ -274,15 +274,12 @@ def _fitting(
     """The compiled strategy, rewritten if necessary; None if it does not fit the subset."""
     if names is None or (piece.size > MOST_CHARACTERS and len(piece.text(node)) > MOST_CHARACTERS):
         return None
-    try:
+    with contextlib.suppress(UnfitError):
         return compile_class(node, names, machine=machine)
-    except UnfitError:
-        pass
-    try:
-        [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
+    [again] = ast.parse(piece.text(node)).body  # `compile_class` has changed the tree
+    with contextlib.suppress(UnfitError, RecursionError):
         return compile_class(plain(again), names, machine=machine) if isinstance(again, ast.ClassDef) else None
-    except (UnfitError, RecursionError):
-        return None
+    return None
 
 
 def _late_code(late: bytes) -> bytes:

@@ -147,15 +147,14 @@ class Calls(Expressions):
     ) -> None:
         """The instructions of a routine, which are skipped here; it may use the registers of those who call it."""
         around = self._emit(ops.JUMP, 0)
-        inlined, comprehensions = self._inlined, self._comprehensions
+        inlined, comprehensions, locals_ = self._inlined, self._comprehensions, self._locals
         self._inlined, self._comprehensions = [], 0
-        with self._temporary():
-            parameters = [self._new() for _ in passed] or [self._new()]
-            self._routines[key] = len(self._code)
-            self._emit(ops.ENTER, 0, parameters[0], len(passed))
-            with self._within(function, player, dict(zip(passed, parameters, strict=False)), None):
-                self._emit(ops.RETURN, self._constant(None))
-        self._inlined, self._comprehensions = inlined, comprehensions
+        parameters = [self._new() for _ in passed] or [self._new()]
+        self._routines[key] = len(self._code)
+        self._emit(ops.ENTER, 0, parameters[0], len(passed))
+        with self._within(function, player, dict(zip(passed, parameters, strict=False)), None):
+            self._emit(ops.RETURN, self._constant(None))
+        self._inlined, self._comprehensions, self._locals = inlined, comprehensions, locals_
         self._patch([around])
 
     def _declare(self, function: ast.FunctionDef) -> None:
@@ -244,8 +243,9 @@ class Calls(Expressions):
         self._comprehensions += 1
         for condition in generator.ifs:
             self._patch(self._condition(condition, jump_if=False), start)
-        with self._temporary():
-            ends += each(self._expression(node.elt))
+        before = self._locals
+        ends += each(self._expression(node.elt))
+        self._locals = before
         self._comprehensions -= 1
         self._jump(start)
         self._patch(ends)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NewType
@@ -125,13 +124,6 @@ class Assembly:
         self._locals += 1
         self._most_locals = max(self._most_locals, self._locals)
         return register
-
-    @contextmanager
-    def _temporary(self) -> Iterator[None]:
-        """A context whose registers are released at the end."""
-        before = self._locals
-        yield
-        self._locals = before
 
     def _attribute(self, name: str) -> Register:
         return self._attributes.setdefault(name, Register(ATTRIBUTE + len(self._attributes)))
