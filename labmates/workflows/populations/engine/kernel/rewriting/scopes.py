@@ -80,9 +80,6 @@ def assigned_names(node: ast.FunctionDef | ast.Lambda) -> tuple[list[str], list[
             if type(one) is ast.Name:
                 if type(one.ctx) is not ast.Load:
                     found[one.id] = None
-            elif type(one) is ast.Attribute:
-                if type(one.value) is not ast.Name:
-                    nodes.append(one.value)
             elif kind not in _BINDING:  # most nodes: a lookup takes less time than the patterns
                 if FIELDS[kind]:
                     add_children(one, within if kind in _COMPREHENSIONS else nodes)
