@@ -21,16 +21,11 @@ class ClosedError(Exception):
     """The other side has closed the connection, or sends invalid messages."""
 
 
-def message_of(told: dict[str, Any], data: bytes = b"") -> bytes:
-    """A message with an object and bytes."""
-    text = json.dumps(told).encode()
-    return _HEAD.pack(len(text), len(data)) + text + data
-
-
 def send(connection: socket.socket, told: dict[str, Any], data: bytes = b"") -> None:
-    """Send a message."""
+    """Send a message with an object and bytes."""
+    text = json.dumps(told).encode()
     try:
-        connection.sendall(message_of(told, data))
+        connection.sendall(_HEAD.pack(len(text), len(data)) + text + data)
     except OSError as error:
         raise ClosedError(str(error)) from error
 
