@@ -65,6 +65,7 @@ REFUSED = {  # only when it is compiled, and not by the parser
     "two rests": method("*a, *b = [1, 2]"),
     "a rest alone": method("*a = [1, 2]"),
     "a nonlocal that is none": method("nonlocal x"),
+    "handlers after the last": method("try:\n    x = 1\nexcept:\n    x = 2\nexcept ValueError:\n    x = 3"),
     "many loops": method("".join(f"{' ' * n}for i in [1]:\n" for n in range(21)) + " " * 21 + "x = 1"),
     "an assignment within a comprehension": method("return [x := 1 for x in [1]]"),
 }

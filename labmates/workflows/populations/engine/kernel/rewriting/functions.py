@@ -196,6 +196,8 @@ class Function:
     def _visit_try(self, node: ast.Try) -> ast.AST:
         if node.finalbody:
             raise UnfitError(f"line {node.lineno}: finally")
+        if any(one.type is None for one in node.handlers[:-1]):
+            raise UnfitError(f"line {node.lineno}: handlers after the one for all exceptions")
         handlers = [self._handler(one) for one in node.handlers]
         body, other = (
             [made for statement in part for made in self._statement(statement)] for part in (node.body, node.orelse)
