@@ -28,9 +28,11 @@ class FileCache:
     most_bytes: int
 
     def known(self, *key: str) -> bytes | None:
-        """What is stored under a key, for these rules."""
+        """What is stored under a key, for these rules; None if it is damaged."""
         with contextlib.suppress(OSError):
-            return self._path(key).read_bytes()
+            stored = self._path(key).read_bytes()
+            data = stored[_DIGEST_SIZE:]
+            return data if stored == _digest(data) + data else None
         return None
 
     def keep(self, data: bytes, *key: str) -> None:
@@ -39,7 +41,7 @@ class FileCache:
         new = path.with_name(f"{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new.write_bytes(data)
+            new.write_bytes(_digest(data) + data)
             new.replace(path)
             self._delete_oldest(path)
 
@@ -56,6 +58,13 @@ class FileCache:
         for part in key:
             digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
         return cache_folder(self.name) / digest.hexdigest()
+
+
+_DIGEST_SIZE = 32
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 @cache

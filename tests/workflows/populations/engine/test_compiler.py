@@ -20,6 +20,7 @@ from tests.support.strategies import HEAD, strategy
 from tests.workflows.populations.engine.attacks import ATTACKS, attack
 
 UNFIT = {
+    "a generator that waits": "return C if sum(x async for x in [1, 2]) else D",
     "text of a thing": "return C if str(history) else D",
     "a formatted text": "x = f'{history}'\nreturn C",
     "format by another name": "look = str.format\nlook('{0}', 1)\nreturn C",
@@ -115,6 +116,24 @@ def _compiled(body: str) -> bool:
 @pytest.mark.parametrize("body", UNFIT.values(), ids=UNFIT)
 def test_what_could_reach_an_object_does_not_fit(body: str) -> None:
     assert not _compiled(body)
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["x = 1 / 0", "x = -'a'", "x = ('a', -None)", "def f(self, n=1 / 0): return n", "def f(self, n=~'a'): return n",
+     "class Mode(Enum): mro = 1"],
+)  # fmt: skip
+def test_what_fails_while_the_class_is_made_does_not_fit(member: str) -> None:
+    [source] = read_source(f"{HEAD}{strategy('return C')}    {member}\n", "test.py")
+    assert not source.compiled
+
+
+@pytest.mark.parametrize(
+    "member", ["x = 1 / 3", "x = -2 * 3 + 0.5", "x = (1, ('a', not 0))", "class Mode(Enum): a = 1"]
+)
+def test_constants_that_can_be_computed_fit(member: str) -> None:
+    [source] = read_source(f"{HEAD}{strategy('return C')}    {member}\n", "test.py")
+    assert source.compiled
 
 
 @pytest.mark.parametrize("body", FIT.values(), ids=FIT)

@@ -17,6 +17,7 @@ from labmates.workflows.populations.engine.kernel.machine.numbers import rounded
 from labmates.workflows.populations.engine.kernel.native import NativePlayers, Programs, load_machine
 from labmates.workflows.populations.engine.kernel.source import read_source
 from labmates.workflows.populations.engine.workers import Batch, Result, Workers
+from tests.support.random_programs import random_bodies
 from tests.support.strategies import HEAD, strategy
 from tests.workflows.populations.engine.test_compiler import FIT
 
@@ -74,6 +75,17 @@ BODIES = {
     "arrays that have lists": "x = history.opponent_cooperators[-2:]\n"
     "y = [int(n) for n in x.tolist()] if hasattr(x, 'tolist') else list(x)\nn = sum(y) + 2 * hasattr(y, 'tolist')\n"
     "return C if n % 3 and not hasattr(n, 'tolist') and hasattr(sum(x), 'tolist') == (len(x) > 0) else D",
+    "a pair of a variable that is unpacked at once": "t, n = (0, 0), 0\nfor i in range(3):\n    t = (i, i + 1)\n"
+    "    a, b = t\n    n += t[0] + b\nreturn C if (n + history.round_number) % 2 else D",
+    "a pair of an argument that is unpacked at once": "def total(t):\n    a, b = t\n    return t[0] + a + b\n"
+    "return C if total((history.round_number, 2)) % 4 else D",
+    "pairs that are put into items": "def pair(n): return (n, n + 1)\na = [0, 0, 0]\n"
+    "a[history.round_number % 3], b = pair(5)\n(c, d), e = pair(1), pair(3)[1]\n"
+    "return C if a[1] + b + c - d + e == 14 else D",
+    "functions of branches": "if history.round_number > 3:\n    def some(n): return n\n    return C if some(1) else D\n"
+    "else:\n    def some(n): return n - 1\n    return C if some(1) else D",
+    "places and pairs": "n = 0\nfor i, (a, b) in enumerate([(history.round_number, 6), (2, 1)]): n += i * a + b\n"
+    "return C if n % 4 < 2 else D",
     "no stock": "return C if hasattr(self.game_description, 'capacity') else D",
 }
 SEARCHES = {
@@ -156,6 +168,7 @@ LEFT = {
     "return C if x else D",
     "a list in itself": "x = []\nx.append(x)\nreturn C if x else D",
     "too many turns": "n = 0\nfor i in range(300):\n    for j in range(100): n += 1\nreturn C if n % 7 else D",
+    "what is equal to nothing": "x = float('inf') - float('inf')\nreturn C if x in [1, x] else D",
     "a key that is no number": "x = {}\nx[float('inf') - float('inf')] = 1\nreturn C if len(x) else D",
     "a key that has no hash": "x = {}\nif history.round_number > 2: x[[1]] = 2\nreturn C if [2] in x else D",
     "no such key": "x = {1: 2}\nreturn C if x[history.round_number] else D",
@@ -174,6 +187,29 @@ LEFT = {
     "arrays that are compared": "return C if history.my_payoffs > 1 else D",
     "a comparison of None": "return C if None < history.round_number else D",
 }
+UNLOWERED = {
+    "a function that may not be defined": "if history.round_number > 3:\n    def some(n): return n\n"
+    "return C if some(1) else D",
+    "a function that another one hides": "def some(n): return n\ndef other(n):\n    if n > 3:\n"
+    "        def some(n): return 1 - n\n    return some(n)\nreturn C if other(history.round_number) else D",
+    "a routine of a function that may not be defined": "def down(n): return some(1) if n <= 0 else down(n - 1)\n"
+    "if history.round_number % 2:\n    def some(n): return n\n    x = down(2)\nreturn C if down(3) else D",
+    "a comprehension that hides what it goes through": "n = 3\nx = [9, 9, 9, 9, 9]\n"
+    "return C if sum(n for n in range(n)) == 3 else D",
+    "a list that its items hide": "x = [1, history.round_number]\ny = [x for x in x]\nreturn C if sum(y) % 3 else D",
+    "arguments that are drawn in another order": "def less(a, b): return a - b\n"
+    "return C if less(b=random.random(), a=random.random()) > 0 else D",
+    "an argument that is given twice": "def less(a, b=1): return a - b\nreturn C if less(1, a=2) > 0 else D",
+    "an argument too many": "def same(a): return a\nreturn C if same(1, 2) else D",
+    "a range that is drawn and reversed": "n = 0\n"
+    "for i in reversed(range(random.randint(0, 3), random.randint(2, 9))): n = n * 2 + i\nreturn C if n % 3 else D",
+    "a reversed range with another argument": "for i in reversed(range(3), strict=True): pass\nreturn C",
+    "an item at the place that is counted": "x = [0, 0, 0]\nfor i, x[i] in enumerate([5, 6, 7]): pass\n"
+    "return C if x == [5, 6, 7] else D",
+    "a place that its item hides": "for x, x in enumerate([5, 6]): pass\nreturn C if x == 6 else D",
+    "an item at no whole place": "x = [1, 2]\nreturn C if x.pop(0.0) else D",
+}
+"""What has no instructions, because the machine would do it in another order."""
 
 
 NAMED = {
@@ -239,8 +275,18 @@ def _assert_same(text: str, names: Sequence[str], game: str = "public-goods") ->
 
 @pytest.mark.parametrize("game", ["public-goods", "common-pool"])
 def test_the_machine_plays_as_python_does(game: str) -> None:
-    bodies = BODIES | SEARCHES | LEFT | FIT
+    bodies = BODIES | SEARCHES | LEFT | UNLOWERED | FIT
     _assert_same(_source([*bodies.values()]), [*bodies], game)
+
+
+def test_the_machine_plays_random_programs_as_python_does() -> None:
+    bodies = random_bodies(250, seed=1)
+    init = "self.k = 1\nself.kept = [1]"
+    text = HEAD + "".join(
+        strategy(body, name=f"Strategy_SELFISH_{n}", init=init) + methods for n, (body, methods) in enumerate(bodies, 1)
+    )
+    assert sum(source.program is not None for source in read_source(text, "test.py")) > 180
+    _assert_same(text, [body for body, _ in bodies])
 
 
 def test_the_machine_plays_games_of_named_actions_as_python_does() -> None:
@@ -321,6 +367,12 @@ def test_a_search_without_an_end_is_tried_once(monkeypatch: pytest.MonkeyPatch, 
     assert budgets[0] <= 0 < limit - 1_000_000 < budgets[1] < limit
     again = NativePlayers(programs, game, strategies, np.ones(4, bool), 5, np.arange(1), 4)
     assert again.playing.tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("body", UNLOWERED.values(), ids=UNLOWERED)
+def test_what_the_machine_would_do_in_another_order_has_none(body: str) -> None:
+    [source] = read_source(_source([body]), "test.py")
+    assert (source.compiled, source.program) == (True, None)
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)

@@ -83,13 +83,14 @@ def test_a_file_that_can_not_be_compiled_is_refused_when_it_is_read(text: str) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (f"{HEAD}x = '\ud800'\n", "test.py can't be read as Python: .*surrogates not allowed"),
         (f"{HEAD}{ONE}x = (\n{TWO}", r"test.py can't be read as Python \(line \d+\): '\(' was never closed"),
         (f"{HEAD}{ONE}{TWO}    x = = 1\n", rf"\(line {LINES + 1}\): invalid syntax"),
         (f"{HEAD}if True:\n{ONE}", r"test.py can't be read as Python \(line \d+\): expected an indented block"),
         (f"{HEAD}{ONE}return 1\n", "test.py can't be compiled: 'return' outside function"),
         ("class Strategy_A_1: pass\n" * 20_001, "test.py holds 20001 strategies; at most 20000 are allowed"),
     ],
-    ids=["a bracket", "an operator", "no block", "a return", "many"],
+    ids=["half a character", "a bracket", "an operator", "no block", "a return", "many"],
 )
 def test_an_invalid_file_is_named_with_its_line(text: str, message: str) -> None:
     with pytest.raises(UnreadableError, match=message):

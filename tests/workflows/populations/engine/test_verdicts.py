@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,26 @@ def test_verdicts_belong_to_rules(request: pytest.FixtureRequest) -> None:
 
 
 def test_the_oldest_files_go_when_there_is_too_much(folder: Path) -> None:
-    cache = FileCache("numbers", 30)
+    cache = FileCache("numbers", 3 * (10 + 32))
     for number in range(5):
         cache.keep(bytes(10), str(number))
     assert len(list((folder / "numbers").iterdir())) == 3
     assert [cache.known(str(number)) is None for number in (0, 4)] == [True, False]
-    cache.keep(bytes(50), "large")
-    assert [cache.known(key) for key in ("4", "large")] == [None, bytes(50)]
+    cache.keep(bytes(100), "large")
+    assert [cache.known(key) for key in ("4", "large")] == [None, bytes(100)]
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda data: data[:-1], lambda data: data[:-1] + b"?", lambda data: b"", lambda data: data * 2]
+)
+def test_what_is_damaged_counts_as_absent(folder: Path, harm: Callable[[bytes], bytes]) -> None:
+    cache = FileCache("texts", 1000)
+    cache.keep(b"some text", "key")
+    [file] = (folder / "texts").iterdir()
+    file.write_bytes(harm(file.read_bytes()))
+    assert cache.known("key") is None
+    cache.keep(b"some text", "key")
+    assert cache.known("key") == b"some text"
 
 
 def test_a_cache_that_can_not_be_written_is_done_without(folder: Path) -> None:

@@ -175,8 +175,8 @@ def _members(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for statement in body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if is_constant(value) and not name.startswith(
-                "_"
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if is_constant(value) and not (
+                name.startswith("_") or name == "mro"
             ):
                 found[name] = value
             case ast.Expr(value=ast.Constant()):

@@ -125,8 +125,8 @@ def serve(connection: socket.socket, _settings: dict[str, Any]) -> None:
         send(connection, {"sizes": [*map(len, codes)]}, b"".join(codes))
         return
     try:
-        sources = read_source(data.decode(), head["name"])
-    except (UnreadableError, UnicodeDecodeError) as error:
+        sources = read_source(data.decode("utf-8", "surrogatepass"), head["name"])
+    except UnreadableError as error:
         send(connection, {"error": str(error)})
         return
     found = [

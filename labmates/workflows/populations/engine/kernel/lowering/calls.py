@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
-from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions, has_effects
+from labmates.workflows.populations.engine.kernel.lowering.expressions import Expressions, has_effects, is_simple
 from labmates.workflows.populations.engine.kernel.lowering.program import (
     RecursiveError,
     Register,
@@ -57,7 +57,7 @@ class Calls(Expressions):
                 array = self._expression(value)
                 self._made(None, ops.ATTRIBUTE, array, ops.SIZE)  # lists have no such methods, nor a size
                 return self._made(into, ops.CALL, array, _METHODS[name])
-            case ast.Call(func=ast.Attribute(value=items, attr="pop"), args=[] | [ast.Constant(0)], keywords=[]):
+            case ast.Call(func=ast.Attribute(value=items, attr="pop"), args=[] | [ast.Constant(int(0))], keywords=[]):
                 return self._made(None, ops.POP, self._expression(items), len(node.args))
             case ast.Call(func=ast.Attribute(value=value, attr="get"), args=[key, *default], keywords=[]):
                 return self._looked_up_key(value, key, default, into)
@@ -78,8 +78,11 @@ class Calls(Expressions):
         names = plain_arguments(function)
         given: dict[str, ast.expr] = dict(zip(names[::-1], function.args.defaults[::-1], strict=False))
         given |= dict(zip(names, arguments, strict=False)) | {str(one.arg): one.value for one in keywords}
-        if len(arguments) > len(names) or given.keys() != set(names):
+        named = [str(one.arg) for one in keywords]
+        if len(arguments) > len(names) or given.keys() != {*names} or not {*named} <= {*names[len(arguments) :]}:
             raise UnloweredError("other arguments than a function has")
+        if any(has_effects(one.value) for one in keywords) and sorted(named, key=names.index) != named:
+            raise UnloweredError("arguments in another order")
         player = names[0] if arguments and self._is_self(arguments[0]) else None
         passed = names[player is not None :]
         if function.name in self._recursive:
@@ -235,9 +238,12 @@ class Calls(Expressions):
         if len(node.generators) != 1:
             raise UnloweredError("several loops in one")
         generator = node.generators[0]
+        own = _names(generator.target)
+        if not is_simple(generator.target) or not set(own).isdisjoint(_names(generator.iter)):
+            raise UnloweredError("a comprehension over what its variables hide")
         outer = self._scope
         self._scope = Scope(outer, outer.result)
-        for name in _names(generator.target):
+        for name in own:
             self._scope.variables[name] = self._new()
         start, ends = self._iterate(generator.target, generator.iter)
         self._comprehensions += 1
@@ -249,7 +255,6 @@ class Calls(Expressions):
         self._comprehensions -= 1
         self._jump(start)
         self._patch(ends)
-        outer.functions |= self._scope.functions
         self._scope = outer
 
     def _consumed(self, name: str, items: ast.GeneratorExp) -> Register:

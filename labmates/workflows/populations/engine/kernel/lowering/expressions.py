@@ -10,7 +10,7 @@ import numpy as np
 
 from labmates.workflows.populations.engine.kernel import instructions as ops
 from labmates.workflows.populations.engine.kernel.lowering.program import LOCAL, Assembly, Register, UnloweredError
-from labmates.workflows.populations.engine.kernel.syntax import FIELDS, add_children
+from labmates.workflows.populations.engine.kernel.syntax import FIELDS, add_children, walk
 
 OPERATORS: dict[type[ast.AST], int] = {
     ast.Add: ops.ADD, ast.Sub: ops.SUBTRACT, ast.Mult: ops.MULTIPLY, ast.Div: ops.DIVIDE,
@@ -250,8 +250,10 @@ class Expressions(Assembly):
     def _items_of(self, value: Register, count: int) -> list[Register]:
         """The items of a sequence, without a tuple that was made only for this."""
         last = self._code[-1]
-        if last[:2] == [ops.NEW_TUPLE, value] and last[3] == count and self._landing != len(self._code):
+        is_made = last[:2] == [ops.NEW_TUPLE, value] and last[3] == count and self._landing != len(self._code)
+        if is_made and not self._scope.holds(value):
             del self._code[-1]
+            self._locals = max(self._locals, last[2] + count - LOCAL)  # an inlined call has released its registers
             return [Register(last[2] + number) for number in range(count)]
         items = [self._new() for _ in range(count)] or [self._new()]
         self._emit(ops.UNPACK, value, items[0], count)
@@ -262,12 +264,16 @@ class Expressions(Assembly):
         match sequence:
             case ast.Call(func=ast.Name("range"), args=arguments, keywords=[]) if 1 <= len(arguments) <= 3:
                 return self._iterate_range(target, arguments)
-            case ast.Call(func=ast.Name("reversed"), args=[ast.Call(func=ast.Name("range"), args=arguments)]):
+            case ast.Call(
+                func=ast.Name("reversed"),
+                args=[ast.Call(func=ast.Name("range"), args=arguments, keywords=[])],
+                keywords=[],
+            ) if not any(map(has_effects, arguments)):
                 return self._iterate_range(target, _backwards(arguments))
             case ast.Call(func=ast.Name("zip"), args=sequences, keywords=[]) if isinstance(target, ast.Tuple):
                 return self._iterate_many(target.elts, sequences)
             case ast.Call(func=ast.Name("enumerate"), args=[inner], keywords=[]):
-                if not (isinstance(target, ast.Tuple) and len(target.elts) == 2):
+                if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and is_simple(target)):
                     raise UnloweredError("enumerate")
                 number = self._kept(self._constant(0))
                 start, ends = self._iterate(target.elts[1], inner)
@@ -317,6 +323,12 @@ def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
             raise UnloweredError("reversed")
     one = ast.Constant(1)
     return [ast.BinOp(stop, ast.Sub(), one), ast.BinOp(start, ast.Sub(), one), ast.Constant(-1)]
+
+
+def is_simple(target: ast.expr) -> bool:
+    """Whether a target of a loop is different variables, so that it does not matter which is assigned first."""
+    names = [one.id for one in walk(target) if isinstance(one, ast.Name)]
+    return len(set(names)) == len(names) and not any(isinstance(one, ast.Subscript) for one in walk(target))
 
 
 def has_effects(node: ast.expr) -> bool:

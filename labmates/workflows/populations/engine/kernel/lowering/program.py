@@ -76,6 +76,12 @@ class Scope:
         self.variables: dict[str, Register] = {}
         self.functions: dict[str, ast.FunctionDef] = {}
 
+    def holds(self, register: Register) -> bool:
+        """Whether a register is one of the variables in this scope and those around it."""
+        if register in self.variables.values():
+            return True
+        return self.outer is not None and self.outer.holds(register)
+
     def find(self, name: str) -> Scope | None:
         """The scope of a variable or function; None if it is of none."""
         if name in self.variables or name in self.functions:

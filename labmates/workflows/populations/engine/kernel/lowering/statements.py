@@ -84,6 +84,7 @@ class _Lowering(Calls):
         self._declare(function)
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
+        functions, routines = {**self._scope.functions}, {**self._routines}
         for statement in body:
             handler = self._handlers[type(statement)]
             if handler is None:
@@ -91,6 +92,8 @@ class _Lowering(Calls):
             before = self._locals
             handler(self, statement)
             self._locals = before
+        if self._scope.functions != functions:  # after the block, they may be undefined
+            self._scope.functions, self._routines = functions, routines
 
     def _add_pass(self, _node: ast.Pass) -> None:
         pass
@@ -210,6 +213,6 @@ class _Lowering(Calls):
     def _add_functiondef(self, node: ast.FunctionDef) -> None:
         if any(isinstance(one, ast.Nonlocal) for one in walk(node)):
             raise UnloweredError("Nonlocal")
-        if node.name in self._scope.functions:
+        if self._scope.find(node.name) is not None:
             raise UnloweredError("another function of the same name")
         self._scope.functions[node.name] = node

@@ -264,6 +264,8 @@ def is_in(memory: Words, reals: Words, target: int, item: int, sequence: int) ->
         other, word = item_at(memory, sequence, index)
         b, y = number_at(memory, reals, other, word)
         if number and BOOL <= other <= NUMPY_FLOAT:
+            if x != x and y != y:  # equal if they are the same object, which is known only to Python
+                return False
             result |= int(x == y)
         elif other > TEXT:
             return False

@@ -60,7 +60,7 @@ _ERRORS = frozenset({
 _PLAIN = frozenset({
     ast.Expr, ast.If, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.Return, ast.Pass, ast.Break, ast.Continue,
     ast.Assert, ast.BoolOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.ListComp,
-    ast.DictComp, ast.comprehension, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
+    ast.DictComp, ast.Subscript, ast.Slice, ast.Starred, ast.NamedExpr,
     ast.Raise, ast.Delete,
 })  # fmt: skip
 """Nodes that need no check besides their children."""
@@ -151,6 +151,11 @@ class Function:
         if node.value is None:
             return no_statement()
         return ast.Assign([target], self.visit(node.value), **HERE)
+
+    def _visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        if node.is_async:
+            raise UnfitError("an asynchronous comprehension")
+        return self._with_visited(node)
 
     def _visit_constant(self, node: ast.Constant) -> ast.AST:
         if not isinstance(node.value, CONSTANT_TYPES):

@@ -44,14 +44,23 @@ class UnfitError(Exception):
 
 
 def is_constant(node: ast.expr) -> bool:
-    """Whether a value is constant and equal for all players."""
+    """Whether a value is constant, equal for all players, and can be computed without an error."""
     match node:
         case ast.Constant(value=value):
             return isinstance(value, CONSTANT_TYPES)
-        case ast.UnaryOp(operand=operand):
-            return is_constant(operand)
-        case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-            return is_constant(left) and is_constant(right)
         case ast.Tuple(elts=elements):
             return all(map(is_constant, elements))
+    return _is_constant_number(node)
+
+
+def _is_constant_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=int() | float()):
+            return True
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Not(), operand=operand):
+            return _is_constant_number(operand)
+        case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant(value=int() | float() as divisor)) if divisor:
+            return _is_constant_number(left)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+            return _is_constant_number(left) and _is_constant_number(right)
     return False
