@@ -239,11 +239,11 @@ def test_a_connection_that_the_server_has_closed_serves_no_further_request(run: 
 
 
 def test_idle_connections_are_not_kept_for_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labmates.models.transport.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("labmates.models.transport.IDLE_SECONDS", 1.0)
 
     async def case() -> None:
         async with serving([OK]) as server, client() as asking:
-            for pause in (0.0, 0.3, 0.0):
+            for pause in (0.0, 1.5, 0.0):
                 assert (await asking.get(server.url)).text == "ok"
                 await asyncio.sleep(pause)
             assert server.connections == 2

@@ -78,7 +78,7 @@ async def wait_until_gone(
     A namespace is taken down a moment after its first process.
     """
     left: list[str] = []
-    for _ in range(400):
+    for _ in range(2400):
         left = [item for item in leftovers(name, owner) if item.startswith(what) and item not in spared]
         if not left:
             return

@@ -203,8 +203,11 @@ async def test_a_kernel_that_dies_is_replaced_and_told(sandbox: KernelSandbox, c
 
 
 async def test_a_kernel_that_died_between_calls_is_noticed_before_the_next(sandbox: KernelSandbox) -> None:
-    await sandbox.run("import os, threading; threading.Timer(0.1, lambda: os._exit(5)).start()")
+    await sandbox.run("1")
     assert sandbox._kernel is not None
+    assert sandbox._client is not None
+    channels = sandbox._client._channels
+    await channels.send(channels.shell, "execute_request", {"code": "import os; os._exit(5)", "silent": True})
     await sandbox._kernel.exited.wait()
     result = await sandbox.run("ran = True")
     assert (result.status, result.state_lost) == ("died", True)
@@ -224,7 +227,7 @@ async def test_a_full_memory_keeps_variables_and_can_be_emptied(sandbox: KernelS
     await sandbox.run("kept = 7; full = []")
     result = await sandbox.run("while True: full.append(np.empty(10_000_000))")
     assert "MemoryError" in result.text
-    assert (await sandbox.run("kept, len(full) > 20")).text == "(7, True)\n"
+    assert (await sandbox.run("kept, len(full) > 12")).text == "(7, True)\n"
     await sandbox.run("del full")
     assert (await sandbox.run("np.ones(20_000_000).sum()")).status == "ok"
 
@@ -278,7 +281,7 @@ async def test_files_in_out_come_back_when_they_are_new_or_changed(sandbox: Kern
 async def test_files_of_a_call_that_fails_or_is_cut_off_come_back_too(sandbox: KernelSandbox) -> None:
     failed = await sandbox.run("open('out/before.txt', 'w').write('x'); 1 / 0")
     assert (failed.status, [file.name for file in failed.files]) == ("error", ["before.txt"])
-    cut = await sandbox.run("open('out/cut.txt', 'w').write('x')\nwhile True: pass", timeout=0.5)
+    cut = await sandbox.run("open('out/cut.txt', 'w').write('x')\nwhile True: pass", timeout=2)
     assert (cut.status, [file.name for file in cut.files]) == ("timeout", ["cut.txt"])
 
 

@@ -162,9 +162,11 @@ async def test_a_cancelled_run_is_recorded_as_interrupted_and_goes_on(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
+    sent = tmp_path / "sent"
     code = textwrap.dedent(
-        """
+        f"""
         import time
+        from pathlib import Path
         from labmates.cli.main import main
         from tests.support.plays import busy
         from tests.support.puppet import puppet
@@ -176,7 +178,8 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path, number
             calls += 1
             if calls == 10:
                 print("here", flush=True)
-                time.sleep(0.5)
+                while not Path({str(sent)!r}).exists():
+                    time.sleep(0.01)
             return busy(heard)
 
         with puppet(play) as model:
@@ -186,6 +189,7 @@ def test_ctrl_c_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path, number
     with Child(code, {**os.environ, "LABMATES_STORE": url}) as process:
         assert process.stdout.readline() == "here\n"
         process.send_signal(number)
+        sent.touch()
         _, errors = process.communicate()
     assert process.returncode == 130
     assert "Traceback" not in errors

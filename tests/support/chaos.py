@@ -50,20 +50,24 @@ class Chaos:
 
     def _wait(self, ended: int) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
-        while study_counts(self._store.database, self._study).of(*ENDED) < ended:
+        while self._ended() < ended:
             assert time.monotonic() < end, f"no {ended} runs have ended"
             time.sleep(0.05)
 
+    def _ended(self) -> int:
+        """The number of runs that have ended; after the last one there is nobody to disturb."""
+        return study_counts(self._store.database, self._study).of(*ENDED)
+
     def _kill(self) -> None:
         end = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < end:
+        while self._ended() < self._runs:
+            assert time.monotonic() < end, "no worker holds a run"
             workers = sorted(study_counts(self._store.database, self._study).workers)
             with suppress(ProcessLookupError, IndexError):
                 os.kill(int(self._random.choice(workers).rsplit("-", 2)[1]), signal.SIGKILL)
                 self.killed += 1
                 return
             time.sleep(0.02)
-        raise AssertionError("no worker holds a run")
 
     def _cut(self) -> None:
         self.cut += 1
@@ -76,6 +80,8 @@ class Chaos:
         ours = "datname = current_database() and usename = current_user and pid <> pg_backend_pid()"
         cut = sa.text(f"select count(pg_terminate_backend(pid)) from pg_stat_activity where {ours}")
         end = time.monotonic() + _PATIENCE_SECONDS
-        while not self._store.database.read(lambda connection: connection.execute(cut).scalar_one()):
+        while self._ended() < self._runs:
+            if self._store.database.read(lambda connection: connection.execute(cut).scalar_one()):
+                return
             assert time.monotonic() < end, "nobody is connected"
             time.sleep(0.02)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -109,23 +107,24 @@ def test_a_killed_evolution_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     words += ["--elite", "32", "--generations", "40", "--threshold", "1", "--mutation", "0.3", "--rounds", "5"]
     environment = {**os.environ, "LANGSMITH_TRACING": "false"}
 
-    path = tmp_path / "killed.db"
+    killed = """
+        import os, signal
+        from labmates.workflows.populations import evolution
+        from labmates.workflows.populations.engine.evolution import Evolution
+
+        def played(self, number, *others, play=Evolution.played):
+            if number == 20:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return play(self, number, *others)
+
+        Evolution.played, evolution._FLUSH_SECONDS = played, 0.0
+        """
+    store = Store(f"sqlite:///{tmp_path}/killed.db")
     assert run_child(command(*words, "--store", f"sqlite:///{tmp_path}/whole.db"), environment) == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "labmates.cli.main", *words, "--store", f"sqlite:///{path}"],
-        cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and process.poll() is None:
-        if path.exists() and _recorded(path):
-            break
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    store = Store(f"sqlite:///{path}")
+    code = textwrap.dedent(killed) + command(*words, "--store", store.url)
+    assert run_child(code, environment) == -signal.SIGKILL
     [run] = store.runs()
-    done = len(_events(store, run.id))
-    assert 0 < done < 40, "killed in the middle"
+    assert len(_events(store, run.id)) == 20
     assert run_child(command(*words[:2], "--resume", run.id, "--store", store.url), environment) == 0
     whole = Store(f"sqlite:///{tmp_path}/whole.db")
     [other] = whole.runs()
@@ -133,18 +132,6 @@ def test_a_killed_evolution_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     assert store.run(run.id).metrics == other.metrics
     store.close()
     whole.close()
-
-
-def _recorded(path: Path) -> bool:
-    import sqlite3
-
-    connection = sqlite3.connect(path)
-    try:
-        return bool(connection.execute("select count(*) from events where type = 'payoff'").fetchone()[0])
-    except sqlite3.OperationalError:
-        return False
-    finally:
-        connection.close()
 
 
 def _events(store: Store, run_id: str) -> list[tuple[Any, ...]]:

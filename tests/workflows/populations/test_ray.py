@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from labmates.games.repeated import make_repeated
 from labmates.records.events import PayoffEvent
 from labmates.records.store import Store
 from labmates.studies.settings import RunSettings
+from labmates.workflows.populations import evolution
 from labmates.workflows.populations.engine import ray_workers
 from labmates.workflows.populations.engine.crew import Crew
 from labmates.workflows.populations.engine.errors import WorkersError
+from labmates.workflows.populations.engine.evolution import Evolution, Generation
 from labmates.workflows.populations.engine.ray_workers import RayWorkers
 from labmates.workflows.populations.engine.reference import reference_source
 from labmates.workflows.populations.engine.workers import Batch
@@ -64,19 +67,32 @@ def events(store: Store, run: str) -> list[Any]:
     return [(event.step, event.payoffs, event.details) for event in found]
 
 
-async def test_a_lost_node_changes_nothing_and_an_interrupted_evolution_resumes(cluster: Any, tmp_path: Path) -> None:
+async def test_a_lost_node_changes_nothing_and_an_interrupted_evolution_resumes(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     strategies = str(library(tmp_path / "library", "public-goods", one=BODIES, two=BODIES))
     settings = RunSettings(executor="ray", ray_address=cluster.address)
     with Store(f"sqlite:///{tmp_path}/local.db") as here, Store(f"sqlite:///{tmp_path}/ray.db") as there:
         [local] = await arun("evolution", store=here.url, settings={"processes": 1}, strategies=strategies, **EVOLUTION)
+        removed, cancelled = threading.Event(), threading.Event()
+
+        def held(self: Evolution, number: int, *others: Any, play: Any = Evolution.played) -> Generation:
+            for at, happened in ((3, removed), (10, cancelled)):
+                assert number != at or happened.wait(300)
+            return cast("Generation", play(self, number, *others))
+
+        monkeypatch.setattr(Evolution, "played", held)
+        monkeypatch.setattr(evolution, "_FLUSH_SECONDS", 0.0)
         lost = cluster.add_node(**NODE)
         going = asyncio.create_task(
             arun("evolution", store=there.url, settings=settings, strategies=strategies, **EVOLUTION)
         )
         await until_events(there, 2, going)
         await asyncio.to_thread(cluster.remove_node, lost, allow_graceful=False)
+        removed.set()
         run = await until_events(there, 5, going)
         going.cancel()
+        cancelled.set()
         with pytest.raises(asyncio.CancelledError):
             await going
         assert 5 <= len(events(there, run)) < EVOLUTION["generations"]
