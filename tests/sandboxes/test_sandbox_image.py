@@ -287,7 +287,7 @@ make_image(connect(), Recipe("{TEST_TAG}", "sandbox", "test", {{"Dockerfile": do
         _, complaint = process.communicate(timeout=60)
     assert b"KeyboardInterrupt" in complaint
     labelled = {"label": f"test=interrupt-{os.getpid()}"}
-    for _ in range(80):  # the engine ends what it was doing a moment later
+    for _ in range(480):  # the engine ends what it was doing a moment later
         left = client.api.containers(all=True, filters=labelled) + client.api.images(all=True, filters=labelled)
         if not left:
             break

@@ -86,6 +86,14 @@ BODIES = {
     "else:\n    def some(n): return n - 1\n    return C if some(1) else D",
     "places and pairs": "n = 0\nfor i, (a, b) in enumerate([(history.round_number, 6), (2, 1)]): n += i * a + b\n"
     "return C if n % 4 < 2 else D",
+    "quotients that are large": "x = (1e20 + history.round_number) // 3.0\n"
+    "return C if x > 0 and (-9007199254740992 / 3) // 1e-300 < x else D",
+    "what is reversed": "x = [history.round_number, 3, 1]\nn = 0\nfor i, a in enumerate(reversed(x)): n += i * a\n"
+    "for i in reversed(range(history.round_number)): n = 2 * n + i\n"
+    "for i in reversed(range(2, int(history.my_payoffs.sum()))): n -= i\n"
+    "return C if (n + list(reversed(x))[0] + sum(reversed(history.opponent_cooperators))) % 3 else D",
+    "a range that is drawn and reversed": "n = 0\n"
+    "for i in reversed(range(random.randint(0, 3), random.randint(2, 9))): n = n * 2 + i\nreturn C if n % 3 else D",
     "no stock": "return C if hasattr(self.game_description, 'capacity') else D",
 }
 SEARCHES = {
@@ -168,6 +176,16 @@ LEFT = {
     "return C if x else D",
     "a list in itself": "x = []\nx.append(x)\nreturn C if x else D",
     "too many turns": "n = 0\nfor i in range(300):\n    for j in range(100): n += 1\nreturn C if n % 7 else D",
+    "a power of a numpy integer": "if history.round_number < 1: return C\n"
+    "n = history.opponent_cooperators.sum() + 10\nreturn C if n ** 2.5 == int(n) ** 2.5 and 0.9 ** n < 0.5 else D",
+    "a truth as the place in an array": "if history.round_number < 2: return C\n"
+    "return C if history.my_payoffs[history.round_number > 1] > 1 else D",
+    "a numpy integer that is truncated": "if history.round_number < 1: return C\n"
+    "return C if math.trunc(history.opponent_cooperators[-1]) > 1 else D",
+    "a range of actions backwards": "if history.round_number < 1: return C\nn = 0\n"
+    "for i in reversed(range(history.my_actions[-1])): n += 1\nreturn C if n else D",
+    "zeros of both signs": "return C if np.max([-0.0, 0.0]) == 0 and 1 / np.min([0.0, -0.0]) > 0 else D",
+    "actions that are squared": "x = history.my_actions ** 2 + 200\nreturn C if x.sum() > 3 else D",
     "what is equal to nothing": "x = float('inf') - float('inf')\nreturn C if x in [1, x] else D",
     "a key that is no number": "x = {}\nx[float('inf') - float('inf')] = 1\nreturn C if len(x) else D",
     "a key that has no hash": "x = {}\nif history.round_number > 2: x[[1]] = 2\nreturn C if [2] in x else D",
@@ -201,12 +219,16 @@ UNLOWERED = {
     "return C if less(b=random.random(), a=random.random()) > 0 else D",
     "an argument that is given twice": "def less(a, b=1): return a - b\nreturn C if less(1, a=2) > 0 else D",
     "an argument too many": "def same(a): return a\nreturn C if same(1, 2) else D",
-    "a range that is drawn and reversed": "n = 0\n"
-    "for i in reversed(range(random.randint(0, 3), random.randint(2, 9))): n = n * 2 + i\nreturn C if n % 3 else D",
     "a reversed range with another argument": "for i in reversed(range(3), strict=True): pass\nreturn C",
     "an item at the place that is counted": "x = [0, 0, 0]\nfor i, x[i] in enumerate([5, 6, 7]): pass\n"
     "return C if x == [5, 6, 7] else D",
     "a place that its item hides": "for x, x in enumerate([5, 6]): pass\nreturn C if x == 6 else D",
+    "a reversed list as a truth": "x = reversed([])\nreturn C if x else D",
+    "a reversed list that changes": "x = [1, 2, 3]\ns = 0\nfor i in reversed(x):\n    x[0] = 4\n    s += i\n"
+    "return C if s == 9 else D",
+    "a reversed list that is read twice": "x = reversed([1, 2])\nreturn C if sum(x) == 3 and sum(x) == 0 else D",
+    "tolerances that are drawn in another order": "return C if math.isclose("
+    "0.3, 0.8, abs_tol=random.random(), rel_tol=random.random() / 9) else D",
     "an item at no whole place": "x = [1, 2]\nreturn C if x.pop(0.0) else D",
 }
 """What has no instructions, because the machine would do it in another order."""

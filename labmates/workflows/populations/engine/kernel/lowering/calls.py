@@ -17,9 +17,9 @@ from labmates.workflows.populations.engine.kernel.lowering.program import (
 )
 from labmates.workflows.populations.engine.kernel.syntax import walk
 
-_FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS)} | {
+_FUNCTIONS = {name: number for number, name in enumerate(ops.FUNCTIONS) if name != "reversed"} | {
     "numpy_asarray": ops.NUMPY_ARRAY
-}  # fmt: skip
+}
 _METHODS = {
     "sum": ops.NUMPY_SUM, "mean": ops.NUMPY_MEAN, "max": ops.NUMPY_MAX, "min": ops.NUMPY_MIN, "all": ops.NUMPY_ALL,
     "any": ops.NUMPY_ANY, "std": ops.NUMPY_STD, "var": ops.NUMPY_VAR, "tolist": ops.TO_LIST,
@@ -211,6 +211,8 @@ class Calls(Expressions):
                 return self._made(into, ops.NEW_DICT)
             case ("round", [value, digits], []) | ("round", [value], [ast.keyword(arg="ndigits", value=digits)]):
                 return self._made(into, ops.ROUND_TO, *self._operands(value, digits))
+            case (("list" | "sum" | "max" | "min" | "all" | "any"), [value], []):
+                return self._made(into, ops.CALL, self._gone_through(value, during_loop=False), _FUNCTIONS[name])
             case _, [value], [] if name in _FUNCTIONS:
                 return self._made(into, ops.CALL, self._expression(value), _FUNCTIONS[name])
         return self._unfit(name)
@@ -220,7 +222,7 @@ class Calls(Expressions):
     ) -> Register:
         tolerances: dict[str | None, ast.expr] = {"rel_tol": ast.Constant(1e-09), "abs_tol": ast.Constant(0.0)}
         tolerances |= {one.arg: one.value for one in keywords}
-        if len(tolerances) > 2:
+        if len(tolerances) > 2 or any(has_effects(one.value) for one in keywords):
             raise UnloweredError("other arguments of isclose")
         first = self._in_a_row(left, right, *tolerances.values())
         return self._made(into, ops.IS_CLOSE, first)

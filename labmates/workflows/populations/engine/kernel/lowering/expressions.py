@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -268,8 +269,8 @@ class Expressions(Assembly):
                 func=ast.Name("reversed"),
                 args=[ast.Call(func=ast.Name("range"), args=arguments, keywords=[])],
                 keywords=[],
-            ) if not any(map(has_effects, arguments)):
-                return self._iterate_range(target, _backwards(arguments))
+            ) if 1 <= len(arguments) <= 2:
+                return self._iterate_range(target, arguments, backwards=True)
             case ast.Call(func=ast.Name("zip"), args=sequences, keywords=[]) if isinstance(target, ast.Tuple):
                 return self._iterate_many(target.elts, sequences)
             case ast.Call(func=ast.Name("enumerate"), args=[inner], keywords=[]):
@@ -282,12 +283,34 @@ class Expressions(Assembly):
                 return start, ends
         return self._iterate_many([target], [sequence])
 
-    def _iterate_range(self, target: ast.expr, arguments: Sequence[ast.expr]) -> tuple[int, list[int]]:
+    @cached_property
+    def _changes_items(self) -> bool:
+        """Whether the strategy changes or removes any list's items."""
+        return any(_changes_items(node) for method in self._methods.values() for node in walk(method))
+
+    def _gone_through(self, sequence: ast.expr, *, during_loop: bool) -> Register:
+        """A sequence for a loop or a function that goes through it once; a reversed one is a copy."""
+        match sequence:
+            case ast.Call(func=ast.Name("reversed"), args=[value], keywords=[]):
+                if during_loop and self._changes_items:
+                    raise UnloweredError("changes what it goes through backwards")
+                return self._made(None, ops.CALL, self._expression(value), ops.REVERSED)
+        return self._expression(sequence)
+
+    def _iterate_range(
+        self, target: ast.expr, arguments: Sequence[ast.expr], *, backwards: bool = False
+    ) -> tuple[int, list[int]]:
         values: list[ast.expr] = [ast.Constant(0), *arguments] if len(arguments) == 1 else [*arguments]
         first, stop, step = (self._new() for _ in range(3))
         for register, value in zip((first, stop, step), [*values, ast.Constant(1)], strict=False):
             self._emit(ops.MOVE, register, self._expression(value))
         self._emit(ops.RANGE, first)
+        if backwards:
+            last = self._made(None, ops.SUBTRACT, stop, self._constant(1))
+            self._emit(ops.SUBTRACT, stop, first, self._constant(1))
+            self._emit(ops.MOVE, first, last)
+            self._emit(ops.MOVE, step, self._constant(-1))
+            self._emit(ops.RANGE, first)
         item = self._new()
         start = len(self._code)
         ends = [self._emit(ops.RANGE_NEXT, first, item, 0)]
@@ -300,7 +323,7 @@ class Expressions(Assembly):
         states = []
         for sequence in sequences:
             state, number = self._new(), self._new()
-            self._emit(ops.MOVE, state, self._expression(sequence))
+            self._emit(ops.MOVE, state, self._gone_through(sequence, during_loop=True))
             self._emit(ops.MOVE, number, self._constant(0))
             states.append(state)
         items = [self._new() for _ in targets]
@@ -311,18 +334,11 @@ class Expressions(Assembly):
         return start, ends
 
 
-def _backwards(arguments: Sequence[ast.expr]) -> list[ast.expr]:
-    """The arguments of the range that goes back through another one with the step 1."""
-    start: ast.expr = ast.Constant(0)
-    match arguments:
-        case [stop]:
-            pass
-        case [start, stop]:
-            pass
-        case _:
-            raise UnloweredError("reversed")
-    one = ast.Constant(1)
-    return [ast.BinOp(stop, ast.Sub(), one), ast.BinOp(start, ast.Sub(), one), ast.Constant(-1)]
+def _changes_items(node: ast.AST) -> bool:
+    match node:
+        case ast.Subscript(ctx=ast.Store()) | ast.Call(func=ast.Attribute(attr="pop")):
+            return True
+    return False
 
 
 def is_simple(target: ast.expr) -> bool:

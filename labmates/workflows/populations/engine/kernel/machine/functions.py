@@ -101,7 +101,8 @@ def _call_number(memory: Words, reals: Words, function: int, target: int, regist
         return kind == NUMPY_BOOL and set_number(memory, reals, target, NUMPY_BOOL, 1 - value, 0.0)
     if MATH_CEIL <= function <= MATH_TRUNC or function == ROUND:
         if not floats:
-            return (function != ROUND or kind <= INT) and set_number(memory, reals, target, INT, value, 0.0)
+            has = kind <= INT or function in (MATH_CEIL, MATH_FLOOR)  # numpy's integers can't be truncated
+            return has and set_number(memory, reals, target, INT, value, 0.0)
         if not abs(real) <= LARGEST:
             return False
         if function == MATH_CEIL:
@@ -301,8 +302,8 @@ def _reduced(memory: Words, reals: Words, function: int, target: int, register: 
         return set_number(memory, reals, target, NUMPY_BOOL, every if function == NUMPY_ALL else 1 - every, 0.0)
     if function in (NUMPY_MAX, NUMPY_MIN):
         for place in range(start, start + count):
-            if kind == FLOATS and reals[place] != reals[place]:
-                return False
+            if kind == FLOATS and (reals[place] != reals[place] or (reals[place] == 0.0 and memory[place] != 0)):
+                return False  # which zero is the greater one differs
         return _extreme(memory, reals, target, target, GREATER if function == NUMPY_MAX else LESS)
     whole, real = 0, 0.0
     if kind == FLOATS:
@@ -348,4 +349,4 @@ def _median(memory: Words, reals: Words, target: int, register: int) -> bool:
         reals[place] = x
     middle = ordered + count // 2
     median = reals[middle] if count % 2 else (reals[middle - 1] + reals[middle]) / 2.0
-    return set_number(memory, reals, target, NUMPY_FLOAT, 0, median)
+    return set_number(memory, reals, target, NUMPY_FLOAT, 0, median + 0.0)

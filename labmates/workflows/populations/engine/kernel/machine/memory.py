@@ -180,6 +180,8 @@ def index_in(memory: Words, register: int, index: int) -> int:
     length = items_in(memory, register)
     if memory[index] not in (INT, NUMPY_INT, BOOL) or length < 0:
         return -1
+    if memory[index] == BOOL and memory[register] not in (LIST, TUPLE):  # a truth asks an array for one more axis
+        return -1
     place = memory[index + 1]
     if place < 0:
         place += length

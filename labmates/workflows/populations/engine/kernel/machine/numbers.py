@@ -61,6 +61,8 @@ def calculate(op: int, tag_a: int, a: int, x: float, tag_b: int, b: int, y: floa
         if op == ADD:
             return NUMPY_BOOL, a | b, 0.0
         return (NUMPY_BOOL, a & b, 0.0) if op == MULTIPLY else (UNSET, 0, 0.0)
+    if op == POWER and floats and numpy and tag_a != NUMPY_FLOAT and tag_b != NUMPY_FLOAT:
+        return UNSET, 0, 0.0  # numpy has its own power of an integer and Python's float, whose last bit may differ
     if floats:
         done, result = _calculate_floats(op, x, y)
         return (FLOAT + numpy, 0, result) if done else (UNSET, 0, 0.0)
@@ -112,7 +114,7 @@ def _calculate_floats(op: int, x: float, y: float) -> tuple[bool, float]:
         return True, remainder
     if quotient == 0.0:
         return True, math.copysign(0.0, x / y)
-    whole = math.floor(quotient) * 1.0
+    whole = np.floor(quotient)
     return True, whole + 1.0 if quotient - whole > 0.5 else whole
 
 

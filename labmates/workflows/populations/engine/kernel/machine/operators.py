@@ -148,7 +148,7 @@ def _arrays(memory: Words, reals: Words, op: int, target: int, left: int, right:
     kind_a = kind_a - BOOLS + NUMPY_BOOL if long_a >= 0 else kind_a
     kind_b = kind_b - BOOLS + NUMPY_BOOL if long_b >= 0 else kind_b
     kind, _, _ = calculate(op, kind_a, 1, 1.0, kind_b, 1, 1.0)
-    if kind == UNSET or (op == POWER and (long_b >= 0 or kind_b != INT or memory[right + 1] != 2)):
+    if kind == UNSET or (op == POWER and (kind_a == NUMPY_BOOL or kind_b != INT or memory[right + 1] != 2)):
         return False
     first, second = memory[left + 1] >> LENGTH_BITS, memory[right + 1] >> LENGTH_BITS
     # The target may be one of the operands: a number is read before the array is put there.
