@@ -14,14 +14,14 @@ always has one; so each linear program fixes at least one rating without a furth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labmates.errors import LabmatesError, UsageError
+from labmates.errors import LabmatesError
 from labmates.stats.metagame import Array, as_metagame
 
 TIE = 1e-6
@@ -63,54 +63,11 @@ def deviation_ratings(payoffs: ArrayLike) -> Array:
         If a linear program could not be solved.
     """
     array = as_metagame(payoffs)
-    return _scaled([array], lambda scaled: deviation_gains(scaled[0]))
-
-
-def joint_deviation_ratings(payoffs: Sequence[ArrayLike]) -> Array:
-    """The deviation rating of each choice of each player, in games of different players.
-
-    Parameters
-    ----------
-    payoffs
-        The payoffs of each player by profile of choices, all of the same shape, with one axis per player.
-
-    Returns
-    -------
-    ratings
-        In the unit of the payoffs, shape ``(players, choices)``.
-
-    Raises
-    ------
-    UsageError
-        If the arrays have different shapes or players different numbers of choices, or a payoff is not finite.
-    SolverError
-        If a linear program could not be solved.
-    """
-    arrays = [np.asarray(array, dtype=float) for array in payoffs]
-    shape = arrays[0].shape
-    if any(array.shape != shape for array in arrays) or len(shape) != len(arrays) or len(set(shape)) != 1:
-        raise UsageError(f"payoffs of {len(arrays)} players need arrays with {len(arrays)} axes of equal length")
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise UsageError("a payoff is not a finite number")
-
-    def gains(scaled: Sequence[Array]) -> Array:
-        rows = []
-        for player, array in enumerate(scaled):
-            to_any = np.moveaxis(array, player, 0)[:, None]
-            gained = np.moveaxis(to_any - np.moveaxis(array, player, 0), 1, player + 1)
-            rows.append(gained.reshape(shape[player], -1))
-        return np.concatenate(rows)
-
-    return _scaled(arrays, gains).reshape(len(arrays), -1)
-
-
-def _scaled(arrays: Sequence[Array], gains: Callable[[Sequence[Array]], Array]) -> Array:
-    """Ratings in the payoffs' unit, from the gains of payoffs scaled to [0, 1]."""
-    low, high = float(min(map(np.min, arrays))), float(max(map(np.max, arrays)))
-    if high == low:
-        return np.zeros(len(gains(arrays)))
-    ratings = np.asarray(_lexicographic(gains([(array - low) / (high - low) for array in arrays])) * (high - low))
-    return np.where(np.abs(ratings) < 1e-9 * (high - low), 0.0, ratings)
+    low, spread = float(array.min()), float(np.ptp(array))
+    if spread == 0:
+        return np.zeros(len(array))
+    ratings = np.asarray(_lexicographic(deviation_gains((array - low) / spread)) * spread)
+    return np.where(np.abs(ratings) < 1e-9 * spread, 0.0, ratings)
 
 
 def ranks(ratings: ArrayLike, *, unit: float = 1.0) -> Array:

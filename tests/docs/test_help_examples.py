@@ -77,7 +77,6 @@ ONLY_PARSED = {
     "labmates analyze contrasts --study dilemmas-wordings --within wording": "needs runs with several wordings",
     "labmates analyze necessity --task anomaly": "needs runs of several arms",
     "labmates analyze organisations --task ecology": "needs runs of several organisations",
-    "labmates analyze teams --study science-teams": "needs 16 seatings of the lab",
     "labmates strategies collect collective-write": "the page on collective behaviour has it",
     "labmates strategies match last --step 10 --group 3 --out match.csv": "the page on populations has it",
     "labmates study langsmith science-small": "tests/cli/test_langsmith_verb.py has it",

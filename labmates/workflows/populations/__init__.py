@@ -9,7 +9,6 @@ ENTRIES = {
     "labmates.analyses": {
         "diversity": ".analyses:DIVERSITY",
         "evolution": ".analyses:EVOLUTION",
-        "fingerprint": ".fingerprints:FINGERPRINT",
         "fixation": ".analyses:FIXATION",
         "invasion": ".analyses:INVASION",
         "selfplay": ".analyses:SELFPLAY",

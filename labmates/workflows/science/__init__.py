@@ -5,7 +5,6 @@ ENTRIES = {
     "labmates.analyses": {
         "scores": ".analyses:SCORES",
         "coordination": ".analyses:COORDINATION",
-        "teams": ".analyses:TEAMS",
         "necessity": ".analyses:NECESSITY",
         "teamwork": ".analyses:TEAMWORK",
         "organisations": ".analyses:ORGANISATIONS",

@@ -1,4 +1,4 @@
-"""The analyses of science runs: scores, coordination, models by seat, teams against one agent, organisations."""
+"""The analyses of science runs: scores, coordination, teams against one agent, organisations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from labmates.workflows.analysis import Analysis, Missing, Params, Result, Runs,
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.stats.tables import Table
-    from labmates.workflows.science.seat_ratings import SeatGame
     from labmates.workflows.science.teamwork import Contrast, Teamwork
-
-_SHOWN_SEATINGS = 5
 
 
 def scores(runs: Runs, _params: Params) -> Result:
@@ -112,110 +109,6 @@ COORDINATION = Analysis(
     CoordinationParams,
     coordination,
     example="labmates analyze coordination --task ecology",
-    choices=("runs", "study", "task"),
-    kind="science",
-)
-
-
-class TeamsParams(Params):
-    """The parameters of the ratings of models on the teams' seats."""
-
-    metric: str | None = Field(
-        None,
-        description="Score of a run that is the payoff of all its models. Default: skill, or accuracy if no run has "
-        "it.",
-    )
-    judge: str | None = Field(None, description="Judge whose newest score counts; by default the run's own metric.")
-    models: tuple[str, ...] = Field((), description="Compare only these models; repeatable.")
-    resamples: int = Field(200, ge=10, le=10_000, description="Bootstrap samples.")
-    seed: int = Field(0, ge=0, description="Seed of the bootstrap.")
-    plan: bool = Field(False, description="Print a study that plays every seating of these models, and exit.")
-
-
-def teams(runs: Runs, params: TeamsParams) -> Result:
-    """Rate models in each team's seat by the scores of their labs.
-
-    Science runs with one model per team (--model-for TEAM=MODEL) are treated as a game whose payoff is the lab's score.
-    For each seat, and for all together, the table shows the mean over all seatings, fitness and population at the end
-    of the replicator dynamics, and deviation rating and rank, with 95 % intervals. Runs with equal conditions are
-    pooled. Every seating must have been played; --plan prints a study that does so.
-    """
-    from labmates.stats.domains import ANY, SHARE
-    from labmates.workflows.science.experiment import SCIENCE
-    from labmates.workflows.science.seat_ratings import rate_teams, teams_table
-    from labmates.workflows.science.seatings import seat_games
-
-    if params.plan:
-        return Result([], document=_plan(params.models, runs.task))
-    records = runs.records("science")
-    metric, note = _metric(params, records)
-    games = seat_games(runs.store, records, metric=metric, judge=params.judge, models=params.models)
-    complete = [game for game in games if len(game.models) > 1 and not game.missing()]
-    if not complete:
-        raise TooFewRunsError(_missing_seatings(games))
-    domain = SCIENCE.domains({}).get(metric, SHARE if params.judge else ANY)
-    rated = [rate_teams(game, domain, resamples=params.resamples, seed=params.seed) for game in complete]
-    table = teams_table(rated, metric)
-    table.notes = (*table.notes, *note)
-    if len(complete) < len(games):
-        table.notes = (*table.notes, f"{len(games) - len(complete)} more conditions lack seatings and are excluded.")
-    return Result([table])
-
-
-def _metric(params: TeamsParams, records: Sequence[RunRecord]) -> tuple[str, tuple[str, ...]]:
-    if params.metric is not None:
-        return params.metric, ()
-    if params.judge not in (None, "verified"):
-        return "accuracy", ()
-    if any("skill" in run.metrics for run in records):
-        return "skill", ()
-    return "accuracy", ("Accuracy, not skill: no run has skill, since an earlier version judged them.",)
-
-
-def _plan(models: Sequence[str], task: str | None) -> str:
-    from labmates.models.names import parse_model
-    from labmates.tasks.registry import get_task
-    from labmates.workflows.science.seatings import seating_study
-
-    if len(models) < 2 or task is None:
-        raise UsageError("--plan needs --task and two models or more: --plan --task ecology --model A --model B")
-    get_task(task)
-    return seating_study([str(parse_model(model)) for model in dict.fromkeys(models)], {"task": task})
-
-
-def _missing_seatings(games: Sequence[SeatGame]) -> str:
-    from labmates.workflows.science.seatings import missing_seatings
-
-    game = min(games, key=lambda game: len(game.missing()) + (len(game.models) < 2) * 1_000_000)
-    if len(game.models) < 2:
-        return f"all seats are taken by one model, {game.models[0]}; a rating compares two or more"
-    gaps = missing_seatings(game)
-    number = len(game.models) ** len(game.seats)
-    lines = [
-        f"{len(gaps)} of {number} seatings of {', '.join(game.models)} were not played "
-        "(or have no such score), and none is filled in:",
-        *(f"  {gap}" for gap in gaps[:_SHOWN_SEATINGS]),
-    ]
-    if len(gaps) > _SHOWN_SEATINGS:
-        lines.append(f"  and {len(gaps) - _SHOWN_SEATINGS} more")
-    if game.unscored:
-        lines.append(
-            f"{len(game.unscored)} runs were played and not scored: another --metric or --judge may score them."
-        )
-    if len(games) > 1:
-        lines.append(f"({len(games)} conditions were looked at; this one lacks the fewest.)")
-    chosen = " ".join(f"--model {model}" for model in game.models)
-    task = game.condition.get("task")
-    lines.append(f"A study that plays all: labmates analyze teams --plan --task {task} {chosen} > teams.yaml")
-    return "\n".join(lines)
-
-
-TEAMS = Analysis(
-    "teams",
-    "Models on the teams' seats",
-    TeamsParams,
-    teams,
-    example="labmates analyze teams --study science-teams",
     choices=("runs", "study", "task"),
     kind="science",
 )
