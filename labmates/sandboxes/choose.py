@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from labmates.sandboxes.base import SandboxBackend
 
 SANDBOXES = {
-    "auto": "gvisor where the engine has its runtime and a trial shows that limits hold, else docker where its engine "
-    "and image are there, else bubblewrap; with none, only the project's own scripted baselines run",
+    "auto": "gvisor where the engine has its runtime, else docker where its engine and image are there, else "
+    "bubblewrap; with none, only the project's own scripted baselines run",
     "docker": "a Docker container: no network, no files of this machine, limits on all that it uses",
     "gvisor": "a Docker container whose system calls go to gVisor's own kernel, where the engine has its runtime runsc",
     "bubblewrap": "Linux namespaces: no network, no files of this machine",
@@ -71,8 +71,6 @@ def choose_backend(name: str, *, trusted_code: bool) -> Choice:
 def _docker(name: str) -> SandboxBackend:
     from labmates.sandboxes.container import ContainerLauncher
     from labmates.sandboxes.engine import GVISOR, check_gvisor, connect, offers_gvisor
-    from labmates.sandboxes.gvisor import why_not_gvisor
-    from labmates.sandboxes.image.names import find_image
     from labmates.sandboxes.session import KernelBackend
 
     client = connect()
@@ -80,8 +78,7 @@ def _docker(name: str) -> SandboxBackend:
         if name == "gvisor":
             check_gvisor(client)
         elif name == "auto":
-            usable = offers_gvisor(client) and find_image(client) is not None and not why_not_gvisor(client)
-            name = "gvisor" if usable else "docker"
+            name = "gvisor" if offers_gvisor(client) else "docker"
         return KernelBackend(name, ContainerLauncher(client, runtime=GVISOR if name == "gvisor" else None))
     except BaseException:
         client.close()

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Literal
 from labmates.errors import LabmatesError
 from labmates.loops import run_async
 from labmates.sandboxes.choose import choose_backend
-from labmates.sandboxes.engine import connect, docker_errors, explain_docker_error
+from labmates.sandboxes.engine import GVISOR, connect, docker_errors, explain_docker_error, offers_gvisor
 from labmates.sandboxes.folders import orphaned_folders
-from labmates.sandboxes.gvisor import why_not_gvisor
 from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
 from labmates.sandboxes.leftovers import old_images, orphaned_containers, stopped_builds
 from labmates.sandboxes.warmup import PACKAGES
@@ -111,12 +110,9 @@ def _limits(client: DockerClient) -> Finding:
 
 
 def _gvisor(client: DockerClient) -> Finding:
-    if find_image(client) is None:
-        return Finding("", "gVisor", "note", "can't be tried without the image")
-    reason = why_not_gvisor(client, again=True)
-    if reason is None:
-        return Finding("", "gVisor", "ok", "a kernel runs under it and keeps to its limits")
-    return Finding("", "gVisor", "note", f"--sandbox auto passes it over: {reason}")
+    if offers_gvisor(client):
+        return Finding("", "gVisor", "ok", "--sandbox auto uses it")
+    return Finding("", "gVisor", "note", f"the engine has no runtime {GVISOR}; --sandbox auto uses docker")
 
 
 def _image(client: DockerClient) -> Finding:
