@@ -66,6 +66,7 @@ def reply_to_data(reply: Reply) -> dict[str, Any]:
         "finish": reply.finish,
         "usage": asdict(reply.usage),
         "reasoning": reply.reasoning,
+        **({"raw": reply.raw} if reply.raw else {}),
     }
 
 
@@ -80,6 +81,7 @@ def reply_from_data(data: dict[str, Any], seconds: float) -> Reply:
         finish=cast(Any, data["finish"]),
         usage=Usage(**data["usage"]) if isinstance(data["usage"], dict) else Usage(*data["usage"]),
         reasoning=data["reasoning"],
+        raw=data.get("raw", ""),
         attempts=0,
         seconds=seconds,
         cached=True,

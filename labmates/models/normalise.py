@@ -17,6 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import beginning, estimate_messages, estimate_tokens, text_of, token_bound
 from labmates.budgets.usage import MOST_TOKENS, read_usage
+from labmates.models.marks import meant_tool, split_channels, split_thinking, written_calls
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 
@@ -25,6 +26,8 @@ NO_TEXT = "(no text)"
 
 _SLACK = 2
 """Multiple of the limit at which a reply is cut by its estimated length: estimates are rough."""
+
+_MOST_QUOTED = 100
 
 FINISHES: dict[str, Finish] = {
     **{finish: finish for finish in get_args(Finish)},
@@ -54,9 +57,16 @@ def normalise(
     tool calls. A reply is cut if it is far beyond the output `limit` (tokens), or longer by the server's count.
     """
     finish = _finish(message.response_metadata)
-    text, reasoning = split_thinking(safe_text(text_of(message.content)), cut=finish == "length")
-    reasoning = "\n".join(filter(None, [safe_text(_reasoning(message)), reasoning]))
-    begun = _begun_calls(message)
+    offered = _names(tools)
+    raw = safe_text(text_of(message.content))
+    text, reasoning = split_thinking(raw, cut=finish == "length")
+    text, analysis, spoken = split_channels(text, offered)
+    reasoning = "\n".join(filter(None, [safe_text(_reasoning(message)), reasoning, analysis]))
+    begun, spoilt = _begun_calls(message, offered)
+    if not begun:
+        text, spoken = (text, spoken) if spoken or not offered else written_calls(text, offered)
+        begun = [_Begun(None, name, read_arguments(arguments), arguments) for name, arguments in spoken]
+        spoilt = ["a tool call was part of the text"] if begun else []
     written = estimate_tokens(text) + sum(_size(call) for call in begun)
     thought = estimate_tokens(reasoning)
     usage, notes = read_usage(
@@ -87,7 +97,8 @@ def normalise(
         usage,
         reasoning,
         cut_call=_cut_call(begun[-1]) if "cut_tool_call" in faults else None,
-        notes=notes,
+        notes=(*notes, *spoilt),
+        raw=raw if spoken and begun else "",
     )
 
 
@@ -101,14 +112,14 @@ def safe_message(message: BaseMessage) -> BaseMessage:
 @dataclass(frozen=True)
 class _Begun:
     id: str | None
-    name: str | None
+    name: str
     arguments: dict[str, Any] | None
     broken: object = ""
 
     @property
     def text(self) -> str:
         """Its name and its arguments."""
-        return safe_text(f"{self.name or ''}{self.arguments or self.broken or ''}")
+        return safe_text(f"{self.name}{self.arguments or self.broken or ''}")
 
 
 def _size(call: _Begun) -> int:
@@ -157,10 +168,23 @@ def _reasoning(message: AIMessage) -> str:
     return "\n".join(part.strip() for part in parts)
 
 
-def _begun_calls(message: AIMessage) -> list[_Begun]:
-    """All calls that the model began: complete ones, then invalid ones."""
-    whole = [_Begun(call["id"], call["name"], read_arguments(call["args"])) for call in message.tool_calls]
-    return whole + [_Begun(call["id"], call["name"], None, call["args"]) for call in message.invalid_tool_calls]
+def _names(tools: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of tools, from their schemas."""
+    return [str(tool.get("function", tool).get("name", "")) for tool in tools]
+
+
+def _begun_calls(message: AIMessage, offered: Sequence[str]) -> tuple[list[_Begun], list[str]]:
+    """All calls that the model began, complete ones, then invalid ones, and the names that were not offered as sent."""
+    sent: list[tuple[Any, Any]] = [(call, read_arguments(call["args"])) for call in message.tool_calls]
+    sent += [(call, None) for call in message.invalid_tool_calls]
+    calls, spoilt = [], []
+    for call, arguments in sent:
+        name = call["name"] or ""
+        tool = meant_tool(name, offered)
+        if tool is not None and tool != name:
+            spoilt.append(f"the name of the called tool {tool} came as {safe_text(name[:_MOST_QUOTED])!r}")
+        calls.append(_Begun(call["id"], tool or re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64], arguments, call["args"]))
+    return calls, spoilt
 
 
 def _read_calls(
@@ -169,24 +193,19 @@ def _read_calls(
     calls: list[ToolCall] = []
     faults: list[Fault] = []
     for place, call in enumerate(begun):
-        name = _tool_name(call.name)
-        if call.arguments is None or not name:
+        if call.arguments is None or not call.name:
             # The length limit can only have cut the last call.
             faults.append("cut_tool_call" if finish == "length" and place == len(begun) - 1 else "bad_tool_call")
             continue
         fresh = _fresh_id(call.id or "", f"call_{turn}_{place}", taken)
         taken.add(fresh)
-        calls.append(ToolCall(fresh, name, call.arguments))
+        calls.append(ToolCall(fresh, call.name, call.arguments))
     return tuple(calls), faults
 
 
 def _cut_call(call: _Begun) -> ToolCall:
     arrived = read_partial(call.broken) if isinstance(call.broken, str) else {}
-    return ToolCall("", _tool_name(call.name), arrived)
-
-
-def _tool_name(name: str | None) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name or "")[:64]
+    return ToolCall("", call.name, arrived)
 
 
 def read_arguments(arguments: Any) -> dict[str, Any] | None:
@@ -209,41 +228,6 @@ def _fresh_id(id_: str, own: str, taken: set[str]) -> str:
 
 def _ids(sent: Sequence[BaseMessage]) -> set[str]:
     return {str(call["id"]) for message in sent if isinstance(message, AIMessage) for call in message.tool_calls}
-
-
-OPEN = re.compile(r"<think(?:ing)?>|\[THINK\]", re.IGNORECASE)
-CLOSE = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
-
-
-def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
-    """Split a reply into its text and its reasoning, both without surrounding white space.
-
-    Closed blocks are reasoning wherever they are. An unclosed block is reasoning if the reply begins with it or was
-    `cut` by the length limit; else its tag is part of the text. A closing tag alone ends reasoning whose opening tag
-    was part of the prompt (as in some models' templates).
-    """
-    if CLOSE.search(text) is None and OPEN.search(text) is None:
-        return text.strip(), ""
-    answer: list[str] = []
-    thought: list[str] = []
-    opened, closed = OPEN.search(text), CLOSE.search(text)
-    at = 0
-    if closed and (opened is None or closed.start() < opened.start()):
-        thought.append(text[: closed.start()])
-        at = closed.end()
-    while opened := OPEN.search(text, at):
-        closed = CLOSE.search(text, opened.end())
-        if closed is None:
-            break
-        answer.append(text[at : opened.start()])
-        thought.append(text[opened.end() : closed.start()])
-        at = closed.end()
-    if opened and (cut or not "".join([*answer, text[at : opened.start()]]).strip()):
-        answer.append(text[at : opened.start()])
-        thought.append(text[opened.end() :])
-    else:
-        answer.append(text[at:])
-    return "".join(answer).strip(), "\n".join(part.strip() for part in thought if part.strip())
 
 
 _DECODER = json.JSONDecoder(strict=False)

@@ -46,3 +46,4 @@ class Reply:
     cut_call: ToolCall | None = None
     bill: int | None = None  # the provider's charge for the call, in micro-dollars; None if the price is unknown
     notes: tuple[str, ...] = ()  # the server's violations of the protocol, and their treatment
+    raw: str = ""  # the text as sent, if a tool call was part of it

@@ -59,6 +59,7 @@ class LLMCallEvent(EventBase):
     reasoning: int | None = None  # body of the reasoning; None without any
     cached: bool = False  # whether the reply is the stored one of an identical request
     output_limit: int | None = None  # limit of the reply in tokens; None in old records
+    raw: int | None = None  # body of the text as sent, if a tool call was part of it
     cut_call: int | None = None  # body of a tool call cut by the limit: its name and the received arguments
     settings: int | None = None  # body of the settings and tools of a request to the gateway
     cached_tokens: int = 0  # prompt tokens read from the provider's prompt cache
@@ -287,7 +288,7 @@ Event = Annotated[
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 _EVERY_EVENT_HAS = {"type", "at", "step", "team", "agent"}
-_OF_CALLS = ("messages", "reply", "reasoning", "cut_call", "settings")
+_OF_CALLS = ("messages", "reply", "reasoning", "raw", "cut_call", "settings")
 _BODIES: dict[str, tuple[str, ...]] = {
     "llm_call": _OF_CALLS,
     "judge_call": _OF_CALLS,

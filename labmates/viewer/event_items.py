@@ -126,6 +126,8 @@ def texts_of(event: Event, bodies: Mapping[int, Value], *, whole: bool = True) -
             if event.reasoning is not None:
                 yield Text("reasoning", "prose", as_text(bodies.get(event.reasoning)))
             yield from message_texts(bodies.get(event.reply), with_calls=whole or event.by == "judge")
+            if event.raw is not None:
+                yield Text("the text as sent", "plain", as_text(bodies.get(event.raw)))
         case "tool_call":
             yield from _arguments(bodies.get(event.arguments))
             yield Text("result", "output", as_text(bodies.get(event.result)))
@@ -185,7 +187,7 @@ def changes(before: Value | None, after: Value) -> list[tuple[str, str]]:
 def _shown_bodies(event: Event) -> Iterable[int]:
     match event.type:
         case "llm_call" | "judge_call":
-            return [event.reply, *([] if event.reasoning is None else [event.reasoning])]
+            return [number for number in (event.reply, event.reasoning, event.raw) if number is not None]
         case "tool_call":
             return [event.arguments, event.result]
         case "message":

@@ -164,6 +164,7 @@ def call_event(call: Call, reply: Reply, bodies: Bodies, **more: Any) -> LLMCall
         seconds=round(reply.seconds, 4),
         seed=call.seed,
         reasoning=keep(reply.reasoning) if reply.reasoning else None,
+        raw=keep(reply.raw) if reply.raw else None,
         cached=reply.cached,
         cached_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
@@ -196,6 +197,7 @@ def recorded_reply(event: LLMCallEvent, bodies: Bodies) -> Reply:
         seconds=event.seconds,
         cached=event.cached,
         notes=tuple(event.notes),
+        raw=bodies.text(event.raw) if event.raw is not None else "",
     )
 
 

@@ -13,7 +13,8 @@ from langchain_core.messages.ai import UsageMetadata
 
 from labmates.budgets.usage import MOST_TOKENS, read_count, read_usage
 from labmates.models.failures import BrokenReplyError
-from labmates.models.normalise import NO_TEXT, normalise, read_arguments, split_thinking
+from labmates.models.marks import split_thinking
+from labmates.models.normalise import NO_TEXT, normalise, read_arguments
 from labmates.models.reply import Reply
 from labmates.models.wire import StreamedReply, clean_completion, read_completion
 
@@ -34,7 +35,10 @@ broken = st.lists(
     max_size=2,
 )
 blocks = st.fixed_dictionaries({"type": st.sampled_from(["text", "thinking"]), "text": anything, "thinking": anything})
-texts = st.lists(st.text(st.characters()) | st.sampled_from(["<think>", "</think>", "\ud800", "\x00"])).map("".join)
+texts = st.lists(
+    st.text(st.characters())
+    | st.sampled_from(["<think>", "</think>", "<|channel|>final<|message|>", "<tool_call>", "\ud800", "\x00"])
+).map("".join)
 content = texts | st.lists(texts | blocks, max_size=4)
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from labmates.models.normalise import CLOSE, OPEN
+from labmates.models.marks import CLOSE, OPEN
 from labmates.models.protocols.base import Json, Prompt, Protocol, RefusedRequestError, Writer
 from labmates.models.reply import Reply
 from labmates.models.watching import Piece, listening

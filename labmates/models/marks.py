@@ -1,0 +1,161 @@
+"""Marks that servers leave in replies: reasoning and tool calls within the text, and names of tools with more around.
+
+Models write reasoning and calls between marks of their own, which a server should turn into fields of its protocol.
+Servers without the right parser leave them where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from itertools import chain
+
+OPEN = re.compile(r"<think(?:ing)?>|\[THINK\]", re.IGNORECASE)
+CLOSE = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
+
+Written = tuple[str, str]
+"""A call in a text: the name of an offered tool, and its arguments as JSON, which may be broken."""
+
+_MESSAGE, _CALL, _END_OF_CALL = "<|message|>", "<tool_call>", "</tool_call>"
+_STOP = re.compile(r"<\|(?:end|call|return|start|channel)\|>")
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+_RECIPIENT = re.compile(r"\bto=([\w.-]+)")
+_LONE_RECIPIENT = re.compile(r"\s*(?:assistant)?\s*to=[\w.-]+\s*\Z")
+_BARE = re.compile(r"\A\s*(?:analysis|commentary)(?s:.*)assistant(?:final|commentary)")
+"""A reply in channels whose marks were dropped, as special tokens are by some servers."""
+_BARE_HEAD = re.compile(r"(?:\A\s*|assistant)(analysis|commentary|final)( to=[\w.-]+)?(?: ?json(?=\s*\{))?")
+_DECODER = json.JSONDecoder(strict=False)
+_ENDS = ("<|eom_id|>", "<|eot_id|>", "</s>")
+_BEGINNINGS = ("<|python_tag|>", "[TOOL_CALLS]")
+_FENCE = re.compile(r"```\w*\s")
+_NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
+_BROKEN = re.compile(r'\{\s*"name"\s*:\s*"([^"]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(\{.*)\Z', re.DOTALL)
+
+
+def meant_tool(name: str, offered: Collection[str]) -> str | None:
+    """The offered tool that a sent name means; None unless exactly one stands in it by itself.
+
+    Servers leave parts of a model's own notation around the name, or repeat it for each piece of a stream.
+
+    >>> meant_tool("functions.run_code<|channel|>commentary", ["run_code", "read_artifact"])
+    'run_code'
+    """
+    if name in offered:
+        return name
+    for between in (r"[^\w-]+", r"[^\w-]+|__+"):
+        parts = re.split(between, name)
+        found = {tool for tool in offered for part in parts if re.fullmatch(f"(?:{re.escape(tool)})+", part)}
+        if len(found) == 1:
+            return found.pop()
+    return None
+
+
+def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Written]]:
+    """The text without the tool calls in it, and these calls; the whole text if they are not unambiguous.
+
+    Calls between marks may follow other text; without marks, the text must be nothing but one JSON object, fenced or
+    not, with the name of an offered tool and its arguments.
+    """
+    before, *blocks = text.split(_CALL)
+    if blocks:
+        pieces = [block.partition(_END_OF_CALL) for block in blocks]
+        tagged = [_call_objects(piece.strip(), offered) for piece, _, _ in pieces]
+        rest = "".join([before, *(after for _, _, after in pieces)]).strip()
+        return (rest, list(chain(*tagged))) if all(tagged) else (text, [])
+    whole = text.strip()
+    for end in _ENDS:
+        whole = whole.removesuffix(end).rstrip()
+    for beginning in _BEGINNINGS:
+        whole = whole.removeprefix(beginning).lstrip()
+    if fence := _FENCE.match(whole):
+        whole = whole[fence.end() :].removesuffix("```").strip()
+    elif "[TOOL_CALLS]" in text and (named := _NAMED.match(whole)) and (tool := meant_tool(named[1], offered)):
+        return "", [(tool, named[2])]
+    calls = _call_objects(whole, offered)
+    return ("", calls) if calls else (text, [])
+
+
+def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
+    """The call in a JSON object, or those in a list of such objects; empty if one is no call of an offered tool."""
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        broken = _BROKEN.match(text)
+        tool = meant_tool(broken[1], offered) if broken else None
+        return [(tool, broken[2])] if broken and tool else []
+    if text[end:].strip():
+        return []
+    calls = [_call_object(item, offered) for item in (value if isinstance(value, list) else [value])]
+    return [call for call in calls if call is not None] if None not in calls else []
+
+
+def _call_object(value: object, offered: Collection[str]) -> Written | None:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+        return None
+    tool, arguments = meant_tool(value["name"], offered), value.get("arguments", value.get("parameters"))
+    if tool is None or not isinstance(arguments, dict | str):
+        return None
+    return tool, arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def split_channels(text: str, offered: Collection[str]) -> tuple[str, str, list[Written]]:
+    """Split a reply in the channels of harmony (gpt-oss) into its text, its reasoning and its calls.
+
+    The final channel is text; analysis and commentary are reasoning, except for a message to an offered tool, which is
+    its call.
+    """
+    if _MESSAGE not in text and _BARE.match(text):
+        text = _BARE_HEAD.sub(rf"<|start|>assistant<|channel|>\1\2{_MESSAGE}", text)
+    first, *rest = text.split(_MESSAGE)
+    if not rest:
+        return text, "", []
+    said, head = _until_stop(first)
+    if _LONE_RECIPIENT.match(said):
+        said, head = "", first
+    answer, thought, calls = [said], list[str](), list[Written]()
+    for piece in rest:
+        channel, recipient = _CHANNEL.search(head), _RECIPIENT.search(head)
+        content, head = _until_stop(piece)
+        if recipient and (tool := meant_tool(recipient[1], offered)):
+            calls.append((tool, content.strip()))
+        else:
+            (thought if channel and channel[1] != "final" else answer).append(content.strip())
+    return "\n".join(filter(None, answer)).strip(), "\n".join(filter(None, thought)), calls
+
+
+def _until_stop(text: str) -> tuple[str, str]:
+    """The text up to the mark that ends a message, and the rest."""
+    stop = _STOP.search(text)
+    return (text[: stop.start()], text[stop.start() :]) if stop else (text, "")
+
+
+def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:
+    """Split a reply into its text and its reasoning, both without surrounding white space.
+
+    Closed blocks are reasoning wherever they are. An unclosed block is reasoning if the reply begins with it or was
+    `cut` by the length limit; else its tag is part of the text. A closing tag alone ends reasoning whose opening tag
+    was part of the prompt (as in some models' templates).
+    """
+    if CLOSE.search(text) is None and OPEN.search(text) is None:
+        return text.strip(), ""
+    answer: list[str] = []
+    thought: list[str] = []
+    opened, closed = OPEN.search(text), CLOSE.search(text)
+    at = 0
+    if closed and (opened is None or closed.start() < opened.start()):
+        thought.append(text[: closed.start()])
+        at = closed.end()
+    while opened := OPEN.search(text, at):
+        closed = CLOSE.search(text, opened.end())
+        if closed is None:
+            break
+        answer.append(text[at : opened.start()])
+        thought.append(text[opened.end() : closed.start()])
+        at = closed.end()
+    if opened and (cut or not "".join([*answer, text[at : opened.start()]]).strip()):
+        answer.append(text[at : opened.start()])
+        thought.append(text[opened.end() :])
+    else:
+        answer.append(text[at:])
+    return "".join(answer).strip(), "\n".join(part.strip() for part in thought if part.strip())
