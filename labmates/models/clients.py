@@ -45,13 +45,13 @@ class CallClient(httpx2.AsyncClient):
         return await super().send(request, **settings)
 
 
-def new_client(options: ModelOptions) -> CallClient:
+def new_client(options: ModelOptions, *, is_local: bool = False) -> CallClient:
     """A client for the running event loop, to be closed by the caller.
 
-    It reports to the current attempt when the request is on the wire, and bounds the reply.
+    It reports to the current attempt when the request is on the wire, and bounds the reply. A local one uses no proxy.
     """
     return CallClient(
-        transport=transport(),
+        transport=DirectTransport(ssl_context()) if is_local else transport(),
         # No bound on connections: the hub bounds calls, and waiting for a full pool would count as a slow server.
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
         timeout=patience(options),

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from labmates.budgets.prices import FREE, Listed, Price, listed_model
+from labmates.budgets.prices import FREE, Charge, Listed, Price, listed_model
 from labmates.errors import UsageError
 from labmates.models.entries import DEFAULT_ACCESS, check_base_url
+from labmates.models.gguf import GGUF, Weights, weights_of
 from labmates.models.given import GIVEN
 from labmates.models.names import ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
@@ -52,6 +53,7 @@ class Endpoint:
     hosted: bool
     key_name: str = ""  # environment variable
     key: str = field(default="", repr=False)
+    weights: Weights | None = None  # of a model file, which labmates serves at an address of the moment
 
 
 def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[str, str]) -> Endpoint:
@@ -69,6 +71,10 @@ def endpoint_of(model: ModelName, options: ModelOptions, environment: Mapping[st
         return Endpoint(access.base_url, hosted=hosted, key_name=name, key=_key(environment, name))
     if model.provider == GIVEN:
         return Endpoint(str(model), hosted=True)
+    if model.provider == GGUF:
+        context = model.settings.context_tokens
+        weights = weights_of(model.name, access.file, context, access.slots, access.threads)
+        return Endpoint(f"{GGUF}:{model.name}", hosted=True, weights=weights)
     if model.provider != "openai":
         if options.base_url is not None:
             raise UsageError(
@@ -92,7 +98,9 @@ def _key(environment: Mapping[str, str], name: str) -> str:
 
 
 def listed(model: ModelName, endpoint: Endpoint) -> Listed | None:
-    """The row of a model in the shipped table; None if missing, or for a user's server."""
+    """The price and context of a model file or in the shipped table; None if missing, or for a user's server."""
+    if endpoint.weights is not None:
+        return Listed(Charge.model_validate({"input": "0", "output": "0"}), endpoint.weights.context)
     if not endpoint.hosted:
         return None
     return listed_model(model.provider, model.name)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labmates.budgets.prices import Charge
 from labmates.errors import UsageError, explain
+from labmates.models.gguf import GGUF, named_weights
 from labmates.models.settings import ModelSettings, read_query, write_query
 
 FILE_VARIABLE: Final = "LABMATES_MODELS"
@@ -75,6 +76,11 @@ class Access(BaseModel):
     capabilities: Capabilities | None = Field(
         None, description="Capabilities of the server, for instance tools: false."
     )
+    file: str | None = Field(None, description="Of a gguf: model: path of its file.")
+    slots: int | None = Field(None, ge=1, le=256, description="Of a gguf: model: calls at once; 1 by default.")
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="Of a gguf: model: threads of its server; by default one per processor."
+    )
 
     @field_validator("base_url")
     @classmethod
@@ -108,6 +114,14 @@ class Entry(Access, ModelSettings):
 
     provider: str = Field(description="Provider, as LangChain names it, or one of a plug-in.")
     model: str = Field(min_length=1, description="Name of the model at the provider.")
+
+    @model_validator(mode="after")
+    def _is_served_here(self) -> Entry:
+        if self.provider != GGUF and (given := [name for name in ("file", "slots", "threads") if getattr(self, name)]):
+            raise ValueError(f"{', '.join(given)} is a setting of {GGUF}: models, whose server labmates starts")
+        if self.provider == GGUF and (self.base_url or self.api_key_env):
+            raise ValueError(f"a {GGUF}: model has no base_url or api_key_env; a server of yours is openai:NAME")
+        return self
 
     @property
     def name(self) -> str:
@@ -143,7 +157,8 @@ def read_reference(text: str, named: Mapping[str, Entry]) -> Entry:
         )
     if clash := values.keys() & {"provider", "model"}:
         raise UsageError(f"model '{text}': {', '.join(sorted(clash))} can't be a setting")
-    return _entry({**base, **values}, f"model '{text}'")
+    entry = _entry({**base, **values}, f"model '{text}'")
+    return entry.model_copy(update=named_weights(entry.model, entry.file)) if entry.provider == GGUF else entry
 
 
 def models_file() -> Path | None:

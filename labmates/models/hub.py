@@ -26,6 +26,7 @@ from labmates.models.connection import Backoff, CallLog, Connection, Persistence
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
 from labmates.models.entries import DEFAULT_ACCESS
 from labmates.models.errors import EndpointError
+from labmates.models.gguf import Weights
 from labmates.models.given import GIVEN, given_chat
 from labmates.models.names import ModelName, parse_model
 from labmates.models.normalise import normalise, safe_message
@@ -246,7 +247,8 @@ class ModelHub:
         send, dialect = self._sender(name, endpoint, redact)
         # All calls of a batch are in flight together; the provider limits batches separately.
         access = DEFAULT_ACCESS if self.options.batch else self.options.entries.get(model, DEFAULT_ACCESS)
-        slots = Slots(self._slots.setdefault(endpoint.address, asyncio.Semaphore(self.options.calls_at_once)), access)
+        at_once = self.options.calls_at_once if endpoint.weights is None else endpoint.weights.slots
+        slots = Slots(self._slots.setdefault(endpoint.address, asyncio.Semaphore(at_once)), access)
         self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
@@ -255,6 +257,8 @@ class ModelHub:
 
             chat = openai_chat(name, endpoint, self._http_client(), self.options, redact)
             return per_call(chat), Dialect(LIMITS[endpoint.hosted])
+        if endpoint.weights is not None:
+            return self._served(name, endpoint, endpoint.weights, redact)
         streams = not self.options.batch
         if name.provider in OPENAI_FAMILY:
             family = provider_chat(name, endpoint, self.options, redact, client=self._http_client())
@@ -279,6 +283,20 @@ class ModelHub:
         marks = cache_marks(name.provider, name.name)
         watched = name.provider == "anthropic"
         return per_instance(build, marks, is_watched=watched, may_stream=streams), Dialect(limit)
+
+    def _served(self, name: ModelName, endpoint: Endpoint, weights: Weights, redact: Redactor) -> tuple[Send, Dialect]:
+        """The sender of a model file; it knows the server's address from the first call on."""
+        from labmates.models.clients import new_client
+        from labmates.models.llama_server import acquire, release, served
+        from labmates.models.openai_chat import openai_chat
+
+        assert self._open is not None
+        client = new_client(self.options, is_local=True)
+        self._open.push_async_callback(client.aclose)
+        server = acquire(weights)
+        self._open.push_async_callback(asyncio.to_thread, release, server)
+        chat = openai_chat(name, replace(endpoint, address="http://127.0.0.1/v1"), client, self.options, redact)
+        return served(per_call(chat), chat, server), Dialect(LIMITS[0])
 
     def _http_client(self) -> CallClient:
         from labmates.models.clients import batch_queue, new_client

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from labmates.errors import MissingExtraError, UsageError, unknown_name
 from labmates.models.entries import DEFAULT_ACCESS, read_reference
+from labmates.models.gguf import GGUF, SERVER_PACKAGE
 from labmates.models.given import GIVEN, given_chat
 from labmates.models.settings import NO_SETTINGS, ModelSettings, write_query
 from labmates.registry import Registry
@@ -107,8 +108,8 @@ def parse_model(text: str) -> ModelName:
     """
     model = _split(text)
     provider, name = model.provider, model.name
-    if provider not in (SCRIPTED, GIVEN, HUMAN) and provider not in PROVIDERS and provider not in PLUGINS:
-        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, *PLUGINS])
+    if provider not in (SCRIPTED, GIVEN, HUMAN, GGUF) and provider not in PROVIDERS and provider not in PLUGINS:
+        raise unknown_name("model provider", provider, [*PROVIDERS, SCRIPTED, HUMAN, GGUF, *PLUGINS])
     if model.settings != NO_SETTINGS:
         _check_settings(text, model)
     if not name or not name.isprintable():
@@ -117,6 +118,8 @@ def parse_model(text: str) -> ModelName:
         _check_baseline(name)
     elif provider == GIVEN:
         given_chat(name)
+    elif provider == GGUF and not _is_installed(SERVER_PACKAGE):
+        raise MissingExtraError(f"model '{text}'", GGUF)
     elif provider in PROVIDERS and not _is_installed(PROVIDERS[provider]):
         if provider in EXTRAS:
             raise MissingExtraError(f"model '{text}'", EXTRAS[provider])

@@ -51,6 +51,10 @@ class OpenAIChat(DirectChat, ChatOpenAI):
     _url: httpx2.URL
     _headers: dict[str, str]
 
+    def point_to(self, address: str) -> None:
+        """Send further calls to the server at this base URL."""
+        self._url = httpx2.URL(f"{address.rstrip('/')}/chat/completions")  # parsed once
+
     async def _agenerate(
         self,
         messages: list[BaseMessage],
@@ -149,7 +153,7 @@ def openai_chat(
         body=request_body(model),
     )
     chat._redact, chat._client = redact, client
-    chat._url = httpx2.URL(f"{endpoint.address.rstrip('/')}/chat/completions")  # parsed once
+    chat.point_to(endpoint.address)
     sent = {"authorization": f"Bearer {endpoint.key or NO_KEY}", **chat.root_async_client.default_headers}
     chat._headers = {
         name: value for name, value in sent.items() if isinstance(value, str) and "stainless" not in name.lower()

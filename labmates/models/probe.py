@@ -20,7 +20,7 @@ from labmates.models.hub import ModelHub
 from labmates.models.names import ModelName, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.provider_quirks import LIMITS
-from labmates.models.providers import OPENAI_FAMILY
+from labmates.models.providers import OPENAI_FAMILY, OWN_CHAT
 from labmates.models.reply import Reply
 
 TOKENS: Final = 2048
@@ -100,7 +100,7 @@ async def _tools(hub: ModelHub, name: str) -> tuple[bool, str]:
 
 
 async def _json(model: ModelName, options: ModelOptions) -> Probe:
-    if model.provider != "openai" and model.provider not in OPENAI_FAMILY:
+    if model.provider not in (*OWN_CHAT, *OPENAI_FAMILY):
         return Probe("json", None, f"not tested: {model.provider} has no response_format here")
     settings = model.settings.model_copy(update={"response_format": {"type": "json_object"}})
     name = str(replace(model, settings=settings))
@@ -132,7 +132,10 @@ async def _cache(hub: ModelHub, name: str) -> tuple[bool | None, str]:
 
 
 async def _limits(model: ModelName, options: ModelOptions) -> Probe:
-    api = api_of(model, endpoint_of(model, options, os.environ))
+    endpoint = endpoint_of(model, options, os.environ)
+    if endpoint.weights is not None:
+        return Probe("limits", True, f"a context of {endpoint.weights.context:,} tokens")
+    api = api_of(model, endpoint)
     if api is None:
         return Probe("limits", None, f"not tested: labmates can't read the limits of {model.provider}")
     context, silence = await reported_context(api, model.name)

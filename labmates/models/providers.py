@@ -21,6 +21,7 @@ from labmates.models.attempt import on_the_wire
 from labmates.models.connection import ANY_TOOL, Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import one_line
+from labmates.models.gguf import GGUF
 from labmates.models.given import GIVEN
 from labmates.models.names import PLUGINS, PROVIDERS, ModelName
 from labmates.models.options import ModelOptions
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 OPENAI_FAMILY = {"azure_openai", "deepseek", "together", "upstage", "xai"}
 """Providers whose classes derive from ChatOpenAI: they take OpenAI's parameters with each call, and our HTTP client."""
+OWN_CHAT = ("openai", GGUF)
+"""Providers that labmates calls by its own chat model."""
 BATCH_PROVIDERS = ("openai", "anthropic")
 """Providers whose batch API `labmates.models.batches` supports."""
 BEDROCK = ("bedrock", "bedrock_converse")
@@ -210,7 +213,7 @@ def use_client(chat: Any, client: httpx2.AsyncClient, options: ModelOptions) -> 
 
 def check_settings(model: ModelName, endpoint: Endpoint, options: ModelOptions) -> None:
     """Check that a model's provider takes its settings. Raises `UsageError` if it rejects one."""
-    if model.provider == "openai" or model.provider in OPENAI_FAMILY:
+    if model.provider in (*OWN_CHAT, *OPENAI_FAMILY):
         request_body(model)
     elif model.provider != GIVEN and (model.settings != NO_SETTINGS or not endpoint.hosted):
         provider_chat(model, endpoint, options, Redactor.from_environment(os.environ, endpoint.key))

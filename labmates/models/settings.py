@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from labmates.errors import UsageError
 
@@ -56,6 +56,13 @@ class ModelSettings(BaseModel):
         pattern=r"^[A-Za-z0-9._-]+$",
         description="Label for models with otherwise equal names, for instance a quantisation.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_name(cls, values: Any) -> Any:
+        if isinstance(values, dict) and "context" in values:
+            values = {"context_tokens" if name == "context" else name: value for name, value in values.items()}
+        return values
 
     @field_validator("stop", mode="before")
     @classmethod

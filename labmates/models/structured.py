@@ -7,9 +7,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from labmates.errors import UsageError
+from labmates.models.gguf import GGUF
 from labmates.models.names import parse_model
 
-PROVIDERS = ("openai", "azure_openai", "together", "upstage", "xai")
+PROVIDERS = ("openai", GGUF, "azure_openai", "together", "upstage", "xai")
 """Providers with OpenAI's protocol that enforce schemas."""
 _NOT_STRICT = {"minLength", "maxLength"}
 """Keywords that OpenAI's strict mode refuses; labmates checks them itself."""
