@@ -20,6 +20,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from labmates.agents.prompts import render
+from labmates.budgets.tokens import ATTACHED
+from labmates.models.attached import attached_to, with_attachment
 from labmates.models.orders import Order, order_of
 from labmates.models.prefix import is_continued, mark_continued, mark_shared, shared_chars
 
@@ -30,12 +32,14 @@ _LIMIT_LINE = re.compile(r"\n\n" + re.escape(render("output_limit", limit="N")).
 
 
 def message_to_data(message: BaseMessage) -> dict[str, Any]:
-    """A message as plain data for the store: role, content, tool calls."""
+    """A message as plain data for the store: role, content, tool calls, and what a provider attached."""
     data: dict[str, Any] = {"role": _role(message), "content": text_of(message)}
     if isinstance(message, AIMessage) and message.tool_calls:
         data["tool_calls"] = [{"id": c["id"], "name": c["name"], "args": c["args"]} for c in message.tool_calls]
     if isinstance(message, ToolMessage):
         data["tool_call_id"] = message.tool_call_id
+    if attached := attached_to(message):
+        data[ATTACHED] = attached
     if shared := shared_chars(message):
         data["shared_chars"] = shared
     if is_continued(message):
@@ -59,7 +63,7 @@ def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
         case "tool":
             return ToolMessage(content, tool_call_id=data["tool_call_id"])
         case _:
-            return AIMessage(content, tool_calls=data.get("tool_calls", []))
+            return with_attachment(AIMessage(content, tool_calls=data.get("tool_calls", [])), data.get(ATTACHED))
 
 
 def kept_data(message: BaseMessage) -> dict[str, Any]:

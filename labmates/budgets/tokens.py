@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -26,6 +26,17 @@ MESSAGE_TOKENS = 4
 
 PROMPT_TOKENS = 3
 """Tokens of a chat template that start the reply."""
+
+ATTACHED: Final = "attached"
+"""Key of LangChain's ``additional_kwargs`` for what a provider attached to a reply, which is sent beside its text."""
+TEXT_BLOCKS: Final = ("text", "output_text")
+CALL_BLOCKS: Final = ("tool_use", "tool_call", "function_call", "custom_tool_call", "invalid_tool_call")
+"""Types of content blocks that repeat the text and the calls of a reply."""
+OPAQUE_RATE: Final = 0.2
+"""Tokens per character of encrypted reasoning: base64 of its text with some overhead."""
+_LEAST_OPAQUE = 64
+_NAMES: Final = ("type", "id", "source", "format", "model_provider", "status")
+"""Members of what is attached that are no thoughts."""
 
 _LONGEST_CACHED = 50_000
 _LONGEST_WORD = 32
@@ -66,7 +77,7 @@ def estimate_messages(messages: Sequence[BaseMessage], tools: Iterable[Mapping[s
     """The estimated tokens of a prompt: messages, tool calls, the tools' OpenAI schemas, and the chat template."""
     total = PROMPT_TOKENS
     for message in messages:
-        total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content))
+        total += MESSAGE_TOKENS + estimate_tokens(text_of(message.content)) + _thought_tokens(message)
         for call in _tool_calls(message):
             total += MESSAGE_TOKENS + estimate_tokens(call["name"]) + estimate_tokens(_compact(call["args"]))
     return total + _tool_sizes(_Tools(tools)).estimate
@@ -77,7 +88,8 @@ def token_bound(messages: Sequence[BaseMessage], tools: Iterable[Mapping[str, An
     total = TEMPLATE_TOKENS
     for message in messages:
         content = message.content if isinstance(message.content, str) else _compact(message.content)
-        calls = [(call["name"], call["args"]) for call in _tool_calls(message)]
+        calls: list[object] = [(call["name"], call["args"]) for call in _tool_calls(message)]
+        calls += filter(None, [message.additional_kwargs.get(ATTACHED)])
         total += 4 * MESSAGE_TOKENS + _bytes(content) + (_bytes(_compact(calls)) if calls else 2)
     return total + _tool_sizes(_Tools(tools)).most
 
@@ -184,6 +196,33 @@ def _tool_sizes(tools: _Tools) -> _Sizes:
         sum(MESSAGE_TOKENS + estimate_tokens(text) for text in texts),
         sum(4 * MESSAGE_TOKENS + _bytes(text) for text in texts),
     )
+
+
+def _thought_tokens(message: BaseMessage) -> int:
+    """The estimated tokens of the thoughts that a reply is sent back with; encrypted ones count if no others do."""
+    attached = message.additional_kwargs.get(ATTACHED)
+    blocks = message.content if message.type == "ai" and isinstance(message.content, list) else ()
+    if not attached and not blocks:
+        return 0
+    texts = set(_strings([attached, blocks]))
+    opaque = {text for text in texts if len(text) >= _LEAST_OPAQUE and not re.search(r"\s", text)}
+    if readable := texts - opaque:
+        return sum(map(estimate_tokens, readable))
+    return sum(round(OPAQUE_RATE * len(text)) for text in opaque)
+
+
+def _strings(value: object, name: str = "") -> Iterator[str]:
+    """The texts in what is attached to a reply, without those of the reply itself."""
+    if isinstance(value, str):
+        if name not in _NAMES:
+            yield value
+    elif isinstance(value, Mapping):
+        if value.get("type") not in (*TEXT_BLOCKS, *CALL_BLOCKS) or name == "thinking":
+            for key, inner in value.items():
+                yield from _strings(inner, key)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _strings(inner, name)
 
 
 def _tool_calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:

@@ -16,7 +16,9 @@ from typing import Any, Protocol, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from labmates.budgets.tokens import ATTACHED
 from labmates.budgets.usage import Usage
+from labmates.models.attached import attached_to
 from labmates.models.connection import Request
 from labmates.models.normalise import resendable
 from labmates.models.reply import Reply, ToolCall
@@ -67,6 +69,7 @@ def reply_to_data(reply: Reply) -> dict[str, Any]:
         "usage": asdict(reply.usage),
         "reasoning": reply.reasoning,
         **({"raw": reply.raw} if reply.raw else {}),
+        **({ATTACHED: attached} if (attached := attached_to(reply.message)) else {}),
     }
 
 
@@ -77,7 +80,7 @@ def reply_from_data(data: dict[str, Any], seconds: float) -> Reply:
         text=data["text"],
         tool_calls=calls,
         faults=(),
-        message=resendable(data["text"], calls),
+        message=resendable(data["text"], calls, data.get(ATTACHED)),
         finish=cast(Any, data["finish"]),
         usage=Usage(**data["usage"]) if isinstance(data["usage"], dict) else Usage(*data["usage"]),
         reasoning=data["reasoning"],
@@ -92,6 +95,8 @@ def _message(message: BaseMessage) -> dict[str, Any]:
     data: dict[str, Any] = {"type": message.type, "content": message.content}
     if isinstance(message, AIMessage):
         data["tool_calls"] = [[call["id"], call["name"], call["args"]] for call in message.tool_calls]
+    if attached := attached_to(message):
+        data[ATTACHED] = attached
     if isinstance(message, ToolMessage):
         data["tool_call_id"] = message.tool_call_id
     return data

@@ -15,13 +15,14 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from labmates.budgets.meter import CallMeter, free_meter
+from labmates.models.attached import names_in, restored
 from labmates.models.attempt import Attempt
 from labmates.models.endpoints import Endpoint
 from labmates.models.entries import Access
 from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError
 from labmates.models.failures import AttemptError, Failure, context_limits, failure_of
 from labmates.models.names import ModelName
-from labmates.models.provider_quirks import UNASKED, UNSUPPORTED, Dialect, mentions
+from labmates.models.provider_quirks import REQUIRING, UNASKED, UNSUPPORTED, Dialect, mentions
 from labmates.models.redact import Redactor
 from labmates.seeds import derive
 
@@ -210,14 +211,15 @@ class Connection:
                 temperature=request.temperature,
                 insisted=request.insisted,
             )
+            messages = restored(request.messages, dialect.dropped, dialect.filled)
             try:
                 async with self.slots.entered():
                     request.meter.begin()
                     log.attempts += 1
-                    message = await self._send_in_time(_numbered(request, log.attempts), arguments)
+                    message = await self._send_in_time(_numbered(request, messages, log.attempts), arguments)
             except AttemptError as error:
                 sent = [name for name in arguments if name not in request.insisted]
-                if not self._learns(dialect, sent, error.failure):
+                if not self._learns(dialect, sent, request.messages, error.failure):
                     raise
                 log.failures.append(error.failure)
                 continue
@@ -244,11 +246,12 @@ class Connection:
             _account(request.meter, attempt, str(failure), billable=failure.billable)
             raise AttemptError(failure) from None
 
-    def _learns(self, dialect: Dialect, sent: list[str], failure: Failure) -> bool:
+    def _learns(self, dialect: Dialect, sent: list[str], messages: Sequence[BaseMessage], failure: Failure) -> bool:
         if failure.kind != "refused" or failure.status not in (400, 422):
             return False
         if self.dialect is dialect:
-            smaller = dialect.without_refused(failure.body, [*sent, *UNASKED])
+            attached = () if self.model.provider.startswith(REQUIRING) else set(names_in(messages)) - dialect.dropped
+            smaller = dialect.without_refused(failure.body, [*sent, *UNASKED], attached)
             self.dialect = smaller or dialect
         # Else another call has updated the dialect meanwhile.
         return self.dialect is not dialect
@@ -261,9 +264,9 @@ def _account(meter: CallMeter, attempt: Attempt, reason: str, *, billable: bool)
         meter.release()
 
 
-def _numbered(request: Request, attempt: int) -> Request:
+def _numbered(request: Request, messages: Sequence[BaseMessage], attempt: int) -> Request:
     metadata = {**request.config.get("metadata", {}), "attempt": attempt}
-    return replace(request, config={**request.config, "metadata": metadata})
+    return replace(request, messages=messages, config={**request.config, "metadata": metadata})
 
 
 def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Sequence[Failure]) -> ModelCallError:

@@ -21,6 +21,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from labmates.budgets.meter import CallMeter, free_meter
 from labmates.budgets.prices import Price
 from labmates.loops import in_thread
+from labmates.models.attached import for_model, source_of
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
 from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send, Slots
 from labmates.models.endpoints import Endpoint, endpoint_of, listed, price_of
@@ -142,7 +143,7 @@ class ModelHub:
             "seed": settings.seed is not None,
         }
         request = Request(
-            messages=[safe_message(message) for message in messages],
+            messages=[safe_message(message) for message in for_model(messages, model)],
             tools=[
                 tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in parameters.get("tools", ())
             ],
@@ -211,7 +212,14 @@ class ModelHub:
         started = time.monotonic()
         log = CallLog()
         message = await self._ask(model, request, log)
-        read = partial(normalise, message, sent=request.messages, tools=request.tools, limit=request.max_output_tokens)
+        read = partial(
+            normalise,
+            message,
+            sent=request.messages,
+            tools=request.tools,
+            limit=request.max_output_tokens,
+            source=source_of(model),
+        )
         # Parsing a long reply must not block other calls.
         reply = await in_thread(read, unless=len(str(message.content)) <= _BIG)
         price = self.price(model)

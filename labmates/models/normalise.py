@@ -15,11 +15,13 @@ from typing import Any, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from labmates.budgets.tokens import beginning, estimate_messages, estimate_tokens, text_of, token_bound
+from labmates.budgets.tokens import ATTACHED, beginning, estimate_messages, estimate_tokens, text_of, token_bound
 from labmates.budgets.usage import MOST_TOKENS, read_usage
+from labmates.models.attached import attachment, on_wire
 from labmates.models.marks import meant_tool, split_channels, split_thinking, written_calls
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
+from labmates.models.wire import reasoning_in
 
 NO_TEXT = "(no text)"
 """`Reply.message` of a reply without text or complete tool call: several providers refuse empty messages."""
@@ -50,8 +52,9 @@ def normalise(
     sent: Sequence[BaseMessage],
     tools: Sequence[Mapping[str, Any]] = (),
     limit: int = MOST_TOKENS,
+    source: str = "",
 ) -> Reply:
-    """Turn a model's message, which is not trusted, into a reply.
+    """Turn a message of the model `source`, which is not trusted, into a reply.
 
     The prompt `sent` and the schemas of its `tools` serve to estimate tokens; the prompt also holds the used ids of
     tool calls. A reply is cut if it is far beyond the output `limit` (tokens), or longer by the server's count.
@@ -60,6 +63,7 @@ def normalise(
     offered = _names(tools)
     raw = safe_text(text_of(message.content))
     text, reasoning = split_thinking(raw, cut=finish == "length")
+    answer, marked = text, raw if reasoning and finish != "length" else ""
     text, analysis, spoken = split_channels(text, offered)
     reasoning = "\n".join(filter(None, [safe_text(_reasoning(message)), reasoning, analysis]))
     begun, spoilt = _begun_calls(message, offered)
@@ -83,7 +87,10 @@ def normalise(
         notes = (*notes, f"the server ignored the limit of {limit:,} tokens: its reply of about {sendable:,} was cut")
     if thought > _SLACK * limit:
         reasoning = beginning(reasoning, limit)
-    calls, faults = _read_calls(begun, finish, taken=_ids(sent), turn=len(sent))
+    read, faults = _read_calls(begun, finish, taken=_ids(sent), turn=len(sent))
+    calls = tuple(call for _, call in read)
+    ids = [(sent_id, call.id) for sent_id, call in read]
+    attached, problem = attachment(message, source, ids, limit, marked if text == answer else "")
     if not text and not begun:
         faults = ["empty", *faults]
     if finish == "length":
@@ -92,12 +99,12 @@ def normalise(
         text,
         calls,
         tuple(dict.fromkeys(faults)),
-        resendable(text, calls),
+        resendable(text, calls, attached),
         finish,
         usage,
         reasoning,
         cut_call=_cut_call(begun[-1]) if "cut_tool_call" in faults else None,
-        notes=(*notes, *spoilt),
+        notes=(*notes, *spoilt, *([problem] if problem else ())),
         raw=raw if spoken and begun else "",
     )
 
@@ -145,11 +152,12 @@ def _cut(text: str, begun: list[_Begun], limit: int) -> tuple[str, list[_Begun]]
     return text, kept
 
 
-def resendable(text: str, calls: tuple[ToolCall, ...]) -> AIMessage:
-    """A reply as a message that can be sent back to any server."""
+def resendable(text: str, calls: tuple[ToolCall, ...], attached: Mapping[str, Any] | None = None) -> AIMessage:
+    """A reply as a message that can be sent back: to any server, and to its own with what was attached."""
     return AIMessage(
         content=text or ("" if calls else NO_TEXT),
         tool_calls=[{"type": "tool_call", "id": call.id, "name": call.name, "args": call.arguments} for call in calls],
+        additional_kwargs={ATTACHED: attached} if attached else {},
     )
 
 
@@ -160,8 +168,8 @@ def _finish(metadata: Mapping[str, Any]) -> Finish:
 
 
 def _reasoning(message: AIMessage) -> str:
-    field = message.additional_kwargs.get("reasoning_content")
-    parts = [field] if isinstance(field, str) else []
+    field = message.additional_kwargs.get("reasoning_content") or reasoning_in(on_wire(message).get("message", {}))
+    parts = [field] if isinstance(field, str) and field else []
     for block in message.content if isinstance(message.content, list) else ():
         if isinstance(block, dict) and block.get("type") in ("thinking", "reasoning"):
             parts += [part for key in ("thinking", "reasoning") if isinstance(part := block.get(key), str)]
@@ -189,8 +197,9 @@ def _begun_calls(message: AIMessage, offered: Sequence[str]) -> tuple[list[_Begu
 
 def _read_calls(
     begun: list[_Begun], finish: Finish, *, taken: set[str], turn: int
-) -> tuple[tuple[ToolCall, ...], list[Fault]]:
-    calls: list[ToolCall] = []
+) -> tuple[list[tuple[str | None, ToolCall]], list[Fault]]:
+    """The complete calls, each with its id as sent, and the faults of the others."""
+    calls: list[tuple[str | None, ToolCall]] = []
     faults: list[Fault] = []
     for place, call in enumerate(begun):
         if call.arguments is None or not call.name:
@@ -199,8 +208,8 @@ def _read_calls(
             continue
         fresh = _fresh_id(call.id or "", f"call_{turn}_{place}", taken)
         taken.add(fresh)
-        calls.append(ToolCall(fresh, call.name, call.arguments))
-    return tuple(calls), faults
+        calls.append((call.id, ToolCall(fresh, call.name, call.arguments)))
+    return calls, faults
 
 
 def _cut_call(call: _Begun) -> ToolCall:

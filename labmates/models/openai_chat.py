@@ -19,22 +19,31 @@ from labmates.models.endpoints import NO_KEY, Endpoint
 from labmates.models.failures import AttemptError, failure_of
 from labmates.models.names import ModelName
 from labmates.models.normalise import read_arguments
+from labmates.models.openai_fields import KeepsFields
 from labmates.models.options import ModelOptions
 from labmates.models.providers import request_body
 from labmates.models.redact import Redactor
 from labmates.models.watching import LISTENER
-from labmates.models.wire import Json, StreamedReply, clean_completion, read_completion, split_lines
+from labmates.models.wire import (
+    WIRE,
+    Json,
+    StreamedReply,
+    attached_by_server,
+    clean_completion,
+    read_completion,
+    split_lines,
+)
 
 _BIG_BYTES = 131_072
 
 
-class OpenAIChat(DirectChat, ChatOpenAI):
+class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
     """`ChatOpenAI` for servers that follow the protocol only roughly.
 
     Replies are parsed from the received bytes, so malformed ones raise no foreign errors, and reasoning text is kept
-    (in ``additional_kwargs["reasoning_content"]``). A streamed reply gives the same message as an unstreamed one.
-    Errors are `AttemptError`, free of secrets before a tracer sees them. The output limit keeps its name. Use only
-    ``ainvoke``.
+    (in ``additional_kwargs["reasoning_content"]``; unknown fields in ``additional_kwargs["wire"]``). A streamed reply
+    gives the same message as an unstreamed one. Errors are `AttemptError`, free of secrets before a tracer sees them.
+    The output limit keeps its name. Use only ``ainvoke``.
     """
 
     ask_stream: bool = False
@@ -116,6 +125,7 @@ class OpenAIChat(DirectChat, ChatOpenAI):
         assert isinstance(message, AIMessage)
         if message.usage_metadata and (written := cleaned["usage"]["prompt_tokens_details"]["cache_write_tokens"]):
             message.usage_metadata.setdefault("input_token_details", {})["cache_creation"] = written
+        message.additional_kwargs[WIRE] = attached_by_server(completion)
         if reasoning:
             message.additional_kwargs["reasoning_content"] = reasoning
         cut = cleaned["choices"][0]["finish_reason"] == "length"

@@ -225,9 +225,13 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
         from langchain.chat_models import init_chat_model
         from langchain.chat_models.base import _BUILTIN_PROVIDERS
 
-        module, kind, _ = _BUILTIN_PROVIDERS[model.provider]
-        fields = getattr(import_module(module), kind).model_fields
-        known = {*fields, *(field.alias for field in fields.values())}
+        module, name, _ = _BUILTIN_PROVIDERS[model.provider]
+        kind = getattr(import_module(module), name)
+        known = {*kind.model_fields, *(field.alias for field in kind.model_fields.values())}
+        if model.provider in OPENAI_FAMILY:
+            from labmates.models.openai_fields import keeping_fields
+
+            return partial(keeping_fields(kind), model=model.name), known.__contains__
         return partial(init_chat_model, model.name, model_provider=model.provider), known.__contains__
     made: Any = PLUGINS.get(model.provider)
     if isinstance(made, type) and issubclass(made, BaseChatModel):

@@ -32,10 +32,10 @@ class Reply:
     text: str  # text without reasoning
     tool_calls: tuple[ToolCall, ...]  # complete, well-formed tool calls, in order; others are named in `faults`
     faults: tuple[Fault, ...]  # faults; empty for a clean reply
-    message: AIMessage  # the reply for sending back to any server: text and well-formed tool calls only
+    message: AIMessage  # the reply for sending back: text, well-formed tool calls, and what the provider attached
     finish: Finish  # finish reason
     usage: Usage  # tokens, reported or estimated
-    reasoning: str = ""  # Reasoning text, if sent by the server. Never sent back.
+    reasoning: str = ""  # reasoning text, if sent by the server
     attempts: int = 1  # number of HTTP attempts; 0 for a cached reply
     seconds: float = 0.0  # time from the first attempt to the end, waits included
     errors: tuple[str, ...] = field(default=())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -13,6 +13,12 @@ from labmates.errors import UsageError
 
 JSON_FIELDS: Final = ("extra_body", "chat_template_kwargs", "response_format")
 """Settings whose parts are JSON values: ``chat_template_kwargs.enable_thinking=true``."""
+Thoughts = Literal["tools", "turn", "all"]
+"""Which replies are sent back with their attachments: those of turns with tool calls, of the current turn, or all.
+
+A turn lasts from one message of the user to the next. DeepSeek requires the first, and ignores the thoughts of turns
+without tool calls; all documented providers require those of the current turn.
+"""
 _OURS: Final = {"model", "messages", "tools", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"}
 """Members of a request that `extra_body` can't set."""
 

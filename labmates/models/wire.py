@@ -6,16 +6,26 @@ The JSON comes from a server and is not trusted. Whole and streamed replies give
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
+from labmates.budgets.tokens import TEXT_BLOCKS
 from labmates.budgets.usage import read_count
+from labmates.grouping import grouped
 from labmates.models.failures import BrokenReplyError
 from labmates.models.watching import Piece
 
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 """The servers' fields for reasoning (llama.cpp, SGLang, DeepSeek and older vLLM; newer vLLM, OpenRouter)."""
+WIRE = "wire"
+"""Key of LangChain's ``additional_kwargs`` for what a server attached to a message and to its tool calls."""
+_READ = {"role", "content", "tool_calls", "function_call", "audio"}
+"""Fields of a message that are read; all others are attached to it. Audio can't be sent back."""
+_READ_OF_CALL = {"id", "type", "index", "function", "number", "deltas"}
+_MEDIA = ("image_url", "image", "audio", "input_audio", "output_audio", "file")
+_STREAMED = {"text", "summary", "data", "signature", "content", "refusal"}
+"""Texts that come in pieces, besides those of reasoning; other texts are repeated with every piece."""
 _DECODER = json.JSONDecoder()
 
 
@@ -40,8 +50,8 @@ class StreamedReply:
     def __init__(self, listener: Callable[[Piece], None] = lambda _piece: None) -> None:
         self._listener = listener
         self._head: Json = {}
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
+        self._content: list[Any] = []
+        self._deltas: list[Json] = []
         self._calls: dict[int, list[Json]] = {}
         self._finish: Any = None
         self._begun = False
@@ -72,10 +82,12 @@ class StreamedReply:
         """The whole reply. Raises `BrokenReplyError` if the stream ended within the reply."""
         if not self._done and self._finish is None:
             raise BrokenReplyError("the connection was cut within the reply")
-        message: Json = {"content": "".join(self._content), "reasoning_content": "".join(self._reasoning)}
-        message["tool_calls"] = [call for index in sorted(self._calls) for call in self._calls[index]]
-        choices = [{"message": message, "finish_reason": self._finish}] if self._begun else []
+        choices = [{"message": self._message(), "finish_reason": self._finish}] if self._begun else []
         return {**self._head, "choices": choices}
+
+    def _message(self) -> Json:
+        calls = [merge(call["deltas"]) | call for index in sorted(self._calls) for call in self._calls[index]]
+        return {"content": _whole_content(self._content), **merge(self._deltas), "tool_calls": calls}
 
     def _take(self, event: Json) -> None:
         # Some servers repeat the usage so far in every event: the last one counts.
@@ -87,16 +99,17 @@ class StreamedReply:
             return
         self._begun = True
         self._finish = choices[0].get("finish_reason") or self._finish
-        delta = choices[0].get("delta")
-        if not isinstance(delta, dict):
-            return
-        for name in REASONING_FIELDS:
-            if isinstance(text := delta.get(name), str):
-                self._reasoning.append(text)
-                self._listener(Piece(text, "reasoning"))
-                break
-        for text in _texts(delta.get("content")):
-            self._content.append(text)
+        if isinstance(delta := choices[0].get("delta"), dict):
+            self._take_delta(delta)
+
+    def _take_delta(self, delta: Json) -> None:
+        if more := {name: value for name, value in delta.items() if name not in _READ}:
+            self._deltas.append(more)
+        if content := delta.get("content"):
+            self._content.append(content)
+        if text := reasoning_in(delta):
+            self._listener(Piece(text, "reasoning"))
+        for text in _texts(content):
             self._listener(Piece(text))
         if calls := delta.get("tool_calls"):
             for call in _dicts(calls):
@@ -115,8 +128,10 @@ class StreamedReply:
         elif known is not None and known["function"]["name"] == name:
             name = ""  # repeated with every piece
         if known is None:
-            known = {"id": "", "function": {"name": "", "arguments": ""}, "number": sum(map(len, self._calls.values()))}
+            number = sum(map(len, self._calls.values()))
+            known = {"id": "", "function": {"name": "", "arguments": ""}, "number": number, "deltas": []}
             here.append(known)
+        known["deltas"].append({name: value for name, value in call.items() if name not in _READ_OF_CALL})
         known["id"] = known["id"] or id_
         arguments = _arguments(function.get("arguments"))
         known["function"]["name"] += name
@@ -144,7 +159,6 @@ def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
     calls = _dicts(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):  # The protocol of 2023, which some servers still speak.
         calls.append({"function": message["function_call"]})
-    reasoning = [text for text in map(message.get, REASONING_FIELDS) if isinstance(text, str)]
     finish = choices[0].get("finish_reason")
     cleaned: Json = {
         "id": _text(completion.get("id")),
@@ -157,7 +171,103 @@ def clean_completion(completion: Json) -> tuple[Json, str, list[Json]]:
         ],
         "usage": _usage(completion.get("usage")),
     }
-    return cleaned, "".join(reasoning[:1]), [_call(call) for call in calls]
+    return cleaned, reasoning_in(message), [_call(call) for call in calls]
+
+
+def attached_in_stream(deltas: Sequence[Json]) -> Json:
+    """What a server attached to a streamed reply."""
+    reply = StreamedReply()
+    for delta in deltas:
+        reply._take_delta(delta)
+    return attached_by_server({"choices": [{"message": reply._message()}]})
+
+
+def attached_by_server(completion: Json) -> Json:
+    """What a server attached to its reply: unknown fields of the ``message``, and of ``calls``, each with its id."""
+    message = _dict((_dicts(completion.get("choices")) or [{}])[0].get("message"))
+    fields = {name: value for name, value in message.items() if name not in _READ and _tells(name, value)}
+    if _is_mixed(content := message.get("content")):
+        fields["content"] = [block for block in content or () if _type_of(block) not in ("", *_MEDIA)]
+    calls = [
+        [_text(call.get("id")), {name: value for name, value in call.items() if name not in _READ_OF_CALL and value}]
+        for call in _dicts(message.get("tool_calls"))
+    ]
+    return {"message": fields, "calls": calls if any(more for _, more in calls) else []}
+
+
+def merge(deltas: Sequence[Json]) -> Json:
+    """An object from the pieces of a stream: texts are joined, lists by index and type, and the last of others counts.
+
+    >>> merge([{"a": [{"index": 0, "text": "H", "format": "x"}]}, {"a": [{"index": 0, "text": "i", "format": "x"}]}])
+    {'a': [{'index': 0, 'text': 'Hi', 'format': 'x'}]}
+    """
+    members = grouped((name, value) for delta in deltas for name, value in delta.items() if value is not None)
+    return {name: _merged(name, values) for name, values in members.items()}
+
+
+def _merged(name: str, values: Sequence[Any]) -> Any:
+    if all(isinstance(value, dict) for value in values):
+        return merge(values)
+    if all(isinstance(value, list) for value in values):
+        return _merged_items([item for value in values for item in value])
+    if all(isinstance(value, str) for value in values) and (name in _STREAMED or "reason" in name or "think" in name):
+        return "".join(values)
+    return values[-1]
+
+
+def _merged_items(items: Sequence[Any]) -> list[Any]:
+    groups: list[list[Any]] = []
+    for item in items:
+        group = next((group for group in reversed(groups) if _continues(item, group[-1], groups[-1] is group)), None)
+        if group is None:
+            groups.append([item])
+        else:
+            group.append(item)
+    return [group[0] if len(group) == 1 else merge(group) for group in groups]
+
+
+def _continues(item: Any, before: Any, is_last: bool) -> bool:
+    """Whether an item of a list continues an earlier one: by its index, else if it is the next text of a kind."""
+    if not isinstance(item, dict) or not isinstance(before, dict) or item.get("type") != before.get("type"):
+        return False
+    if isinstance(index := item.get("index"), int):
+        return bool(before.get("index") == index)
+    is_text = any(name in item for name in ("text", "summary", "thinking"))
+    return is_last and is_text and "index" not in before and item.get("id") in (None, before.get("id"))
+
+
+def _tells(name: str, value: Any) -> bool:
+    """Whether a field says something: DeepSeek wants even empty reasoning back."""
+    return bool(value) or (value == "" and name in REASONING_FIELDS)
+
+
+def reasoning_in(message: Json) -> str:
+    """The reasoning in a message or a piece of it: a field, or blocks of its content (Mistral)."""
+    fields = [text for text in map(message.get, REASONING_FIELDS) if isinstance(text, str) and text]
+    content = message.get("content")
+    blocks = [block for block in content if _is_thinking(block)] if isinstance(content, list) else []
+    return "".join(fields[:1] or [text for block in blocks for text in _texts(block.get("thinking"))])
+
+
+def _is_thinking(block: Any) -> bool:
+    return _type_of(block) == "thinking"
+
+
+def _is_mixed(content: Any) -> bool:
+    """Whether a message's content holds more than text and media, which can't be sent back."""
+    return isinstance(content, list) and not {*map(_type_of, content)} <= {"", *TEXT_BLOCKS, *_MEDIA}
+
+
+def _type_of(block: Any) -> str:
+    """The type of a block of content; a text may be bare."""
+    return "text" if isinstance(block, str) else _text(_dict(block).get("type"))
+
+
+def _whole_content(pieces: Sequence[Any]) -> Any:
+    if not any(map(_is_mixed, pieces)):
+        return "".join(text for piece in pieces for text in _texts(piece))
+    listed = ([{"type": "text", "text": piece}] if isinstance(piece, str) else piece for piece in pieces)
+    return _merged_items([block for blocks in listed if isinstance(blocks, list) for block in blocks])
 
 
 def _call(call: Json) -> Json:

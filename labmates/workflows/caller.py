@@ -23,10 +23,12 @@ from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages, token_bound
 from labmates.models.asking import Exchange
+from labmates.models.attached import for_model
 from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_outside, parse_model
 from labmates.models.reply import Reply
+from labmates.models.settings import Thoughts
 from labmates.records.events import FailedReplyEvent, LLMCallEvent
 from labmates.records.recorder import Recorder
 from labmates.seeds import derive
@@ -88,6 +90,8 @@ class Caller:
         to the rest of a known context.
     live
         Link to the run's pages, which may listen to replies; None without pages.
+    thoughts
+        Which of its own thoughts a model gets back.
 
     Attributes
     ----------
@@ -110,6 +114,7 @@ class Caller:
         insist: bool = True,
         bound: Ledger | None = None,
         live: Live | None = None,
+        thoughts: Thoughts = "tools",
     ) -> None:
         self.hub = hub
         self.recorder = recorder
@@ -124,6 +129,7 @@ class Caller:
         self._insist = insist
         self._bound = bound
         self._live = live
+        self._thoughts: Thoughts = thoughts
         self.outsiders: Callable[[str], Outsider | None] = no_outsider
         self._terms: dict[str, Terms] = {}
 
@@ -159,8 +165,9 @@ class Caller:
         """
         if (recorded := self._events.exchange(step, messages, purse, speaker.model)) is not None:
             return recorded
+        messages = self._sent(speaker, messages)
         inputs = estimate_messages(messages, options.get("tools", ()))
-        asked = Call(step, speaker, list(messages), purse, name, derive(self._seed, step), inputs=inputs, **options)
+        asked = Call(step, speaker, messages, purse, name, derive(self._seed, step), inputs=inputs, **options)
         asked = self._compacted(asked)
         while True:
             try:
@@ -182,9 +189,13 @@ class Caller:
         Negative if the funds or the model's context are too small for the input, `messages` without the limit.
         """
         terms = self._terms_of(speaker.model)
-        inputs = estimate_messages(with_limit(messages, terms.output), tools)
+        inputs = estimate_messages(with_limit(self._sent(speaker, messages), terms.output), tools)
         window = terms.window or inputs + terms.output
         return min(terms.output, terms.price.worst_case.most_output(inputs, funds), window - inputs)
+
+    def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """The transcript with those attachments that the model gets back."""
+        return list(messages) if is_outside(speaker.model) else for_model(messages, speaker.model, self._thoughts)
 
     def whole_output(self, model: str) -> int:
         """The output limit of a model's calls before funds lower it."""

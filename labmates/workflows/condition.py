@@ -6,15 +6,24 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from labmates.models.names import parse_model
+from labmates.models.settings import Thoughts
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
 
+ThoughtsSent = Annotated[
+    Thoughts,
+    Field(
+        exclude_if=lambda value: value == "tools",  # conditions from before it was there keep their keys
+        description="Own thoughts that a model gets back with its transcript: tools (those of turns with tool calls, "
+        "as providers ask), turn (those of the current turn: fewer tokens, refused by some) or all.",
+    ),
+]
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
 
 

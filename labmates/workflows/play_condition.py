@@ -11,7 +11,7 @@ from pydantic import Field
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.errors import UsageError
 from labmates.models.structured import check_structured
-from labmates.workflows.condition import Condition
+from labmates.workflows.condition import Condition, ThoughtsSent
 
 if TYPE_CHECKING:
     from labmates.models.check import Ability
@@ -25,6 +25,7 @@ class PlayCondition(Condition, ABC):
 
     max_output_tokens: int = Field(4096, ge=64, le=131072, description="Output limit of one reply, in tokens.")
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature. Default: the server's.")
+    thoughts: ThoughtsSent = "tools"
     repair_turns: int = Field(
         3, ge=0, le=10, description="Maximum number of repair turns after an invalid reply of a player."
     )

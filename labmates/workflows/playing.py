@@ -52,6 +52,7 @@ class Table:
             prices=condition.prices,
             max_output_tokens=condition.max_output_tokens,
             temperature=condition.temperature,
+            thoughts=condition.thoughts,
             steps=Steps(services.stop_signal),
             # Players know nothing of the bound, and play the same until it is reached.
             lowers_limit=False,

@@ -93,7 +93,8 @@ def as_openai(body: Json) -> Json:
 
 def as_anthropic(answer: Answer, asked: Json) -> Json:
     """Return an answer as Anthropic's protocol has it."""
-    content: list[Json] = [{"type": "text", "text": answer.text}] if answer.text else []
+    content: list[Json] = [*answer.message.get("blocks", ())]
+    content += [{"type": "text", "text": answer.text}] if answer.text else []
     for call in answer.calls:
         arguments = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
         content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
@@ -122,11 +123,10 @@ def _events(whole: Json) -> Iterator[bytes]:
     begun = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
     yield event("message_start", message=begun)
     for index, block in enumerate(whole["content"]):
-        is_text = block["type"] == "text"
-        empty = {**block, **({"text": ""} if is_text else {"input": {}})}
+        empty = {**block, **({"input": {}} if block["type"] == "tool_use" else {})}
+        empty |= {name: "" for name in ("text", "thinking", "signature") if name in block}
         yield event("content_block_start", index=index, content_block=empty)
-        for piece in _pieces(block["text"] if is_text else json.dumps(block["input"])):
-            delta = {"type": "text_delta", "text": piece} if is_text else _json_delta(piece)
+        for delta in _deltas(block):
             yield event("content_block_delta", index=index, delta=delta)
         yield event("content_block_stop", index=index)
     ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
@@ -134,8 +134,16 @@ def _events(whole: Json) -> Iterator[bytes]:
     yield event("message_stop")
 
 
-def _json_delta(piece: str) -> Json:
-    return {"type": "input_json_delta", "partial_json": piece}
+def _deltas(block: Json) -> Iterator[Json]:
+    """Yield the pieces of a block; redacted thinking comes whole."""
+    for name in ("text", "thinking"):
+        for piece in _pieces(block.get(name)):
+            yield {"type": f"{name}_delta", name: piece}
+    if "signature" in block:
+        yield {"type": "signature_delta", "signature": block["signature"]}
+    if block["type"] == "tool_use":
+        for piece in _pieces(json.dumps(block["input"])):
+            yield {"type": "input_json_delta", "partial_json": piece}
 
 
 def _text(content: str | list[Json]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 
 from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _send, fault
 
@@ -18,27 +19,46 @@ class CloudServer(OpenAIServer):
 
     async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
         path = recorded.path.partition("?")[0]
-        shape = google if path.endswith(":generateContent") else bedrock if path.endswith("/converse") else None
+        is_google = path.endswith((":generateContent", ":streamGenerateContent"))
+        shape = google if is_google else bedrock if path.endswith("/converse") else None
         if shape is None:
             return await _send(writer, fault(404, {"message": "not found"}))
         number = len(self.requests)
         self.requests.append(recorded)
         answer = await self._answer(recorded.body, number)
         whole = answer.body is not None or answer.status != 200
+        if path.endswith(":streamGenerateContent") and not whole:
+            body = "".join(f"data: {json.dumps(event)}\n\n" for event in google_events(answer))
+            return await _send(writer, Answer(body=body, headers={"content-type": "text/event-stream"}))
         return await _send(writer, answer if whole else Answer(body=shape(answer)))
 
 
 def google(answer: Answer) -> Json:
     """Return an answer as Gemini has it."""
-    parts: list[Json] = [{"text": answer.text}] if answer.text else []
-    parts += [{"functionCall": {"name": call.name, "args": _arguments(call.arguments)}} for call in answer.calls]
+    parts: list[Json] = [*answer.message.get("blocks", ())]
+    parts += [{"text": answer.text}] if answer.text else []
+    signed = answer.message.get("signed", {})
+    parts += [
+        {"functionCall": {"name": call.name, "args": _arguments(call.arguments)}, **signed} for call in answer.calls
+    ]
     candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
     return {"candidates": [candidate], "usageMetadata": answer.usage}
 
 
+def google_events(answer: Answer) -> Iterator[Json]:
+    """Yield an answer as Gemini streams it: an event for each part."""
+    whole = google(answer)
+    [candidate] = whole["candidates"]
+    for part in candidate["content"]["parts"]:
+        content = {"role": "model", "parts": [part]}
+        yield {"candidates": [{"content": content, "index": 0}]}
+    yield {**whole, "candidates": [{**candidate, "content": {"role": "model", "parts": []}}]}
+
+
 def bedrock(answer: Answer) -> Json:
     """Return an answer as Bedrock's converse has it."""
-    content: list[Json] = [{"text": answer.text}] if answer.text else []
+    content: list[Json] = [*answer.message.get("blocks", ())]
+    content += [{"text": answer.text}] if answer.text else []
     content += [
         {"toolUse": {"toolUseId": call.id, "name": call.name, "input": _arguments(call.arguments)}}
         for call in answer.calls

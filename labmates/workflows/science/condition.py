@@ -28,7 +28,7 @@ from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError, did_you_mean
 from labmates.models.catalog import ModelRef
 from labmates.models.names import HUMAN
-from labmates.workflows.experiment import Condition
+from labmates.workflows.condition import Condition, ThoughtsSent
 from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
 from labmates.workflows.science.evidence import SHARED, Arm, Evidence, kept_apart
 
@@ -83,6 +83,7 @@ class ScienceCondition(Condition):
         "table, at most 131072. A transcript that leaves no room for a whole reply is compacted before the call.",
     )
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature. Default: the server's.")
+    thoughts: ThoughtsSent = "tools"
     deliberation_rounds: int = Field(2, ge=0, le=10, description="Rounds of deliberation in each phase.")
     max_requests: int = Field(
         2, ge=0, le=10, description="Maximum number of requests for additional work or a redo, per pair of teams."

@@ -170,6 +170,7 @@ def _caller(condition: ScienceCondition, services: Services, live: Live | None) 
         prices=condition.prices,
         max_output_tokens=condition.max_output_tokens,
         temperature=condition.temperature,
+        thoughts=condition.thoughts,
         steps=Steps(services.stop_signal),
         context_tokens=condition.context_tokens,
         bound=services.ledger,
