@@ -182,10 +182,11 @@ show.params += options_of(ModelOptions)
 @click.argument("name")
 @json_option("per check")
 def check(name: str, as_json: bool, **values: Any) -> int:
-    """Test what a model's server supports: answers, tools, JSON, usage, cached tokens, limits.
+    """Test what a model's server supports: answers, tools, tool loops, JSON, usage, cached tokens, limits.
 
-    Limits are the model's context and the rate limits that the server reports. The test makes seven short calls, two
-    of about 3,000 tokens. The exit code is 1 if the model does not answer.
+    A tool loop is two calls, the second with the thoughts of the first reply. Limits are the model's context and the
+    rate limits that the server reports. The test makes eight short calls, two of about 3,000 tokens. The exit code is 1
+    if the model does not answer.
     """
     from labmates.cli.interrupt import run_until_stopped
     from labmates.models.catalog import Catalog

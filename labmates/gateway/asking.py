@@ -39,11 +39,12 @@ async def ask(call: Call) -> Response:
 async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
     """A model's reply, paid by the gateway's pool; never retried, since programs retry themselves."""
     payment = await call.hold()
+    memory = call.gateway.memory[call.seat.member]
     lost: list[str] = []
     try:
         reply = await call.gateway.hub.call(
             call.upstream.full_name,
-            prompt.messages,
+            memory.joined(prompt.messages),
             tools=prompt.tools,
             seed=prompt.seed,
             max_output_tokens=payment.limit,
@@ -59,5 +60,6 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
         else:
             payment.free(getattr(error, "status", None) or 502, call.gateway.redact(str(error)))
         raise
+    memory.keep(reply.message)
     payment.settle(reply.usage, call.protocol.reply(reply, call.upstream.name), "; ".join(reply.notes))
     return reply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -12,6 +13,7 @@ from labmates.errors import UsageError
 from labmates.gateway.exchanges import Record
 from labmates.gateway.seats import Seats
 from labmates.gateway.upstream import Upstream
+from labmates.models.attached import Memory
 from labmates.models.clients import transport
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -43,6 +45,7 @@ class Gateway:
         self.models = {name: upstream for upstream in upstreams for name in upstream.names}
         self.max_output_tokens = max_output_tokens
         self.record = record
+        self.memory: defaultdict[str, Memory] = defaultdict(Memory)  # by seat
         self.without_responses: set[str] = set()  # upstreams whose servers offer only chat completions
         self.redact = Redactor([upstream.key for upstream in upstreams])
         entries = {upstream.full_name: upstream.access for upstream in upstreams}

@@ -79,6 +79,19 @@ def check_capabilities(names: Iterable[str], needs: Collection[Ability], options
                 )
 
 
+def check_thinking(name: str, limit: int) -> None:
+    """Check that a reply of `limit` tokens has room for an answer beside the model's thoughts.
+
+    Raises `UsageError` if it has none.
+    """
+    budget = parse_model(name).settings.thinking_budget or 0
+    if budget >= limit:
+        raise UsageError(
+            f"model '{name}': thinking_budget {budget:,} leaves no room for an answer in a reply of {limit:,} tokens; "
+            "lower it, or raise max_output_tokens"
+        )
+
+
 def _check_key(model: ModelName, endpoint: Endpoint) -> None:
     if endpoint.key_name and not endpoint.key:
         hint = "; for a server of your own, give its base URL" if model.provider == "openai" else ""

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 
 from labmates.budgets.usage import read_count
+from labmates.models.attached import attached_to
 from labmates.models.check import check_models
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS
@@ -23,7 +24,7 @@ from labmates.models.provider_quirks import LIMITS
 from labmates.models.providers import OPENAI_FAMILY, OWN_CHAT
 from labmates.models.reply import Reply
 
-TOKENS: Final = 2048
+TOKENS: Final = 4096
 """Output limit of each call in tokens, with room for reasoning."""
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
@@ -33,6 +34,7 @@ _TOOL: Final[dict[str, Any]] = {
         "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
     },
 }
+_ORDER: Final = "Call the tool note_number with the number 7."
 _LONG: Final = "\n".join(f"Row {n}: sample {n * 37 % 101} has {n * 53 % 97} counts." for n in range(200))
 """About 3,000 tokens; providers cache prefixes from 1,024 on."""
 
@@ -47,7 +49,7 @@ class Probe:
 
 
 async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
-    """Call a model's server and yield its capabilities (answers, tools, JSON, usage, cache) and its limits.
+    """Call a model's server and yield its capabilities (answers, tools, tool loops, JSON, usage, cache) and limits.
 
     Raises `UsageError` if the model can't be called.
     """
@@ -65,7 +67,10 @@ async def probe(name: str, options: ModelOptions) -> AsyncIterator[Probe]:
         yield _usage(reply)
         reasons = bool(reply.reasoning or reply.usage.reasoning_tokens)
         yield Probe("reasoning", reasons, f"{reply.usage.reasoning_tokens} tokens" if reasons else "none seen")
-        yield await _probed("tools", _tools(hub, name))
+        called = await _called(hub, name)
+        yield _tools(called) if isinstance(called, Reply) else Probe("tools", False, str(called))
+        if isinstance(called, Reply) and called.tool_calls:
+            yield await _probed("loop", _loop(hub, name, called, asks_for_thoughts(model) or reasons))
         yield await _json(model, options)
         yield await _probed("cache", _cache(hub, name))
     yield await _limits(model, options)
@@ -90,13 +95,46 @@ def _usage(reply: Reply) -> Probe:
     return Probe("usage", True, f"{usage.input_tokens} + {usage.output_tokens} tokens")
 
 
-async def _tools(hub: ModelHub, name: str) -> tuple[bool, str]:
-    reply = await _ask(hub, name, "Call the tool note_number with the number 7.", tools=[_TOOL])
+async def _called(hub: ModelHub, name: str) -> Reply | ModelCallError:
+    try:
+        return await _ask(hub, name, _ORDER, tools=[_TOOL])
+    except ModelCallError as error:
+        return error
+
+
+def _tools(reply: Reply) -> Probe:
     if not reply.tool_calls:
-        return False, f"no tool call; it answered {reply.text[:60]!r} (teams of the lab need tools)"
+        text = f"no tool call; it answered {reply.text[:60]!r} (teams of the lab need tools)"
+        return Probe("tools", False, text)
     call = reply.tool_calls[0]
     right = call.name == "note_number" and call.arguments == {"number": 7}
-    return right, f"{call.name}({json.dumps(call.arguments)[:60]})"
+    return Probe("tools", right, f"{call.name}({json.dumps(call.arguments)[:60]})")
+
+
+async def _loop(hub: ModelHub, name: str, called: Reply, thinks: bool) -> tuple[bool, str]:
+    """Whether a tool loop continues: servers of models that think want the thoughts of its replies back."""
+    attached = attached_to(called.message)
+    answers = [ToolMessage("noted", tool_call_id=call.id) for call in called.tool_calls]
+    try:
+        asked = [HumanMessage(_ORDER), called.message, *answers]
+        reply = await hub.call(name, asked, seed=1, max_output_tokens=TOKENS, tools=[_TOOL])
+    except ModelCallError as error:
+        sent = "with" if attached else "without"
+        return False, f"the second call of a tool loop, {sent} the thoughts of the first reply, failed: {error}"
+    if reply.errors:
+        return True, f"2 calls; the second was repeated without what the server refused: {'; '.join(reply.errors)}"
+    if attached:
+        return True, "2 calls; the thoughts of the first reply went back to the server"
+    missing = " (the model is to think, and its server sent nothing to give back)" if thinks else ""
+    return True, f"2 calls, without thoughts{missing}"
+
+
+def asks_for_thoughts(model: ModelName) -> bool:
+    """Whether a model's settings ask it to think."""
+    settings = model.settings
+    more = {**(settings.extra_body or {}), **(settings.chat_template_kwargs or {})}
+    effort = settings.reasoning_effort not in (None, "none")
+    return bool(effort or settings.thinking_budget or more.get("enable_thinking"))
 
 
 async def _json(model: ModelName, options: ModelOptions) -> Probe:

@@ -20,7 +20,7 @@ OPTIONAL = ("seed", "temperature", *UNASKED)
 
 UNSUPPORTED = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|extra_forbidden|not permitted"
-    r"|not allowed|deprecated|no longer|unavailable|please remove",
+    r"|not allowed|deprecated|no longer|unavailable|please remove|may only be set",
     re.IGNORECASE,
 )
 

@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
 from labmates.budgets.tokens import text_of
-from labmates.budgets.usage import limited
+from labmates.budgets.usage import MOST_TOKENS, limited
 from labmates.errors import UsageError
 from labmates.models.attempt import on_the_wire
 from labmates.models.connection import ANY_TOOL, Request, Send
@@ -46,6 +46,8 @@ _FREE_OF_CHOICE = ("ollama",)
 LIMIT_FIELDS = {"ollama": "num_predict"}
 """The provider class's name of the output limit, if not ``max_tokens``."""
 
+_LEAST_THINKING = 1024
+"""Anthropic's least thinking budget."""
 _NOT_SENT = {"temperature", "max_output_tokens", "context_tokens", "variant", "seed", "structured"}
 """Settings that are sent with each call, or not at all."""
 
@@ -191,7 +193,7 @@ def provider_chat(
     elif endpoint.key and takes("api_key"):
         values["api_key"] = endpoint.key
     if client is None:
-        values |= _required(_settings(model), takes, model)
+        values |= _required(_settings(model, more), takes, model)
     try:
         return make(**values)
     except ValidationError as error:  # Its own text quotes the settings.
@@ -249,11 +251,15 @@ def _maker(model: ModelName) -> tuple[Callable[..., BaseChatModel], Callable[[st
     return make, lambda name: any_name or name in names
 
 
-def _settings(model: ModelName) -> dict[str, Any]:
-    """A model's settings under the names of its provider's class."""
+def _settings(model: ModelName, more: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's settings under the names of its provider's class, beside the call's output limit in `more`."""
     settings = {name: value for name, value in model.settings.given().items() if name not in _NOT_SENT - {"seed"}}
     if (budget := settings.get("thinking_budget")) is not None and model.provider in ("anthropic", *BEDROCK):
         del settings["thinking_budget"]
+        # The limit of a reply may be lowered for want of funds or context, and must be above the budget.
+        limit = more.get("max_tokens", MOST_TOKENS)
+        budget = budget if budget < limit else limit * 3 // 4
+        budget = budget if budget >= _LEAST_THINKING else 0
         thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
         if model.provider == "anthropic":
             settings["thinking"] = thinking

@@ -15,7 +15,7 @@ from labmates.errors import UsageError
 from labmates.garbage import rare_collection
 from labmates.judges.panel import Panel, make_panel, partial_judges
 from labmates.loops import Batches
-from labmates.models.check import check_capabilities, check_models
+from labmates.models.check import check_capabilities, check_models, check_thinking
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import BATCH_HOURS
@@ -50,6 +50,8 @@ async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tup
         condition.check()
         _check_players(condition)
         check_capabilities(condition.models(), condition.needs(), settings.models)
+        for model in condition.models():
+            check_thinking(model, condition.longest_reply(model))
         named |= dict.fromkeys(condition.models())
         kinds.add(condition.kind)
     models = list(named)

@@ -17,6 +17,7 @@ from labmates.agents.transcript import (
     text_of,
     with_limit,
 )
+from labmates.models.attached import attached_to, with_attachment
 from labmates.models.prefix import mark_continued
 
 
@@ -111,3 +112,16 @@ def test_a_transcript_is_compacted_only_if_it_does_not_fit_and_leaves_room(sizes
 
 def test_what_a_message_says_is_the_same_with_and_without_its_mark() -> None:
     assert said_in(message_to_data(mark_continued(HumanMessage("Go on.")))) == message_to_data(HumanMessage("Go on."))
+
+
+def test_attachments_are_kept_in_the_store_and_in_compacted_transcripts() -> None:
+    attached = {"source": "openai:m", "message": {"reasoning_content": "hm"}}
+    messages = [
+        with_attachment(message, attached) if isinstance(message, AIMessage) else message
+        for message in conversation([5_000] * 6)
+    ]
+    again = [message_from_data(message_to_data(message)) for message in messages]
+    assert list(map(attached_to, again)) == list(map(attached_to, messages))
+    compacted = compact(again, length, 9_000)
+    assert len(compacted) < len(messages)
+    assert {attached_to(message) == attached for message in compacted if isinstance(message, AIMessage)} == {True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from tests.cli.conftest import Labmates
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer
+from tests.support.thinking import FAMILIES
 
 
 def test_a_model_that_is_added_is_shown_and_listed_with_where_each_figure_is_from(
@@ -73,9 +75,22 @@ def test_check_tells_what_a_server_can_do(labmates: Labmates) -> None:
     assert done.code == 0
     lines = dict(line.split(maxsplit=1) for line in done.out.splitlines())
     assert [name for name, text in lines.items() if text.startswith("yes")] == [
-        "answers", "usage", "reasoning", "tools", "json", "cache",
+        "answers", "usage", "reasoning", "tools", "loop", "json", "cache",
     ]  # fmt: skip
     assert "2,900 of 3,000 input tokens" in lines["cache"]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_check_makes_the_second_call_of_a_tool_loop_with_the_thoughts_of_the_first(
+    labmates: Labmates, keeps: bool
+) -> None:
+    family = FAMILIES["deepseek"] if keeps else replace(FAMILIES["deepseek"], wanted="something else")
+    with family.serve() as server:
+        done = labmates("models", "check", f"openai:deepseek-v4?base_url={server.base_url}", "--json")
+    [loop] = [record for record in done.records if record["what"] == "loop"]
+    assert loop["able"] is keeps
+    sent = "2 calls; the thoughts of the first reply went back to the server"
+    assert sent in loop["text"] if keeps else "must be passed back to the API" in loop["text"]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from labmates.models.reply import Reply
 from tests.gateway.conftest import KEY, PRICE, Served, openai_upstream, served
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.openai_server import Answer, Call, OpenAIServer, fault
+from tests.support.thinking import DONE, FAMILIES
 
 SCHEMA: Any = {"type": "object", "properties": {"where": {"type": "string"}}, "required": ["where"]}
 LOOK = {"name": "look", "description": "Look somewhere."}
@@ -70,8 +71,8 @@ class ChatProgram:
         self.messages.append({"role": "user", "content": question})
         return self._turn()
 
-    def result(self, text: str) -> tuple[str, list[Any]]:
-        self.messages.append({"role": "tool", "tool_call_id": "call_1", "content": text})
+    def result(self, text: str, call: str = "call_1") -> tuple[str, list[Any]]:
+        self.messages.append({"role": "tool", "tool_call_id": call, "content": text})
         return self._turn()
 
     def _turn(self) -> tuple[str, list[Any]]:
@@ -97,8 +98,8 @@ class ResponsesProgram(ChatProgram):
         self.messages = []
         self.tools = [{"type": "function", **LOOK, "parameters": SCHEMA}]
 
-    def result(self, text: str) -> tuple[str, list[Any]]:
-        self.messages.append({"type": "function_call_output", "call_id": "call_1", "output": text})
+    def result(self, text: str, call: str = "call_1") -> tuple[str, list[Any]]:
+        self.messages.append({"type": "function_call_output", "call_id": call, "output": text})
         return self._turn()
 
     def _turn(self) -> tuple[str, list[Any]]:
@@ -124,8 +125,8 @@ class MessagesProgram(ChatProgram):
         self.messages = []
         self.tools = [{**LOOK, "input_schema": SCHEMA}]
 
-    def result(self, text: str) -> tuple[str, list[Any]]:
-        block = {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": text}]}
+    def result(self, text: str, call: str = "call_1") -> tuple[str, list[Any]]:
+        block = {"type": "tool_result", "tool_use_id": call, "content": [{"type": "text", "text": text}]}
         self.messages.append({"role": "user", "content": [block]})
         return self._turn()
 
@@ -192,6 +193,26 @@ def test_a_program_uses_a_model_behind_another_protocol(
         {"role": "assistant", "content": "It is here."},
         {"role": "user", "content": "Sure?"},
     ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("program", "family"),
+    [(ChatProgram, "anthropic"), (ResponsesProgram, "anthropic"), (MessagesProgram, "deepseek")],
+)
+def test_a_program_gets_by_with_a_model_that_thinks_behind_another_protocol(
+    program: type[ChatProgram], family: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVER_KEY", KEY)
+    thinking = FAMILIES[family]
+    with thinking.serve() as server:
+        at = thinking.model.format(url=server.base_url).removesuffix("&thinking_budget=2048")
+        [upstream] = read_upstreams([f"{at}&api_key_env=SERVER_KEY"], PriceList(default=PRICE), os.environ)
+        with served(upstream) as gateway:
+            asking = program(gateway, upstream.name, stream)
+            assert asking.ask("Note 7.")[1] == [("note_number", {"number": 7})]
+            assert asking.result("noted", "call_7") == (DONE, [])
+    assert thinking.returned(server.requests[1].body) == [thinking.wanted]
 
 
 @pytest.mark.parametrize("stream", [False, True])

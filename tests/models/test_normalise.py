@@ -12,11 +12,12 @@ from langchain_core.messages import AIMessage, HumanMessage, InvalidToolCall, To
 from langchain_core.messages.ai import UsageMetadata
 
 from labmates.budgets.usage import MOST_TOKENS, read_count, read_usage
+from labmates.models.attached import restored
 from labmates.models.failures import BrokenReplyError
 from labmates.models.marks import split_thinking
 from labmates.models.normalise import NO_TEXT, normalise, read_arguments
 from labmates.models.reply import Reply
-from labmates.models.wire import StreamedReply, clean_completion, read_completion
+from labmates.models.wire import WIRE, StreamedReply, clean_completion, read_completion
 
 FEW = settings(max_examples=40, deadline=None)
 SENT = [HumanMessage("Hi")]
@@ -204,3 +205,52 @@ def test_any_usage_gives_plausible_tokens(reported: Any, details: Any) -> None:
     usage, _ = read_usage(found, prompt=lambda: 10, output=lambda: 5, reasoning=2)
     assert usage.input_tokens > 0
     assert 0 <= usage.reasoning_tokens <= usage.output_tokens <= 2 * MOST_TOKENS
+
+
+def thinking_message(calls: list[ToolCall], blocks: list[dict[str, Any]], **more: Any) -> AIMessage:
+    return AIMessage(blocks, tool_calls=calls, response_metadata={"model_provider": "anthropic"}, **more)
+
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+
+
+def test_ids_of_calls_are_the_same_in_what_is_attached() -> None:
+    calls = [ToolCall(name="f", args={"x": n}, id="t") for n in range(2)]
+    blocks = [THOUGHT, *({"type": "tool_use", "id": "t", "name": "f", "input": {"x": n}} for n in range(2))]
+    reply = normalise(thinking_message(calls, blocks, additional_kwargs={"signed": {"t": "s"}}), sent=SENT, source="m")
+    ids = [call.id for call in reply.tool_calls]
+    assert len(set(ids)) == 2
+    [sent] = restored([reply.message])
+    assert [block.get("id") for block in sent.content if isinstance(block, dict)] == [None, *ids]
+    assert sent.additional_kwargs == {"signed": {ids[0]: "s"}}
+
+
+def test_broken_calls_and_shortened_text_are_not_restored() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    blocks = [THOUGHT, {"type": "text", "text": "Let me see."}, call]
+    whole = normalise(thinking_message([ToolCall(name="f", args={}, id="t")], blocks), sent=SENT, source="m").message
+    assert restored([whole])[0].content == blocks
+    shorter = whole.model_copy(update={"content": "Let me", "tool_calls": []})
+    assert restored([shorter])[0].content == [THOUGHT, {"type": "text", "text": "Let me"}]
+    broken = normalise(thinking_message([], blocks), sent=SENT, source="m").message
+    assert restored([broken])[0].content == blocks[:2]
+    assert restored([whole], dropped={"thinking"})[0].content == blocks[1:]
+
+
+@pytest.mark.parametrize(
+    ("attached", "problem"),
+    [({"x": float("nan")}, "a non-finite number"), ({"x": "y" * 400_000}, "it has 400,")],
+)
+def test_what_cannot_be_stored_is_not_attached_and_noted(attached: dict[str, Any], problem: str) -> None:
+    message = AIMessage("Yes.", additional_kwargs={WIRE: {"message": attached, "calls": []}})
+    reply = normalise(message, sent=SENT, source="m", limit=100)
+    assert reply.message.additional_kwargs == {}
+    assert problem in reply.notes[-1]
+
+
+def test_marked_reasoning_in_the_text_goes_back_as_it_came() -> None:
+    raw = "<think>hm</think>Yes."
+    reply = normalise(AIMessage(raw), sent=SENT, source="m")
+    assert (reply.text, reply.message.content) == ("Yes.", "Yes.")
+    assert restored([reply.message])[0].content == raw
+    assert restored([reply.message.model_copy(update={"content": "No."})])[0].content == "No."

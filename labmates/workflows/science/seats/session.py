@@ -22,7 +22,9 @@ from langgraph.errors import GraphInterrupt
 from labmates.agents.tools import ToolError
 from labmates.agents.transcript import message_to_data, said_in, text_of
 from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.tokens import ATTACHED
 from labmates.errors import LabmatesError
+from labmates.models.attached import Memory, without
 from labmates.models.errors import ContextOverflowError, ModelCallError
 from labmates.models.orders import order_of, with_orders
 from labmates.models.protocols.base import RefusedRequestError
@@ -116,6 +118,7 @@ class SeatSession:
         self._waiting: list[_Asked] = []
         self._replied: _Asked | None = None
         self._models: set[asyncio.Task[Reply]] = set()
+        self._memory = Memory()
         self._recorded = _recorded_models(caller, place)
         self._made_models = Counter(outer_step(event.step) for event in self._recorded)
         self._notes: list[str] = []
@@ -302,7 +305,12 @@ class SeatSession:
 
     async def _paid(self, call: Call, messages: list[BaseMessage], options: CallOptions) -> Reply:
         """A model call of the agent; a resumed run's recorded calls are replayed."""
-        said = [said_in(message_to_data(message)) for message in messages]
+        reply = await self._answered(call, self._memory.joined(messages), options)
+        self._memory.keep(reply.message)
+        return reply
+
+    async def _answered(self, call: Call, messages: list[BaseMessage], options: CallOptions) -> Reply:
+        said = [_said(message_to_data(message)) for message in messages]
         if recorded := next((event for event in self._recorded if self._was_sent(event, said)), None):
             self._recorded.remove(recorded)
             return recorded_reply(recorded, self._caller.recorder.bodies)
@@ -313,7 +321,12 @@ class SeatSession:
 
     def _was_sent(self, event: LLMCallEvent, said: list[dict[str, Any]]) -> bool:
         bodies = self._caller.recorder.bodies
-        return [said_in(bodies[number]) for number in event.messages] == said
+        return [_said(bodies[number]) for number in event.messages] == said
+
+
+def _said(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Data of a message without attachments, which depend on the model."""
+    return without(said_in(data), [ATTACHED])
 
 
 class SeatAgent:
