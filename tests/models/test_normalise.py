@@ -207,16 +207,16 @@ def test_any_usage_gives_plausible_tokens(reported: Any, details: Any) -> None:
     assert 0 <= usage.reasoning_tokens <= usage.output_tokens <= 2 * MOST_TOKENS
 
 
-def thinking_message(calls: list[ToolCall], blocks: list[dict[str, Any]], **more: Any) -> AIMessage:
+def thinking_message(calls: list[ToolCall], blocks: list[Any], **more: Any) -> AIMessage:
     return AIMessage(blocks, tool_calls=calls, response_metadata={"model_provider": "anthropic"}, **more)
 
 
-THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+THOUGHT: dict[str, Any] = {"type": "thinking", "thinking": "hm", "signature": "s"}
 
 
 def test_ids_of_calls_are_the_same_in_what_is_attached() -> None:
     calls = [ToolCall(name="f", args={"x": n}, id="t") for n in range(2)]
-    blocks = [THOUGHT, *({"type": "tool_use", "id": "t", "name": "f", "input": {"x": n}} for n in range(2))]
+    blocks: list[Any] = [THOUGHT, *({"type": "tool_use", "id": "t", "name": "f", "input": {"x": n}} for n in range(2))]
     reply = normalise(thinking_message(calls, blocks, additional_kwargs={"signed": {"t": "s"}}), sent=SENT, source="m")
     ids = [call.id for call in reply.tool_calls]
     assert len(set(ids)) == 2
@@ -227,7 +227,7 @@ def test_ids_of_calls_are_the_same_in_what_is_attached() -> None:
 
 def test_broken_calls_and_shortened_text_are_not_restored() -> None:
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
-    blocks = [THOUGHT, {"type": "text", "text": "Let me see."}, call]
+    blocks: list[Any] = [THOUGHT, {"type": "text", "text": "Let me see."}, call]
     whole = normalise(thinking_message([ToolCall(name="f", args={}, id="t")], blocks), sent=SENT, source="m").message
     assert restored([whole])[0].content == blocks
     shorter = whole.model_copy(update={"content": "Let me", "tool_calls": []})

@@ -38,7 +38,7 @@ def thinker(family: str, returned: Callable[[Json], list[tuple[str, str, Any]]],
         for name, arguments, found in returned(server.requests[number].body):
             if found not in (attach(thought(name, arguments)), {"reasoning_content": ""}):
                 return FAMILIES[family].refusal
-        answer = await team(request, number)  # type: ignore[misc]
+        answer: Answer = await team(request, number)  # type: ignore[misc]
         if not answer.calls:
             return answer
         arguments = json.dumps(answer.calls[0].arguments)
@@ -114,9 +114,9 @@ async def test_a_broken_off_run_is_resumed_with_its_thoughts_and_forked_without_
         answers, dies = server._behaviour, 2
         server._behaviour = lambda request, n: fault(401) if n == dies else answers(request, n)
         used = settings(base_url=server.base_url)
-        [run] = await arun("science", store=store.url, settings=used, model="openai:deepseek-v4", **SOLO)
-        assert run.status == "failed"
-        [run] = await Session(store, used).execute([run])
+        [failed] = await arun("science", store=store.url, settings=used, model="openai:deepseek-v4", **SOLO)
+        assert failed.status == "failed"
+        [run] = await Session(store, used).execute([failed])
         assert (run.status, run.error) == ("completed", None)
         asked = len(server.requests)
         bodies = Bodies(store.bodies(run.id))
