@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 import labmates
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
-from labmates.models.check import check_models
+from labmates.models.check import check_models, check_thinking
 from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
@@ -61,6 +61,23 @@ async def test_a_thinking_budget_is_sent_as_anthropic_has_it() -> None:
             await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=4096)
     assert server.requests[0].body["thinking"] == {"type": "enabled", "budget_tokens": 2048}
     assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize(("limit", "budget"), [(2049, 2048), (2048, 1536), (1400, 1050), (1024, None)])
+async def test_a_thinking_budget_follows_a_lowered_limit(limit: int, budget: int | None) -> None:
+    with AnthropicServer() as server:
+        catalog = Catalog(named={})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}&thinking_budget=2048")
+        async with ModelHub(catalog.options()) as hub:
+            await hub.call(name, [HumanMessage("Hello")], seed=1, max_output_tokens=limit)
+    wanted = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
+    assert server.requests[0].body["thinking"] == wanted
+
+
+def test_a_thinking_budget_without_room_for_an_answer_is_an_error() -> None:
+    check_thinking("anthropic:claude-x?thinking_budget=2048", 2049)
+    with pytest.raises(UsageError, match=r"2,048 leaves no room for an answer .* raise max_output_tokens"):
+        check_thinking("anthropic:claude-x?thinking_budget=2048", 2048)
 
 
 @pytest.mark.parametrize("setting", ["seed=1", "chat_template_kwargs.a=1", "response_format.type=json_object"])

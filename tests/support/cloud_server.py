@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
+import zlib
 from collections.abc import Iterator
 
 from tests.support.openai_server import Answer, Json, OpenAIServer, Recorded, _send, fault
@@ -20,7 +22,7 @@ class CloudServer(OpenAIServer):
     async def _respond(self, recorded: Recorded, writer: asyncio.StreamWriter) -> bool:
         path = recorded.path.partition("?")[0]
         is_google = path.endswith((":generateContent", ":streamGenerateContent"))
-        shape = google if is_google else bedrock if path.endswith("/converse") else None
+        shape = google if is_google else bedrock if path.endswith(("/converse", "/converse-stream")) else None
         if shape is None:
             return await _send(writer, fault(404, {"message": "not found"}))
         number = len(self.requests)
@@ -30,6 +32,11 @@ class CloudServer(OpenAIServer):
         if path.endswith(":streamGenerateContent") and not whole:
             body = "".join(f"data: {json.dumps(event)}\n\n" for event in google_events(answer))
             return await _send(writer, Answer(body=body, headers={"content-type": "text/event-stream"}))
+        if path.endswith("/converse-stream") and not whole:
+            data = b"".join(_framed(kind, event) for kind, event in bedrock_events(answer))
+            return await _send(
+                writer, Answer(body=data, headers={"content-type": "application/vnd.amazon.eventstream"})
+            )
         return await _send(writer, answer if whole else Answer(body=shape(answer)))
 
 
@@ -66,6 +73,39 @@ def bedrock(answer: Answer) -> Json:
     reason = "tool_use" if answer.calls else "end_turn"
     message = {"role": "assistant", "content": content}
     return {"output": {"message": message}, "stopReason": reason, "usage": answer.usage, "metrics": {"latencyMs": 1}}
+
+
+def bedrock_events(answer: Answer) -> Iterator[tuple[str, Json]]:
+    """Yield an answer as Bedrock streams it."""
+    whole = bedrock(answer)
+    yield "messageStart", {"role": "assistant"}
+    for number, block in enumerate(whole["output"]["message"]["content"]):
+        [(kind, value)] = block.items()
+        deltas: list[Json] = [block]
+        if kind == "toolUse":
+            start = {"toolUse": {name: value[name] for name in ("toolUseId", "name")}}
+            yield "contentBlockStart", {"contentBlockIndex": number, "start": start}
+            deltas = [{"toolUse": {"input": json.dumps(value["input"])}}]
+        elif kind == "reasoningContent":
+            deltas = [{kind: {name: text}} for name, text in value["reasoningText"].items()]
+        for delta in deltas:
+            yield "contentBlockDelta", {"contentBlockIndex": number, "delta": delta}
+        yield "contentBlockStop", {"contentBlockIndex": number}
+    yield "messageStop", {"stopReason": whole["stopReason"]}
+    yield "metadata", {"usage": whole["usage"], "metrics": whole["metrics"]}
+
+
+def _framed(kind: str, event: Json) -> bytes:
+    """A message of Amazon's event streams: lengths, headers and payload, each part with its checksum."""
+    named = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(
+        bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+        for name, value in named.items()
+    )
+    payload = json.dumps(event).encode()
+    begun = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    begun += struct.pack(">I", zlib.crc32(begun)) + headers + payload
+    return begun + struct.pack(">I", zlib.crc32(begun))
 
 
 def _arguments(arguments: object) -> object:

@@ -24,7 +24,7 @@ METRICS = ("level",)
 """Default metrics: the primary metric of each game."""
 RESAMPLES = 200
 """As in the cooperative-profiles paper, appendix D."""
-_OF_CALLS = frozenset({"model", "model_for", "max_output_tokens", "temperature", "repair_turns", "prices"})
+_OF_CALLS = frozenset({"model", "model_for", "max_output_tokens", "temperature", "thoughts", "repair_turns", "prices"})
 
 
 @dataclass(frozen=True)
