@@ -13,6 +13,10 @@ CodeStatus = Literal["ok", "error", "timeout", "died"]
 """The end of a cell: normal, by an exception, at its time limit, or with its kernel's death."""
 
 
+PATIENCE = 10
+"""Seconds by the clock that code may take for each second of its limit of processor time: it may have to wait."""
+
+
 class SandboxError(LabmatesError):
     """A sandbox failed, through no fault of the agent's code: no agent may be scored for it."""
 
@@ -72,7 +76,10 @@ class Sandbox(Protocol):
     """A Python session of one agent: variables persist between calls, and the data set is ``df``."""
 
     async def run(self, code: str, timeout: float = 30.0) -> CodeResult:
-        """Run `code` for at most `timeout` seconds. All behaviour of the code is a result, never an exception.
+        """Run `code` for at most `timeout` seconds of processor time, and `PATIENCE` times as long by the clock.
+
+        The processor time is that of all its processes: beside others, code is not stopped earlier than alone. All
+        behaviour of the code is a result, never an exception.
 
         Raises
         ------

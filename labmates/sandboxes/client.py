@@ -6,11 +6,11 @@ import asyncio
 import base64
 import binascii
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.base import PATIENCE, SandboxError
 from labmates.sandboxes.control import Kernel
 from labmates.sandboxes.output import HeadTail
 from labmates.sandboxes.wire import Channels, Message
@@ -20,11 +20,15 @@ IMAGE_BYTES = 8 << 20
 _MOST_DROPPED = 10**15
 _PNG = b"\x89PNG\r\n\x1a\n"
 
-_GRACE = 3.0  # seconds for code to react to an interrupt
-_LAST_OUTPUT = 2.0  # seconds for output after the reply
+_GRACE = 3.0  # seconds for code to react to an interrupt, limited as the code itself
+_LAST_OUTPUT = 10.0  # seconds for output after the reply
+_CHECK_SECONDS = 1.0  # between looks at the processor time
 _FLOOD_BYTES = 256 << 20  # per cell; the runner's limits let at most half of it through
 
 T = TypeVar("T")
+
+Clock = Callable[[], Awaitable[float]]
+"""The processor time of an enclosure's kernels so far, in seconds."""
 
 Ending = Literal["finished", "interrupted", "stuck", "flood", "died"]
 """The end of a cell; after the last three, the kernel is unusable."""
@@ -39,6 +43,7 @@ class Cell:
     """The result of a cell so far."""
 
     ending: Ending = "finished"
+    waited: bool = False  # whether it was stopped by the clock, not for its processor time
     failed: bool = False  # whether it raised an exception
     output: HeadTail = field(default_factory=HeadTail)
     dropped_inside: int = 0  # characters that the kernel did not send
@@ -87,9 +92,13 @@ class KernelClient:
         what = self._kernel.ending if self._kernel.exited.is_set() else "it did not answer in time"
         raise SandboxError(f"the Python kernel could not be started: {what}. {self._kernel.complaint}".strip())
 
-    async def run(self, code: str, timeout: float) -> Cell:
-        """Run `code` and return its result, after at most `timeout` seconds and a grace period."""
+    async def run(self, code: str, timeout: float, clock: Clock) -> Cell:
+        """Run `code` and return its result, after at most `timeout` seconds and a grace period.
+
+        Both are limited by processor time, and `PATIENCE` times as long by the loop's clock.
+        """
         cell, channels = Cell(), self._channels
+        start = await clock()
         content = {
             "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,
             "stop_on_error": False,
@@ -97,9 +106,11 @@ class KernelClient:
         request = await channels.send(channels.shell, "execute_request", content)
         async with running(self._collect(request, cell)) as work:
             try:
-                if await self._in_time(work, timeout):
+                if await self._within(work, timeout, start, clock):
                     return cell
-                cell.ending = await self._interrupt(work)
+                spent = await clock()
+                cell.waited = spent - start < timeout
+                cell.ending = await self._interrupt(work, spent, clock)
             except _FloodError:
                 cell.ending = "flood"
         if self._kernel.exited.is_set():
@@ -119,16 +130,24 @@ class KernelClient:
         while (await self._channels.receive(self._channels.iopub)).kind != "iopub_welcome":
             pass
 
-    async def _interrupt(self, work: asyncio.Task[None]) -> Ending:
+    async def _interrupt(self, work: asyncio.Task[None], start: float, clock: Clock) -> Ending:
         if self._kernel.exited.is_set():
             return "died"
-        channels, clock = self._channels, asyncio.get_running_loop().time
-        end = clock() + _GRACE
+        channels = self._channels
         request = await channels.send(channels.control, "interrupt_request", {})
         # Wait for the reply to the interrupt, too: a late interrupt would hit the next cell.
-        async with running(self._reply(channels.control, request)) as reply:
-            in_time = await self._in_time(reply, _GRACE) and await self._in_time(work, end - clock())
-        return "interrupted" if in_time else "stuck"
+        async with running(_both(self._reply(channels.control, request), work)) as both:
+            return "interrupted" if await self._within(both, _GRACE, start, clock) else "stuck"
+
+    async def _within(self, task: asyncio.Task[Any], seconds: float, start: float, clock: Clock) -> bool:
+        """Whether `task` ended before the process and within `seconds` since `start` of the clock; raises its error."""
+        loop = asyncio.get_running_loop()
+        end, left = loop.time() + PATIENCE * seconds, seconds
+        while left > 0 and (waiting := end - loop.time()) > 0 and not self._kernel.exited.is_set():
+            if await self._in_time(task, min(left, waiting, _CHECK_SECONDS)):
+                return True
+            left = seconds - (await clock() - start)
+        return False
 
     async def _in_time(self, task: asyncio.Task[Any], timeout: float) -> bool:
         """Whether `task` ended within `timeout` seconds and before the process; raises its exception."""
@@ -179,6 +198,11 @@ class KernelClient:
         while (message := await self._channels.receive(channel)).parent != request:
             pass
         return message
+
+
+async def _both(reply: Coroutine[Any, Any, Message], work: asyncio.Task[None]) -> None:
+    await reply
+    await asyncio.shield(work)
 
 
 @contextlib.asynccontextmanager

@@ -23,7 +23,7 @@ from labmates.sandboxes.folders import in_thread
 from labmates.sandboxes.process import PORTS
 
 _PACKET_BYTES = 64 << 10
-_ANSWER_SECONDS = 5.0  # the runner's orders are quick; longer means that it is blocked
+_ANSWER_SECONDS = 20.0  # the runner's orders are quick, even on a busy machine; longer means that it is blocked
 _COMPLAINT_CHARS = 1_500
 MOST_BYTES = 8 << 20
 """Maximum size of a transferred file."""

@@ -116,6 +116,7 @@ def kernel_environment(home: Path, temporary: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",  # the two streams of a child process in the order of writing
         "PYTHONHASHSEED": "0",
         "MALLOC_ARENA_MAX": "2",
         **dict.fromkeys(_THREADS, "1"),  # numerical libraries start one per processor by default

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labmates.sandboxes.base import CodeResult, CodeStatus, SandboxError
+from labmates.sandboxes.base import PATIENCE, CodeResult, CodeStatus, SandboxError
 from labmates.sandboxes.client import IMAGE_BYTES, IMAGES_PER_CELL, Cell, KernelClient, running
 from labmates.sandboxes.control import MOST_BYTES, Control, Kernel, listening
 from labmates.sandboxes.files import FILES_PER_CALL, Collected, Collector
@@ -20,7 +20,6 @@ from labmates.sandboxes.process import Enclosure, Folders, Launcher
 
 START_SECONDS = 60.0
 """Time limit for the start of a kernel, even on a busy machine."""
-_RESTART_SECONDS = 15.0  # the same for a kernel with a running runner
 _ENDING_SECONDS = 2.0  # time for an enclosure to end after its runner
 _CROWD = 32  # processes that a call may leave running: enough for a pool of workers, too few for a fork bomb
 _FOLDER_MODE = 0o755  # for other user ids; the parent folder is private
@@ -54,6 +53,7 @@ class KernelSandbox:
         self._kernel: Kernel | None = None
         self._client: KernelClient | None = None
         self._collector = Collector()
+        self._spent = 0.0
         self._lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
 
@@ -110,7 +110,7 @@ class KernelSandbox:
             note = f"Python had ended since the last call ({why}), so this code was not run. {_gone(has_files)}"
             return CodeResult("died", "", state_lost=True, note=note)
         try:
-            cell = await client.run(code, timeout)
+            cell = await client.run(code, timeout, self._clock)
         except BaseException:  # most likely cancelled: the kernel's current work is useless
             self._drop_kernel()
             raise
@@ -126,6 +126,17 @@ class KernelSandbox:
         if cell.ending not in ("finished", "interrupted"):
             gone = _gone(files_kept=await self._replace_kernel())
         return _result(cell, collected, timeout, why, gone)
+
+    async def _clock(self) -> float:
+        """The processor time of all kernels in the place; a runner that does not answer is given up."""
+        if self._place is not None and not self._place.control.lost.is_set():
+            try:
+                spent = (await self._place.control.ask({"do": "spent"})).get("seconds")
+            except SandboxError:
+                self._place.control.close()
+            else:
+                self._spent = spent if isinstance(spent, float) else 0.0
+        return self._spent
 
     async def _tidy_up(self, cell: Cell) -> Collected:
         """Fetch the files of a cell, after killing processes left by an interrupted cell, or too many processes."""
@@ -148,7 +159,7 @@ class KernelSandbox:
         self._drop_kernel()
         if self._place is not None and self._place.enclosure.replaces_kernels and not self._place.control.lost.is_set():
             with contextlib.suppress(SandboxError):
-                await self._try_kernel(_RESTART_SECONDS)
+                await self._try_kernel()
                 return True
         await self._find_place()
         await self._start_first()
@@ -157,10 +168,10 @@ class KernelSandbox:
     async def _start_first(self) -> None:
         """Start the first kernel in a place, as late as possible, so that it inherits the runner's imports."""
         try:
-            await self._try_kernel(START_SECONDS)
+            await self._try_kernel()
         except SandboxError:
             await self._find_place()
-            await self._try_kernel(START_SECONDS)
+            await self._try_kernel()
 
     async def _find_place(self, data: asyncio.Task[None] | None = None) -> None:
         try:
@@ -213,14 +224,14 @@ class KernelSandbox:
         if wrong:
             raise SandboxError(f"the data set can't be read: {wrong}")
 
-    async def _try_kernel(self, timeout: float) -> None:
+    async def _try_kernel(self) -> None:
         self._is_fresh = False
         if self._place is None:
             raise SandboxError("the session is closed")
         try:
             self._kernel = await self._place.control.start_kernel()
             self._client = KernelClient(self._kernel)
-            await self._client.wait_until_ready(timeout)
+            await self._client.wait_until_ready(START_SECONDS)
         except BaseException:
             self._drop_kernel()
             raise
@@ -324,7 +335,8 @@ def _result(cell: Cell, collected: Collected, timeout: float, why: str, gone: st
     notes: list[str] = []
     if cell.ending in ("interrupted", "stuck"):
         status = "timeout"
-        notes.append(f"The code was stopped after {timeout:g} s, the time limit of one call.")
+        limit = f"{timeout * PATIENCE:g} s" if cell.waited else f"{timeout:g} s of processor time"
+        notes.append(f"The code was stopped after {limit}, the limit of one call.")
     if cell.ending == "interrupted":
         notes.append("Variables are kept.")
     elif cell.ending == "stuck":

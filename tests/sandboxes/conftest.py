@@ -45,6 +45,7 @@ async def sandbox(backend: KernelBackend, data: Path) -> KernelSandbox:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the waits for what will not come."""
+    monkeypatch.setattr(client, "PATIENCE", 1)
     monkeypatch.setattr(client, "_GRACE", 0.3)
     monkeypatch.setattr(client, "_LAST_OUTPUT", 0.5)
     monkeypatch.setattr(control, "_ANSWER_SECONDS", 2.0)

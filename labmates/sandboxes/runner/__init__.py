@@ -14,6 +14,7 @@ Orders and answers are JSON objects, one a packet, with file descriptors beside 
 - ``{"do": "start", "number": N, "key": KEY}`` with the listening sockets of the channels: end all other processes and
   fork kernel N. Answered when it has ended: ``{"is": "exited", "number": N, "code": C, "oom": BOOL, "text": TEXT}``,
   where TEXT says why it could not start.
+- ``{"do": "spent"}``: ``{"is": "spent", "seconds": S}``, the processor time of all kernels and their processes so far.
 - ``{"do": "sweep", "above": N}``: end all processes but the kernel if there are more than N. Answer: ``{"is": "swept",
   "ended": BOOL}``.
 - ``{"do": "list"}``: ``{"is": "listed", "files": [[NAME, SIZE, VERSION], ...], "left_out": N}``, the files in ``out/``.

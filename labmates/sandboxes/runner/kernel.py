@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import zmq
 from ipykernel.compiler import XCachingCompiler
-from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
@@ -20,8 +20,9 @@ from IPython.core import page
 from jupyter_client.session import Session
 from traitlets.config import Config
 
-from .output import BUDGET, short_traceback, trim
+from .output import BUDGET, short_traceback, short_warning, trim
 from .processes import give_headroom
+from .stream import Output
 
 
 class TrimmedSession(Session):
@@ -30,32 +31,6 @@ class TrimmedSession(Session):
     def serialize(self, msg: dict[str, Any], ident: Any = None) -> Any:
         """Frames of `msg`, trimmed."""
         return super().serialize({**msg, "content": trim(msg["header"]["msg_type"], msg["content"])}, ident)
-
-
-class CappedStream(OutStream):
-    """Standard output, or error, within the budget of the cell."""
-
-    _is_flushed = True
-
-    def write(self, string: str) -> int:
-        """Send as much of `string` as the budget allows."""
-        head = BUDGET.take(string) if isinstance(string, str) else string
-        if head != "":
-            super().write(head)
-            self._is_flushed = False
-        return len(string)
-
-    def write_tail(self) -> None:
-        """Send the end of what was too much."""
-        if tail := BUDGET.tail():
-            super().write(tail)
-            self._is_flushed = False
-
-    def flush(self) -> None:
-        """Send what was written, if anything was: every cell flushes many times, and waits for another thread."""
-        if not self._is_flushed:
-            self._is_flushed = True  # before the flush: what another thread writes meanwhile needs one more
-            super().flush()  # type: ignore[no-untyped-call]
 
 
 class CellCompiler(XCachingCompiler):
@@ -142,13 +117,14 @@ def make_app(settings: dict[str, Any]) -> Any:
         transport="ipc",
         ip="/k",  # no such path: the sockets are handed down
         kernel_class=Kernel,
-        outstream_class=f"{__name__}.CappedStream",
+        outstream_class=f"{Output.__module__}.{Output.__name__}",
         log_level=50,  # critical
         config=Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"cache_size": 0}}),
         **{f"{channel}_port": number for channel, number in settings["ports"].items()},
     )
     app.initialize()
     stdout: Any = sys.stdout
+    warnings.formatwarning = short_warning
     shell = app.shell
 
     def before(_info: Any) -> None:

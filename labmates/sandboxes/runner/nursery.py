@@ -24,7 +24,7 @@ from .filter import refuse_calls
 from .forking import drop_streams, fork, reap
 from .kernel import make_app
 from .output import MESSAGE_CHARS, encodable
-from .processes import find_strays, limit_resources, oom_kills, set_dumpable
+from .processes import adopt_orphans, find_strays, limit_resources, oom_kills, set_dumpable, spent_seconds
 
 _PACKET_BYTES = 60_000
 _SWEEPS = 200
@@ -80,6 +80,7 @@ class Nursery:
         self._df: Any = None
         set_dumpable(False)  # so the kernels, of the same user, can't look into this process or take its sockets
         limit_resources(settings)
+        adopt_orphans()
         if settings["alone"]:
             refuse_calls()
         # The kernel reads descriptors 1 and 2 itself and copies what arrives there to the originals, too.
@@ -93,7 +94,10 @@ class Nursery:
         cast(dict[str, Any], sys.modules).update(debugpy=None, pyarrow=None)
         import numpy as np
         import pandas as pd
+        from patsy.eval import EvalFactor  # type: ignore[import-untyped]
 
+        # A set of these decides which fault of a formula is told. By default, their hash has an address in it.
+        EvalFactor.__hash__ = lambda factor: hash(factor.code)
         self._names = {"np": np, "pd": pd}
         self._likely = list(_LIKELY)
         self._idle_milliseconds = int(1000 * settings["idle"])
@@ -130,6 +134,8 @@ class Nursery:
                 tell(self._control, {"is": "loaded", "text": self._load()})
             case "start":
                 self._start(order["number"], order["key"], descriptors)
+            case "spent":
+                tell(self._control, {"is": "spent", "seconds": spent_seconds()})
             case "sweep":
                 tell(self._control, {"is": "swept", "ended": self._sweep(self._kernel, order["above"])})
             case "list":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import threading
 import traceback
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +17,8 @@ _TAIL_CHARS = 2_000  # the end of a longer text, which is kept too
 _FRAMES = 6  # frames of one traceback, from its beginning and from its end
 _IMAGES = 10  # figures of one cell
 _IMAGE_CHARS = 11_500_000  # one figure in base64: 8 MB and a little
+
+_format_warning = warnings.formatwarning
 
 
 def encodable(text: str) -> str:
@@ -64,8 +68,7 @@ def short_traceback(error: BaseException, trace: TracebackType | None) -> list[s
     if cells and frames[-1] is not cells[-1]:
         cells.append(frames[-1])
     for frame in cells:
-        roots = [root for root in sys.path if root and frame.filename.startswith(f"{root}/")]
-        frame.filename = frame.filename.removeprefix(max(roots, key=len, default="")).lstrip("/")
+        frame.filename = _short(frame.filename)
     lines = traceback.StackSummary.from_list(cells[:_FRAMES]).format()
     if cells[_FRAMES:]:
         last = cells[max(_FRAMES, len(cells) - _FRAMES) :]
@@ -78,6 +81,19 @@ def short_traceback(error: BaseException, trace: TracebackType | None) -> list[s
     if len(message) > MESSAGE_CHARS:
         message = f"{message[:MESSAGE_CHARS]} [... {len(message) - MESSAGE_CHARS:,} characters left out]"
     return [encodable(line.rstrip("\n")) for line in (*lines, message)]
+
+
+def short_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """The text of a warning, which is the same wherever libraries are installed."""
+    return _format_warning(message, category, _short(filename), lineno, line or linecache.getline(filename, lineno))
+
+
+def _short(path: str) -> str:
+    """The path of a module without the folder in which modules are looked for."""
+    roots = [root for root in sys.path if root and path.startswith(f"{root}/")]
+    return path.removeprefix(max(roots, key=len, default="")).lstrip("/")
 
 
 def trim(kind: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,35 @@ def is_stray(pid: int, spared: int) -> bool:
     except OSError:
         return False
     return state not in (b"Z", b"X")
+
+
+def adopt_orphans() -> None:
+    """Become the parent of the orphans among this process's descendants, so that no processor time gets lost."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def spent_seconds() -> float:
+    """Processor time of all descendants of this process, living and ended ones."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = sum(map(_ticks, _descendants(os.getpid())))
+    return ended.ru_utime + ended.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Descendants of a process, each before its own: a child that ends meanwhile is missing, not counted twice."""
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                yield child
+                yield from _descendants(child)
+
+
+def _ticks(pid: int) -> int:
+    """Processor time of a process and its ended children, in ticks of the clock."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return sum(map(int, fields[11:15]))
+    return 0
 
 
 def oom_kills() -> int:

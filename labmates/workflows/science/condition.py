@@ -96,7 +96,13 @@ class ScienceCondition(Condition):
     repair_turns: int = Field(
         3, ge=0, le=10, description="Maximum number of repair turns after an invalid reply of an agent."
     )
-    code_timeout: float = Field(30.0, gt=0, le=600, description="Time limit of one call of run_code, in seconds.")
+    code_timeout: float = Field(
+        30.0,
+        gt=0,
+        le=600,
+        description="Limit of one call of run_code, in seconds of processor time of all its processes; it may take ten "
+        "times as long by the clock.",
+    )
     prices: PriceList = Field(
         default_factory=usual_prices,
         description="Price list: a JSON file, or input=0.5,output=3,tool_call=0 (dollars per million tokens).",
