@@ -298,6 +298,9 @@ def fork(
 def replay(run: str, *, sandbox: str | None = None, store: str | None = None) -> Replayed:
     """Re-run from the recording, without model calls, and compare events and metrics with the record.
 
+    What follows code is computed from its recorded output; code that prints something else now is listed apart, in
+    `cells`.
+
     Parameters
     ----------
     run

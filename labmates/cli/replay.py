@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from labmates.studies.replay import Replayed
 
 MOST_SHOWN = 5
+OTHER_CELLS = 3
+"""Exit code if the record follows from itself, but code prints something else now."""
 
 
 @click.command(epilog="Example: labmates replay 3f9a2c41d7 --sandbox docker")
@@ -33,8 +36,9 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
     """Re-run an ended run from its recording, and check that the events and metrics match.
 
     No model is called: agents and judges get the recorded replies. The agents' code runs again, and judges score again,
-    except judges that failed or whose version differs from the installed one. Labels are skipped. The exit code is 0 if
-    everything matches, else 1.
+    except judges that failed or whose version differs from the installed one. Labels are skipped. What follows code is
+    computed from its recorded output. The exit code is 0 if everything matches, 3 if the record follows from itself but
+    some code prints something else now (it may look at the clock), and 1 if the record does not follow from itself.
     """
     from labmates.records.store import Store
     from labmates.studies.replay import replay as execute
@@ -48,41 +52,56 @@ def replay(run_id: str, sandbox: str | None, as_json: bool, store: str | None) -
             {
                 "id": replayed.run.id,
                 "same": replayed.is_same,
+                "follows": replayed.follows,
                 "whole": replayed.is_whole,
                 "compared": dict(replayed.compared),
                 "left_out": dict(replayed.left_out),
                 "taken_over": replayed.taken_over,
                 "differences": [asdict(one) for one in replayed.differences],
+                "ran": replayed.ran,
+                "cells": [asdict(one) for one in replayed.cells],
             }
         )
     else:
         _print(replayed)
-    return 0 if replayed.is_same else 1
+    return 0 if replayed.is_same else OTHER_CELLS if replayed.follows else 1
 
 
 def _print(replayed: Replayed) -> None:
     counts = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.compared.items()))
     whole = sum(replayed.compared.values())
-    if replayed.is_same:
-        out().print(f"same: {whole} events ({counts})")
+    if replayed.follows:
+        same = "same" if replayed.is_same else "the record follows from itself"
+        out().print(f"{same}: {whole} events ({counts})")
     else:
         ended = "" if replayed.is_whole else "; it ended before the run's end"
+        number = len(replayed.differences)
         out().print(
-            f"different: {len(replayed.differences)} differences in {whole} events ({counts}){ended}", style="red"
+            f"the record does not follow from itself: {number} differences in {whole} events ({counts}){ended}",
+            style="red",
         )
     if replayed.left_out:
         left = ", ".join(f"{number} {kind}" for kind, number in sorted(replayed.left_out.items()))
         out().print(f"left out: {left}", style="dim")
     if replayed.taken_over:
         out().print(f"replayed from the original run: {replayed.taken_over} events", style="dim")
-    # The cause of a replay's end comes last, and is never left out.
-    shown = replayed.differences[:MOST_SHOWN]
-    for difference in shown:
+    _print_some(replayed.differences)
+    if replayed.differences and not replayed.is_whole and len(replayed.differences) > MOST_SHOWN:
+        _print_one(replayed.differences[-1])  # the cause of a replay's end
+    if replayed.cells:
+        out().print(
+            f"{len(replayed.cells)} of {replayed.ran} cells print something else now, the first of them may change "
+            "others; what follows was computed from their recorded output",
+            style="yellow",
+        )
+        _print_some(replayed.cells)
+
+
+def _print_some(differences: Sequence[Difference]) -> None:
+    for difference in differences[:MOST_SHOWN]:
         _print_one(difference)
-    if (more := len(replayed.differences) - len(shown)) > 0:
+    if (more := len(differences) - MOST_SHOWN) > 0:
         out().print(f"and {more} more; all of them with --json")
-        if not replayed.is_whole:
-            _print_one(replayed.differences[-1])
 
 
 def _print_one(difference: Difference) -> None:

@@ -103,6 +103,10 @@ class ToolCallEvent(EventBase):
     seconds: float = 0.0  # duration in seconds
 
 
+RESULTS: Final = ("status", "state_lost", "ok", "result", "images", "files")
+"""The fields of a tool call that its execution decides."""
+
+
 class ChargeEvent(EventBase):
     """The charge to the pool for one call.
 

@@ -118,7 +118,7 @@ def _of_runs(
     if first.metrics != second.metrics:
         yield f"two runs of one seed have other metrics: {first.metrics} and {second.metrics}"
     replayed = run_async(lambda: replay(store, first))
-    yield from (f"a replay differs: {difference}" for difference in replayed.differences[:3])
+    yield from (f"a replay differs: {difference}" for difference in (*replayed.differences, *replayed.cells)[:3])
     made: list[tuple[str, Callable[[], object]]] = []
     if experiment.page is not None:
         page, reader = experiment.page, Readers(store).open(first.id)

@@ -1,7 +1,8 @@
 """Replay of an ended run: re-execution with recorded replies of models, compared with the record.
 
-Code runs again in sandboxes, and judges score again; model judges answer from the record. Events, status, metrics,
-usage and budget must match the record; a difference reveals a change, or a dependence on something outside the record.
+Code runs again in sandboxes, and judges score again; model judges answer from the record. What follows a piece of code
+is computed from its recorded result, so that two questions get separate answers: whether the record follows from itself
+(events, status, metrics, usage and budget), and which code prints something else now.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from labmates.models.options import ModelOptions
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
+    RESULTS,
     ChargeEvent,
     Event,
     LLMCallEvent,
     ScoreEvent,
+    ToolCallEvent,
     WarningEvent,
     fields_with_bodies,
 )
@@ -71,11 +74,18 @@ class Replayed:
     taken_over: int  # number of events that a fork has from its origin; these are not executed
     differences: tuple[Difference, ...]  # differences in the order of the record, then new events
     is_whole: bool  # whether the replay reached the end of the run; later events don't count as different
+    ran: int  # number of cells (calls of code and of packages' tools) that ran again
+    cells: tuple[Difference, ...]  # those with another result, in the order of the record, each with its first field
+
+    @property
+    def follows(self) -> bool:
+        """Whether the record follows from itself: from the recorded replies and results of code."""
+        return self.is_whole and not self.differences
 
     @property
     def is_same(self) -> bool:
-        """Whether the replay gave the same events."""
-        return self.is_whole and not self.differences
+        """Whether the record follows from itself, and code printed the same again."""
+        return self.follows and not self.cells
 
 
 class RecordedHub(ModelHub):
@@ -145,6 +155,7 @@ async def replay(
     panel = make_panel([name for name in settings.judges if ":" not in name])  # judges without a model
     recorder = Recorder(None, None, events=events[:first], bodies=bodies)
     hub = RecordedHub(events[first:], Bodies(bodies))
+    ran: list[tuple[ToolCallEvent, ToolCallEvent]] = []
     unrecorded: NewStepError | None = None
     outcome = stop_of(run)
     ended = run
@@ -166,6 +177,7 @@ async def replay(
                 Judging(panel, hub),
                 ledger=_ledger_of(run, condition, events, first),
                 past=Recorder(None, None, events=events, bodies=bodies),
+                repeated=lambda *both: ran.append(both),
             )
         except NewStepError as error:
             unrecorded = error if outcome is None else None
@@ -178,7 +190,8 @@ async def replay(
         )
     # New bodies are read as from a store, which alters values that can't be stored exactly.
     assisted = _assisted_scores(events)
-    now = _Story(recorder.events[first:], Bodies([*bodies, *recorder.bodies.take_new()]), panel, assisted)
+    later = Bodies([*bodies, *recorder.bodies.take_new()])
+    now = _Story(recorder.events[first:], later, panel, assisted)
     then = _Story(events[first:], Bodies(bodies), panel, assisted)
     differences = list(_differences(then, now, to_the_end=unrecorded is None))
     if unrecorded is not None:
@@ -189,7 +202,31 @@ async def replay(
     differences += judged.differences
     checked = Counter[str](event.type for event in judged.compared)
     left_out = Counter[str](event.type for event in then.left) - checked
-    return Replayed(run, then.counted + checked, left_out, first, tuple(differences), is_whole=unrecorded is None)
+    return Replayed(
+        run,
+        then.counted + checked,
+        left_out,
+        first,
+        tuple(differences),
+        is_whole=unrecorded is None,
+        ran=len(ran),
+        cells=_other_cells(events, ran, later),
+    )
+
+
+def _other_cells(
+    events: Sequence[Event], ran: Iterable[tuple[ToolCallEvent, ToolCallEvent]], bodies: Bodies
+) -> tuple[Difference, ...]:
+    """The cells that ended or printed otherwise, in the order of the record."""
+    places = {event.step: place for place, event in enumerate(events) if event.type == "tool_call"}
+    cells: list[Difference] = []
+    for pair in sorted(ran, key=lambda pair: places[pair[0].step]):
+        before, after = (fields_with_bodies(event, bodies) for event in pair)
+        # Where a limit stops code, and what it has printed by then, is a matter of the machine's speed.
+        names = RESULTS[:2] if before.get("status") == after.get("status") == "timeout" else RESULTS
+        if name := next((name for name in names if before.get(name) != after.get(name)), None):
+            cells.append(Difference(pair[0].step, "tool_call", name, *apart(before.get(name), after.get(name))))
+    return tuple(cells)
 
 
 def _first_own_event(run: RunRecord, events: Sequence[Event]) -> int:

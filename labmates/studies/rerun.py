@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from labmates.budgets.ledger import Ledger
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord
 from labmates.sandboxes.base import Sandbox
@@ -32,12 +33,14 @@ async def rerun(
     *,
     ledger: Ledger | None = None,
     past: Recorder | None = None,
+    repeated: Callable[[ToolCallEvent, ToolCallEvent], None] | None = None,
 ) -> Outcome:
     """Execute a run without tracing and return its outcome.
 
     The `recorder` works in memory; its steps are replayed. The `hub` answers model calls. Without `judging`, only
     judges without models score. The `ledger` is by default the run's bound. `past`, by default the recorder, is the
-    record of the whole run, which answers instead of servers and people.
+    record of the whole run, which answers instead of servers and people. With `repeated`, code is executed again, and
+    the run goes on with its recorded results (see `labmates.workflows.services.Services`).
     """
     from langsmith import tracing_context
 
@@ -55,6 +58,7 @@ async def rerun(
             shared=SharedResources(RunSettings.model_validate(run.settings), stack).of(kind),
             ledger=ledger or bound_of(run, recorder.events),
             past=past or recorder,
+            repeated=repeated,
         )
         return await kind.execute(condition, services)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.models.hub import ModelHub
+from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
 from labmates.workflows.approval import Approver
 from labmates.workflows.judging import Judging
@@ -64,6 +65,9 @@ class Services(SessionServices):
     past
         The record that a rerun follows: neither servers outside of labmates nor persons are asked again. None for a
         new run.
+    repeated
+        In a replay, gets each call that was executed again, as recorded and as it ended now. The run goes on as
+        recorded; the bodies of `past` are the recorder's, too.
     trace
         Id of the run's trace; None if nothing is traced.
     live
@@ -78,5 +82,6 @@ class Services(SessionServices):
     shared: Any = None
     ledger: Ledger = field(default_factory=lambda: Ledger(UNLIMITED))
     past: Recorder | None = None
+    repeated: Callable[[ToolCallEvent, ToolCallEvent], None] | None = None
     trace: UUID | None = None
     live: Live | None = None

@@ -29,7 +29,33 @@ def test_a_replay_tells_that_all_is_the_same(labmates: Labmates, store: Store) -
     assert told.out.startswith(f"same: {len(store.events(run.id))} events (5 artifact, ")
     [found] = labmates("replay", run.id, "--sandbox", "unsafe-local", "--json").records
     assert (found["id"], found["same"], found["whole"], found["differences"]) == (run.id, True, True, [])
+    assert (found["follows"], found["ran"], found["cells"]) == (True, 0, [])
     assert found["compared"]["llm_call"] == run.usage.llm_calls
+
+
+def test_a_replay_tells_which_code_prints_something_else_and_exits_with_3(labmates: Labmates, tmp_path: Path) -> None:
+    assert labmates(*RUN[:-1], "scripted:hasty", "--solo", "--json").code == 0
+    with Store(f"sqlite:///{tmp_path}/labmates.db") as store:
+        [run] = store.runs()
+        events = [
+            event.model_copy(update={"files": {"gone.txt": event.result}})
+            if event.type == "tool_call" and event.status
+            else event
+            for event in store.events(run.id)
+        ]
+        cells = [event.step for event in events if event.type == "tool_call" and event.status]
+        other = replace(run, id=new_run_id())
+        store.create(other, events=events, bodies=store.bodies(run.id))
+    assert labmates("replay", run.id).code == 0
+    told = labmates("replay", other.id)
+    assert told.code == 3
+    assert told.out.startswith(f"the record follows from itself: {len(events)} events")
+    assert f"\n{len(cells)} of {len(cells)} cells print something else now" in told.out
+    assert f"\n{cells[0]} (tool_call, files)\n  recorded: " in told.out
+    done = labmates("replay", other.id, "--json")
+    [found] = done.records
+    assert (done.code, found["same"], found["follows"], found["differences"]) == (3, False, True, [])
+    assert (found["ran"], [cell["step"] for cell in found["cells"]]) == (len(cells), cells)
 
 
 def test_a_replay_tells_what_differs_and_exits_with_1(labmates: Labmates, store: Store) -> None:
@@ -43,7 +69,7 @@ def test_a_replay_tells_what_differs_and_exits_with_1(labmates: Labmates, store:
     told = labmates("replay", other.id)
     assert told.code == 1
     number = sum(event.type == "failed_reply" for event in events)
-    assert told.out.startswith(f"different: {number} differences in {len(events)} events")
+    assert told.out.startswith(f"the record does not follow from itself: {number} differences in {len(events)} events")
     assert "data/0/data_lead/work/0 (failed_reply, reason)\n  recorded: because\n  now: no tool call" in told.out
     assert f"and {number - 5} more" in told.out
     done = labmates("replay", other.id, "--json")

@@ -72,20 +72,54 @@ async def test_an_exhausted_run_ends_as_exhausted_again(store: Store) -> None:
     assert found.is_same, found.differences
 
 
-async def test_code_whose_result_depends_on_chance_is_found_where_it_ran(store: Store) -> None:
-    def rolls(heard: Heard) -> Draft:
-        if step_of(heard) == "work" and agent_of(heard) == "data_lead" and turn_of(heard) == 0:
-            return Draft("", (call("run_code", code="import uuid\nprint(uuid.uuid4())"),))
+def running(*cells: str) -> Play:
+    """A play whose first agent runs code, one cell a turn."""
+
+    def runs(heard: Heard) -> Draft:
+        if step_of(heard) == "work" and agent_of(heard) == "data_lead" and turn_of(heard) < len(cells):
+            return Draft("", (call("run_code", code=cells[turn_of(heard)]),))
         return dutiful(heard)
 
-    run = await played(store, rolls)
+    return runs
+
+
+async def test_code_that_prints_something_else_is_told_apart_from_a_record_that_contradicts_itself(
+    store: Store,
+) -> None:
+    chance = "import uuid\nprint(uuid.uuid4())"
+    run = await played(store, running("seen = 1", chance, "seen", "import time; time.time_ns()"))
     found = await replay(store, run)
-    assert not found.is_same
-    assert found.is_whole
-    where = [(one.step, one.type, one.field) for one in found.differences]
-    assert where[0] == ("data/0/data_lead/work/0/0", "tool_call", "result")
-    assert where[1] == ("data/0/data_lead/work/1", "llm_call", "messages")
-    assert found.differences[0].recorded != found.differences[0].now
+    assert (found.is_same, found.follows, found.is_whole, found.differences) == (False, True, True, ())
+    work = "data/0/data_lead/work"
+    assert [(one.step, one.type, one.field) for one in found.cells] == [
+        (f"{work}/1/0", "tool_call", "result"),
+        (f"{work}/3/0", "tool_call", "result"),
+    ]
+    assert found.ran == 4
+    assert found.cells[0].recorded != found.cells[0].now
+    said = Bodies(store.bodies(run.id))
+    events = store.events(run.id)
+    [event] = [event for event in events if event.type == "tool_call" and event.step == f"{work}/1/0"]
+    assert found.cells[0].recorded == str(said[event.result])
+
+
+async def test_an_output_that_was_changed_in_the_record_contradicts_what_follows(store: Store) -> None:
+    run = await played(store, running("print('seen')"))
+    events = store.events(run.id)
+    [ran] = [event for event in events if event.type == "tool_call" and event.status]
+    forged = ran.model_copy(update={"result": ran.arguments})
+    found = await replay(store, copy(store, run, [forged if event is ran else event for event in events]))
+    assert not found.follows
+    assert [one.step for one in found.cells] == [forged.step]
+    assert (found.differences[0].step, found.differences[0].field) == ("data/0/data_lead/work/1", "messages")
+
+
+async def test_code_that_was_stopped_and_is_stopped_again_is_the_same_wherever_it_was(store: Store) -> None:
+    run = await played(store, running("n = 0\nwhile True:\n    print(n := n + 1, id(object()))"), code_timeout=0.2)
+    assert [e.status for e in store.events(run.id) if e.type == "tool_call" and e.status] == ["timeout"]
+    found = await replay(store, run)
+    assert found.is_same, (found.differences, found.cells)
+    assert found.ran == 1
 
 
 async def test_a_call_that_the_record_lacks_is_told_and_ends_the_replay(store: Store) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard, cast
 
 from labmates.agents.tools import ARGUMENTS, RunCode, ToolError, check_arguments, use_own_tool
@@ -11,7 +11,7 @@ from labmates.agents.workspace import Workspace, use_workspace
 from labmates.budgets.purse import Purse
 from labmates.models.reply import ToolCall
 from labmates.models.tracing import tool_trace
-from labmates.records.events import ChargeEvent, Event, PhaseEvent, ToolCallEvent
+from labmates.records.events import RESULTS, ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
 from labmates.workflows.calls import Speaker
 from labmates.workflows.sandbox_pool import Session
@@ -58,11 +58,28 @@ class ToolUse:
             with self.purse.reserve(price, step) as hold:
                 used = _Used(f"Error: {refusal}", ok=False) if refusal else await self._carry_out(step, call)
                 paid = -hold.charge(price).amount
-            self._record(step, call, used, paid)
-            if used.code is not None or call.name not in ARGUMENTS:
-                # Other tools of the lab can be repeated at no cost.
+            event = self._event(step, call, used)
+            is_free = used.code is None and call.name in ARGUMENTS  # it can be repeated at no cost
+            if not is_free and (then := self._as_recorded(event)) is not event:
+                event, used = then, replace(used, text=self.ctx.text(then.result))
+            if event.status:
+                self.outputs.append(event.result)
+            charge = ChargeEvent(step=step, team=event.team, agent=event.agent, amount=paid)
+            self.ctx.recorder.emit(event, *([charge] if paid else []))
+            if not is_free:
                 await self.ctx.recorder.flush()
         return used.text
+
+    def _as_recorded(self, event: ToolCallEvent) -> ToolCallEvent:
+        """In a replay, the event with the recorded results of its step, on which all that follows depends."""
+        past, repeated = self.ctx.services.past, self.ctx.services.repeated
+        if past is None or repeated is None or self.ctx.mcp.get(event.tool) is not None:
+            return event
+        then = cast(ToolCallEvent | None, past.done("tool_call", event.step))
+        if then is None:
+            return event
+        repeated(then, event)
+        return event.model_copy(update={name: getattr(then, name) for name in RESULTS})
 
     def _refusal(self, step: str, call: ToolCall) -> str:
         """The message to the agent if a person refuses the call; empty if it is approved."""
@@ -105,7 +122,6 @@ class ToolUse:
         result = await self.code.run(code)
         self.after_code()
         text = "\n".join(part for part in (result.text, _kept(result.files), result.note) if part) or "[no output]"
-        self.outputs.append(self.ctx.recorder.bodies.keep(text))
         return _Used(text, result.status == "ok", result)
 
     def _replayed(self, step: str, call: ToolCall, event: ToolCallEvent) -> str:
@@ -117,12 +133,13 @@ class ToolUse:
             use_workspace(self.workspace, check_arguments(call.name, call.arguments, self.held))
         return self.ctx.text(event.result)
 
-    def _record(self, step: str, call: ToolCall, used: _Used, paid: int) -> None:
+    def _event(self, step: str, call: ToolCall, used: _Used) -> ToolCallEvent:
         keep = self.ctx.recorder.bodies.keep
-        where = {"step": step, "team": self.speaker.team, "agent": self.speaker.agent}
         code = used.code
-        event = ToolCallEvent(
-            **where,
+        return ToolCallEvent(
+            step=step,
+            team=self.speaker.team,
+            agent=self.speaker.agent,
             tool=call.name,
             arguments=keep(call.arguments),
             result=keep(used.text),
@@ -133,7 +150,6 @@ class ToolUse:
             files={file.name: keep(file.content) for file in code.files} if code else {},
             seconds=round(code.seconds, 4) if code else 0.0,
         )
-        self.ctx.recorder.emit(event, *([ChargeEvent(**where, amount=paid)] if paid else []))
 
 
 @dataclass(frozen=True)
