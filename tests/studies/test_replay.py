@@ -107,7 +107,8 @@ async def test_an_output_that_was_changed_in_the_record_contradicts_what_follows
     run = await played(store, running("print('seen')"))
     events = store.events(run.id)
     [ran] = [event for event in events if event.type == "tool_call" and event.status]
-    forged = ran.model_copy(update={"result": ran.arguments})
+    other = next(event.content for event in events if event.type == "artifact")
+    forged = ran.model_copy(update={"result": other})
     found = await replay(store, copy(store, run, [forged if event is ran else event for event in events]))
     assert not found.follows
     assert [one.step for one in found.cells] == [forged.step]
