@@ -615,7 +615,7 @@ async def test_code_that_ignores_interrupts_is_ended(
 )  # fmt: skip
 async def test_code_that_can_be_interrupted_keeps_its_variables(isolated: KernelSandbox, code: str) -> None:
     await isolated.run("kept = 7")
-    result = await isolated.run(code, timeout=0.5)
+    result = await isolated.run(code, timeout=0.05)
     assert (result.status, result.state_lost) == ("timeout", False)
     assert (await isolated.run("kept")).text == "7\n"
 
