@@ -33,17 +33,19 @@ def compose_yaml(text: str) -> yaml.Node | None:
     """
     import yaml
 
-    root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    from labmates.yaml_rules import Loader
+
+    root: yaml.Node | None = yaml.compose(text, Loader=Loader)
     if root is not None:
         _expanded_size(root, {})
     return root
 
 
 def yaml_value(root: yaml.Node | None) -> Any:
-    """The value of a document parsed by `compose_yaml`, as `yaml.safe_load` builds it."""
-    import yaml
+    """The value of a document parsed by `compose_yaml`."""
+    from labmates.yaml_rules import Loader
 
-    return None if root is None else yaml.constructor.SafeConstructor().construct_document(root)
+    return None if root is None else Loader("").construct_document(root)
 
 
 def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
@@ -112,7 +114,7 @@ def invalid_yaml(name: str, error: Exception) -> UsageError:
     return UsageError(f"{name}{line}: invalid YAML: {problem}{remedy}")
 
 
-def read_source(text: str, name: str, what: str, example: str) -> Source:
+def read_source(text: str, name: str, what: str, example: str, *, may_be_empty: bool = False) -> Source:
     """Read YAML whose top is a mapping.
 
     `what` and `example` are a noun and a line for errors. Raises `UsageError` if the text is not YAML, a key is
@@ -131,6 +133,8 @@ def read_source(text: str, name: str, what: str, example: str) -> Source:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise invalid_yaml(name, error) from error
+    if data is None and may_be_empty:
+        data = {}
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(f"{name}: the {what} must be a mapping of keys to values, for instance '{example}'")
     return Source(name, data, lines)

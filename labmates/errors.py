@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from labmates.safe_text import without_password
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
 class LabmatesError(Exception):
-    """Base of all errors that labmates raises on purpose."""
+    """Base of all errors that labmates raises on purpose; passwords in URLs are masked."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(without_password(part) if isinstance(part, str) else part for part in parts))
 
 
 class UsageError(LabmatesError, ValueError):

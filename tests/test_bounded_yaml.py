@@ -55,3 +55,37 @@ def test_faults_of_yaml_are_told_with_line_and_remedy(text: str, told: str) -> N
         read_study(text, "s.yaml")
     with pytest.raises(UsageError, match=told):
         read_table(text, "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 0.001),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("-.inf", float("-inf")),
+        ("010", 10),
+        ("0o10", 8),
+        ("0x10", 16),
+        ("+5", 5),
+        ("!!int 0x1F", 31),
+        ("1_000", "1_000"),
+        ("12:30", "12:30"),
+        ("2026-13-45", "2026-13-45"),
+        ("no", "no"),
+        ("on", "on"),
+        ("True", True),
+        ("~", None),
+        ("", None),
+        ("'1'", "1"),
+    ],
+)
+def test_plain_values_are_those_of_yaml_1_2(text: str, value: object) -> None:
+    read = read_study(f"\ufeffa: {text}", "s.yaml").data["a"]
+    assert (type(read), read) == (type(value), value)
+
+
+@pytest.mark.parametrize("text", ["!!int 1:30", "9" * 5_000])
+def test_a_number_that_can_not_be_read_is_told_with_its_line(text: str) -> None:
+    with pytest.raises(UsageError, match=r"s\.yaml:2: invalid YAML: '[^']{1,40}' is not a whole number"):
+        read_study(f"b: 1\na: {text}", "s.yaml")

@@ -32,6 +32,7 @@ from labmates.agents.organisation_parts import (
 from labmates.agents.prompts import template
 from labmates.agents.tools import TOOLS
 from labmates.errors import did_you_mean
+from labmates.safe_text import PLAIN_LETTERS
 
 _MORE_VALUES = {
     "role": ("part",),
@@ -108,7 +109,8 @@ class Organisation(Part):
     @classmethod
     def _is_name(cls, name: str) -> str:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            raise ValueError(f"a name has letters, digits, '.', '_' and '-', at most 64 of them, not '{name[:80]}'")
+            rule = f"{PLAIN_LETTERS}, digits, '.', '_' and '-', at most 64"
+            raise ValueError(f"a name has {rule}, not '{name[:80]}'")
         return name
 
     @field_validator("shares", mode="before")

@@ -35,7 +35,7 @@ def _checked_name(name: str) -> str:
         return name
     near = re.sub(r"\W+", "_", name.lower()).strip("_0123456789")[:64]
     hint = f" (try {near})" if near.isascii() and near else ""
-    raise ValueError(f"a name has small letters, digits and _, and begins with a letter, not '{name[:80]}'{hint}")
+    raise ValueError(f"a name has letters from a to z, digits and _, and begins with a letter, not '{name[:80]}'{hint}")
 
 
 Name = Annotated[str, AfterValidator(_checked_name)]

@@ -68,5 +68,5 @@ def _change(text: str) -> tuple[str, Any]:
         raise UsageError(f"--set takes FIELD=VALUE, for instance model.writing=scripted:hasty, not '{text}'")
     try:
         return name.strip(), yaml_value(compose_yaml(value))
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UsageError(f"--set {name}: '{value}' is not a YAML value; quote it") from error

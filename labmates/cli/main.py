@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from io import StringIO
 
 import click
 
@@ -15,6 +16,7 @@ from labmates.cli.common import SuggestingGroup, refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy
+from labmates.safe_text import without_password
 from labmates.workflows.listing import look_at_all
 from labmates.workflows.verb import VERBS, InterruptedWorkError
 
@@ -99,7 +101,9 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         complain("interrupted")
         return 130
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()
+        error.show(shown)
+        sys.stderr.write(without_password(shown.getvalue()))
         return 2
     except InterruptedWorkError:
         return 130

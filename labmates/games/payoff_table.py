@@ -16,6 +16,7 @@ instance ``formula: {kind: pool, factor: 3/2}``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -26,7 +27,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from labmates.bounded_yaml import compose_yaml, invalid_yaml, yaml_value
+from labmates.bounded_yaml import read_source
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
@@ -69,7 +70,7 @@ class PayoffTable(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Name of the game.")
+    name: str = Field(description="Name of the game: letters from a to z, digits and hyphens, at most 64.")
     title: str = Field("", description="Title for people.")
     summary: str = Field("", description="Description for people; players never see it.")
     source: str = Field("", description="Source.")
@@ -92,6 +93,13 @@ class PayoffTable(BaseModel):
     )
     cooperate: str | None = Field(None, description="The combination in which all cooperate.")
     defect: str | None = Field(None, description="The combination in which all defect.")
+
+    @field_validator("name")
+    @classmethod
+    def _is_name(cls, name: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,63}", name):
+            raise ValueError("a name has letters from a to z, digits and hyphens, at most 64, and no hyphen in front")
+        return name
 
     @model_validator(mode="before")
     @classmethod
@@ -195,18 +203,9 @@ def _game(table: str) -> NormalForm:
 
 def read_table(text: str, where: str) -> PayoffTable:
     """The payoff table in a YAML text, called `where` in errors; a `UsageError` if it is invalid."""
-    import yaml
-
+    source = read_source(text, where, "payoff table", "name: my-game")
     try:
-        root = compose_yaml(text)
-        repeated = _repeated_key(root)
-        data = yaml_value(root)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise invalid_yaml(where, error) from error
-    if repeated:
-        raise UsageError(f"{where}: invalid payoff table: repeated key '{repeated}'")
-    try:
-        return PayoffTable.model_validate(data)
+        return PayoffTable.model_validate(source.data)
     except ValidationError as error:
         raise UsageError(f"{where}: invalid payoff table:\n{explain(error)}") from error
 
@@ -217,16 +216,6 @@ def load_table(path: Path) -> PayoffTable:
         return read_table(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the payoff table can't be read: {path}: {error}") from error
-
-
-def _repeated_key(node: Any) -> str:
-    """The first repeated key in a mapping of a YAML node; empty if all are unique."""
-    if isinstance(getattr(node, "value", None), list):
-        keys = [str(item[0].value) for item in node.value if isinstance(item, tuple)]
-        repeated = (key for place, key in enumerate(keys) if key in keys[:place])
-        inner = (item[1] if isinstance(item, tuple) else item for item in node.value)
-        return next(repeated, "") or next(filter(None, map(_repeated_key, inner)), "")
-    return ""
 
 
 def _parts(key: str) -> list[str]:
@@ -243,5 +232,5 @@ def _is_number(text: str) -> bool:
 
 def _text(name: object) -> str:
     if isinstance(name, bool):
-        raise ValueError("YAML reads this action as yes or no; put it in quotes")
+        raise ValueError("YAML reads this action as true or false; put it in quotes")
     return str(name)

@@ -52,7 +52,6 @@ class Gateway:
         self.hub = ModelHub(ModelOptions(entries=entries, call_timeout=timeout, max_retries=0))
         self.client = httpx2.AsyncClient(
             transport=transport(),
-            limits=httpx2.Limits(max_connections=None),
             timeout=httpx2.Timeout(timeout, connect=10.0),
             headers={"accept-encoding": "identity"},
         )

@@ -101,9 +101,17 @@ def _check_key(model: ModelName, endpoint: Endpoint) -> None:
 async def _check_server(address: str) -> None:
     import httpx2
 
+    from labmates.models.clients import transport
+    from labmates.models.transport import ConnectionFault
+
     try:
-        async with httpx2.AsyncClient(timeout=PATIENCE) as client, client.stream("GET", f"{address}/models"):
+        async with (
+            httpx2.AsyncClient(timeout=PATIENCE, transport=transport()) as client,
+            client.stream("GET", f"{address}/models"),
+        ):
             return
+    except ConnectionFault as error:
+        raise UsageError(f"can't reach {address}: {one_line(str(error))}") from None
     except httpx2.TimeoutException:
         reason = f"no answer within {PATIENCE:g} s"
     except httpx2.ConnectError as error:

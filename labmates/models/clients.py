@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
-from urllib.request import getproxies
 
 import httpx2
 
+from labmates.errors import UsageError
 from labmates.models.attempt import UNDER_WAY, ReplyTooLongError, on_the_wire
 from labmates.models.batches import BatchBook, BatchQueue, NoBook, is_call
 from labmates.models.options import ModelOptions
-from labmates.models.transport import DirectTransport
+from labmates.models.transport import DirectTransport, EnvironmentTransport
 
 
 @cache
 def ssl_context() -> ssl.SSLContext:
-    """The TLS context of all clients, shared because reading certificates dominates the cost of a new client."""
-    return httpx2.create_ssl_context()
+    """The TLS context of all clients, shared because reading certificates dominates the cost of a new client.
+
+    Raises `UsageError` if a variable of the environment names unreadable certificates.
+    """
+    variable = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), "")
+    try:
+        if variable:
+            Path(os.environ[variable]).stat()  # a missing folder would just hold no certificates
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        reason = "no certificate in it" if isinstance(error, ssl.SSLError) else error.strerror
+        raise UsageError(
+            f"{variable}: can't read certificates from '{os.environ.get(variable)}' ({reason}); correct the variable, "
+            "or unset it to trust the system's certificates"
+        ) from None
 
 
-def transport() -> DirectTransport | None:
-    """The transport of a client; None for the default one if requests go by a proxy."""
-    is_direct = getproxies().keys().isdisjoint({"http", "https", "all"})
-    return DirectTransport(ssl_context()) if is_direct else None
+def transport() -> EnvironmentTransport:
+    """The transport of a client."""
+    return EnvironmentTransport(ssl_context)
 
 
 def patience(options: ModelOptions) -> httpx2.Timeout:
@@ -51,12 +65,9 @@ def new_client(options: ModelOptions, *, is_local: bool = False) -> CallClient:
     It reports to the current attempt when the request is on the wire, and bounds the reply. A local one uses no proxy.
     """
     return CallClient(
-        transport=DirectTransport(ssl_context()) if is_local else transport(),
-        # No bound on connections: the hub bounds calls, and waiting for a full pool would count as a slow server.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=options.max_concurrent_calls),
+        transport=DirectTransport(ssl_context) if is_local else transport(),
         timeout=patience(options),
         follow_redirects=True,
-        verify=ssl_context(),
         event_hooks={"request": [_watch], "response": [_bound]},
     )
 
@@ -79,7 +90,7 @@ def batch_queue(
 @cache
 def synchronous_client() -> httpx2.Client:
     """An unused client; without one, LangChain builds a client per base URL."""
-    return httpx2.Client(verify=ssl_context())
+    return httpx2.Client(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
 
 
 def pieces(response: httpx2.Response) -> AsyncIterator[bytes]:

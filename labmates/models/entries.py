@@ -20,6 +20,7 @@ from labmates.budgets.prices import Charge
 from labmates.errors import UsageError, explain
 from labmates.models.gguf import GGUF, named_weights
 from labmates.models.settings import ModelSettings, read_query, write_query
+from labmates.safe_text import PLAIN_LETTERS
 
 FILE_VARIABLE: Final = "LABMATES_MODELS"
 FILE_NAME: Final = "models.yaml"
@@ -210,21 +211,19 @@ def add_entry(path: Path, name: str, entry: Entry) -> None:
 
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UsageError(f"{where}, entry '{name}': a name has letters, digits, '.', '_' and '-', at most 100 of them")
+        rule = f"{PLAIN_LETTERS}, digits, '.', '_' and '-', at most 100"
+        raise UsageError(f"{where}, entry '{name}': a name has {rule}")
 
 
 @lru_cache(maxsize=8)
 def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
-    import yaml
-
-    from labmates.bounded_yaml import compose_yaml, yaml_value
+    from labmates.bounded_yaml import read_source
 
     try:
-        data = yaml_value(compose_yaml(path.read_text(encoding="utf-8"))) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"can't read the models file '{path}': {error}") from error
-    if not isinstance(data, dict):
-        raise UsageError(f"the models file '{path}' must map names to entries (provider, model, base_url, …)")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"can't read the models file '{path}': {getattr(error, 'strerror', error)}") from error
+    data = read_source(text, str(path), "models file", "NAME: {provider: openai, model: NAME}", may_be_empty=True).data
     entries: dict[str, Entry] = {}
     for name, values in data.items():
         where = f"{path}, entry '{name}'"

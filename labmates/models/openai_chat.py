@@ -153,6 +153,7 @@ def openai_chat(
         api_key=SecretStr(endpoint.key or NO_KEY),
         http_async_client=client,
         http_client=synchronous_client(),
+        http_socket_options=(),  # else LangChain warns that it ignores proxies, which our client does not
         timeout=patience(options),
         max_retries=0,
         use_responses_api=False,

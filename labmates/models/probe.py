@@ -231,8 +231,10 @@ async def reported_context(api: Api, name: str) -> tuple[int | None, str]:
     """The context of a model in tokens, from the server's list of models; else None and the reason."""
     import httpx2
 
+    from labmates.models.clients import transport
+
     try:
-        async with httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers) as client:
+        async with httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers, transport=transport()) as client:
             listed = (await client.get(api.models)).json()["data"]
         entry: dict[str, Any] = next(model for model in listed if model.get("id") == name)
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError):
@@ -251,10 +253,12 @@ async def reported_rates(api: Api, name: str) -> dict[str, int]:
     """
     import httpx2
 
+    from labmates.models.clients import transport
+
     body = {"model": name, "messages": [{"role": "user", "content": "Hello"}], api.limit: _SHORT}
     try:
         async with (
-            httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers) as client,
+            httpx2.AsyncClient(timeout=PATIENCE, headers=api.headers, transport=transport()) as client,
             client.stream("POST", api.replies, json=body) as answer,
         ):
             return _rates(answer.headers)

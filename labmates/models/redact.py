@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from labmates.safe_text import without_password
+
 SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS|SALT)$", re.IGNORECASE)
 PATTERNS = (
     re.compile(r"\bBearer\s+[^\s\"',;]+", re.IGNORECASE),
@@ -32,13 +34,14 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """`text` with all secrets replaced by ``[key]``.
 
-        This includes parts of 8 or more characters, in any case, and everything that looks like a key.
+        This includes parts of 8 or more characters, in any case, everything that looks like a key, and passwords in
+        URLs.
         """
         for secret in self._secrets:
             text = _mask_pieces(text, secret)
         for pattern in PATTERNS:
             text = pattern.sub(MASK, text)
-        return text
+        return without_password(text)
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._secrets)} secrets)"

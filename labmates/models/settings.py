@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
@@ -10,6 +11,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from labmates.errors import UsageError
+from labmates.safe_text import PLAIN_LETTERS
 
 JSON_FIELDS: Final = ("extra_body", "chat_template_kwargs", "response_format")
 """Settings whose parts are JSON values: ``chat_template_kwargs.enable_thinking=true``."""
@@ -34,7 +36,7 @@ class ModelSettings(BaseModel):
         None, ge=64, le=1_000_000, description="Output limit of one reply, in tokens; before the condition's."
     )
     reasoning_effort: str | None = Field(
-        None, pattern="^[a-z]+$", description="Reasoning effort, in the provider's terms: low, medium, high."
+        None, description="Reasoning effort, in the provider's terms: low, medium, high."
     )
     thinking_budget: int | None = Field(None, ge=0, description="Maximum number of reasoning tokens in one reply.")
     extra_body: dict[str, Any] | None = Field(
@@ -59,7 +61,6 @@ class ModelSettings(BaseModel):
     )
     variant: str | None = Field(
         None,
-        pattern=r"^[A-Za-z0-9._-]+$",
         description="Label for models with otherwise equal names, for instance a quantisation.",
     )
 
@@ -69,6 +70,13 @@ class ModelSettings(BaseModel):
         if isinstance(values, dict) and "context" in values:
             values = {"context_tokens" if name == "context" else name: value for name, value in values.items()}
         return values
+
+    @field_validator("reasoning_effort", "variant")
+    @classmethod
+    def _is_word(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z0-9._-]+", value):
+            raise ValueError(f"expected a word of {PLAIN_LETTERS}, digits, '.', '_' and '-'")
+        return value
 
     @field_validator("stop", mode="before")
     @classmethod

@@ -52,6 +52,16 @@ _STARTING = (
     "too many clients",
     "remaining connection slots",
 )
+_LOCAL = "keep the store on a local disk (--store /PATH/runs.db) or in PostgreSQL"
+_REMEDIES = {
+    sqlite3.SQLITE_IOERR: f"the disk failed, or lacks the shared memory and locks that SQLite needs, as many network "
+    f"disks do; {_LOCAL}",
+    sqlite3.SQLITE_BUSY: f"another program holds it, or its disk has no working locks, as many network disks; {_LOCAL}",
+    sqlite3.SQLITE_NOTADB: "another program's file, or damaged; choose another file for the store",
+    sqlite3.SQLITE_CANTOPEN: "the folder can't be written; choose another folder for the store",
+}
+"""What to do, by SQLite's error. There is no other journal mode for disks without shared memory: several machines
+reach most of these disks, and none of SQLite's modes is safe if their locks are not."""
 _VERBATIM = {
     "json_serializer": lambda text: "null" if text is None else text,
     "json_deserializer": lambda text: text.decode() if isinstance(text, bytes) else text,
@@ -171,6 +181,8 @@ class Database:
             return UsageError(f"{fault}: there is no folder '{path.parent}'")
         if must_exist and not path.exists():
             return MissingStoreError(self.shown_url)
+        if self.is_sqlite and path.exists() and not path.is_file():
+            return UsageError(f"{fault}: it is not a file; give a file such as {path}/runs.db")
         return UsageError(f"{fault}: {_reason(error)}")
 
     def close(self) -> None:
@@ -405,7 +417,8 @@ def _postgres_engine(url: sa.URL, read_only: bool, options: dict[str, Any]) -> s
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # `_begin_sqlite` begins transactions
-    settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000", "cache_size=-40960")
+    waiting = f"busy_timeout={1000 * _BUSY_SECONDS:.0f}"
+    settings = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", waiting, "cache_size=-40960")
     for setting in settings:
         connection.execute(f"PRAGMA {setting}")
 
@@ -448,4 +461,6 @@ def _is_starting(error: DBAPIError) -> bool:
 
 
 def _reason(error: DBAPIError) -> str:
-    return " ".join(str(error.orig).split())
+    reason = " ".join(str(error.orig).split())
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without its details
+    return f"{reason}: {remedy}" if (remedy := _REMEDIES.get(code)) else reason

@@ -6,6 +6,7 @@ After an interruption, a study has a part of its runs; inserting it again comple
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -93,10 +94,10 @@ def enter_study(
     Raises
     ------
     UsageError
-        If a wanted run was started with another seed, or another process inserts a different plan meanwhile.
+        If a run of the study was started with another seed, or another process inserts a different plan meanwhile.
     """
     if seed is not None:
-        _check_seeds(database, study.name, wants, seed)
+        _check_seeds(database, study.name, seed)
     fresh = database.write(lambda connection: _enter_plan(database, connection, study, template))
     shared = _Template(template)
     number = new = 0
@@ -193,12 +194,22 @@ def _is_extended(row: Any, run: Planned) -> bool:
     return stopped and run.cell.most > row.most
 
 
-def _check_seeds(database: Database, study: str, wants: Callable[[str, int], bool], seed: int) -> None:
+def _check_seeds(database: Database, study: str, seed: int) -> None:
+    """Refuse other seeds, also if their conditions are no longer wanted: conditions are compared seed by seed."""
     other = sa.and_(_RUNS.c.study == study, _RUNS.c.status != "planned", _RUNS.c.seed != _RUNS.c.replicate + seed)
+    query = sa.select(_RUNS.c.replicate, _RUNS.c.seed).where(other).limit(1)
+    for row in database.rows(query):
+        raise _other_seed(study, row, seed + row.replicate)
+
+
+def runs_elsewhere(database: Database, study: str, wants: Callable[[str, int], bool], seed: int) -> Counter[str]:
+    """The number of begun runs of other studies that a new study would repeat; none if it is in the store already."""
+    known = sa.select(_STUDIES.c.name).where(_STUDIES.c.name == study).exists()
+    begun = sa.and_(_RUNS.c.study.is_not(None), _RUNS.c.status != "planned", _RUNS.c.seed == _RUNS.c.replicate + seed)
+    query = sa.select(_RUNS.c.study, _RUNS.c.key, _RUNS.c.replicate).where(begun, ~known)
     with database.reading() as connection:
-        for row in connection.execute(sa.select(_RUNS.c.key, _RUNS.c.replicate, _RUNS.c.seed).where(other)):
-            if wants(row.key, row.replicate):
-                raise _other_seed(study, row, seed + row.replicate)
+        rows = connection.execute(query, execution_options={"yield_per": _BATCH})
+        return Counter(row.study for row in rows if wants(row.key, row.replicate))
 
 
 def _other_seed(study: str, row: Any, seed: int) -> UsageError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, Self, TypeVar, cast
 
 import sqlalchemy as sa
@@ -16,7 +15,7 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.bodies import Body
-from labmates.records.database import DEFAULT_STORE, Database, is_tried_again, portions, store_url
+from labmates.records.database import Database, MissingStoreError, is_tried_again, portions
 from labmates.records.digests import Chain, next_digest, stored_digests
 from labmates.records.events import Event, EventBase, ScoreEvent, make_event
 from labmates.records.rows import RUN_COLUMNS, event_rows, run_record, run_row, sealed
@@ -63,17 +62,17 @@ class Store:
 
     @classmethod
     def existing(cls, url: str | None = None) -> Store | None:
-        """The store; None if none was named and the default one doesn't exist.
+        """The store; None if it is a file that does not exist yet.
 
         Raises
         ------
         UsageError
-            If the named store is missing.
+            If the store can't be opened.
         """
-        is_default = store_url(url) == DEFAULT_STORE
-        if is_default and not Path(DEFAULT_STORE.removeprefix("sqlite:///")).exists():
+        try:
+            return cls(url, must_exist=True)
+        except MissingStoreError:
             return None
-        return cls(url, must_exist=True)
 
     @property
     def url(self) -> str:

@@ -18,8 +18,10 @@ from labmates.bounded_yaml import Source
 from labmates.budgets.dollars import Dollars
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
-from labmates.models.entries import Entry, named_entries
+from labmates.models.endpoints import OPENAI_URL
+from labmates.models.entries import Entry, check_base_url, named_entries
 from labmates.models.options import ModelOptions
+from labmates.safe_text import PLAIN_LETTERS
 from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import BATCHED_RUNS, RunSettings, approval_fault
 from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
@@ -158,7 +160,8 @@ class StudySpec(_Part):
     @classmethod
     def _is_name(cls, value: str) -> str:
         if not _NAME.fullmatch(value):
-            raise ValueError("a name has letters, digits, '.', '_' and '-', at most 100 of them")
+            rule = f"{PLAIN_LETTERS}, digits, '.', '_' and '-', at most 100"
+            raise ValueError(f"a name has {rule}; without 'name', it is the file's")
         return value
 
     @property
@@ -373,6 +376,10 @@ def _wrong_parameters(spec: StudySpec) -> Iterator[tuple[tuple[str | int, ...], 
     except UsageError as error:
         yield ("kind",), str(error)
         return
+    try:
+        check_base_url(spec.connection.base_url or OPENAI_URL)
+    except UsageError as error:
+        yield ("connection", "base_url"), str(error)
     if fault := approval_fault(dict(spec)):
         yield ("approve_in_viewer",), fault
     parts: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [(("fixed",), spec.fixed), *spec.grids]

@@ -19,12 +19,13 @@ from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList, usual_prices
 from labmates.budgets.tokens import TEMPLATE_TOKENS
+from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
 from labmates.loops import to_its_end
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import known_price
 from labmates.models.names import parse_model
-from labmates.records.entering import Cell, Planned, enter_study
+from labmates.records.entering import Cell, Planned, enter_study, runs_elsewhere
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
@@ -67,17 +68,31 @@ def enter(
     """Insert a study into the store, extend it, or complete an interrupted insertion.
 
     `watch` receives the number of runs examined. Raises `UsageError` if the study is invalid, its cap can't pay one
-    run, its bound can't pay a run's budget, or its runs were started with another seed or salt.
+    run, its bound can't pay a run's budget, its runs were started with another seed or salt, or another study holds
+    runs of a study without a name of its own.
     """
     cells = _Cells(spec, source)
     if faults := list(_money_faults(spec, cells)):
         raise (source or Source(spec.name, {}, {})).error(faults)
     check_study_salt(store, spec.name)
+    if source is not None and ("name",) not in source.lines:
+        _check_renamed(store, spec, cells)
     record = StudyRecord(spec.name, spec.model_dump(mode="json"), spec.cap, time.time())
     runs, new = enter_study(
         store.database, record, cells.first, cells.planned(), cells.wants, seed=spec.seed, watch=watch
     )
     return Entered(spec, len(cells.keys), runs, new)
+
+
+def _check_renamed(store: Store, spec: StudySpec, cells: _Cells) -> None:
+    """Refuse to repeat another study's runs under a name that is only that of the file: it may have been renamed."""
+    elsewhere = runs_elsewhere(store.database, spec.name, cells.wants, spec.seed)
+    for other, number in elsewhere.most_common(1):
+        raise UsageError(
+            f"study {other} holds {number:,} of these {len(cells.keys) * spec.replicates:,} runs; {spec.name}, named "
+            f"after its file, would execute them again: write 'name: {other}' into the file to resume that study, or "
+            f"'name: {spec.name}' for a new one"
+        )
 
 
 class _Cells:

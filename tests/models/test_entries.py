@@ -106,9 +106,9 @@ def test_one_model_at_two_addresses_needs_two_names() -> None:
     [
         ("left: {provider: openai}", "entry 'left': model: Field required"),
         ("left: {provider: openai, model: m, sped: 1}", "unknown setting 'sped'"),
-        ("- left", "must map names to entries"),
-        ("left: [", "can't read the models file"),
-        ("'a:b': {provider: openai, model: m}", "a name has letters, digits"),
+        ("- left", "the models file must be a mapping of keys"),
+        ("left: [", "models.yaml:1: invalid YAML: expected"),
+        ("'a:b': {provider: openai, model: m}", "a name has letters (A-Z and a-z, no accents), digits"),
     ],
 )
 def test_a_wrong_models_file_is_told_what_is_wrong(in_folder: Path, text: str, told: str) -> None:
