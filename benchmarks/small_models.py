@@ -21,19 +21,27 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage, HumanMessage
-from langchain_core.outputs import ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from labmates.agents.prompts import render
+from labmates.agents.transcript import message_from_data
 from labmates.api import arun
+from labmates.budgets.tokens import text_of
 from labmates.games.registry import GAMES
 from labmates.models.hub import ModelHub
-from labmates.models.objects import find_objects
+from labmates.models.objects import UnusableAnswerError, find_objects
 from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.records.events import DecisionEvent, FailedReplyEvent, LLMCallEvent
+from labmates.records.store import Store
+from labmates.seeds import derive
 from labmates.studies.result import Run
+from labmates.workflows.asking import sent_back
+from labmates.workflows.call_records import recorded_reply
+from labmates.workflows.experiment import condition_of
+from labmates.workflows.games.condition import GameCondition
+from labmates.workflows.games.graph import NO_TOKENS, decision_form, default_words, sanction_form
+from labmates.workflows.playing import decision_of
 from labmates.workflows.science.baselines.diligent import Diligent
 
 TASKS = ("anomaly", "biomarker")
@@ -99,23 +107,63 @@ async def play(model: str, store: str, games: Iterable[str], condition: dict[str
     )
 
 
+async def repair(url: str) -> None:
+    """Print how many first unusable replies in a store are mended by one repair turn: as recorded, and now."""
+    kinds, before, now = Counter[str](), Counter[str](), Counter[str]()
+    with Store(url, must_exist=True) as store:
+        runs = [Run.of(record, store) for record in store.runs(kind="game")]
+    async with ModelHub(ModelOptions(call_timeout=TIMEOUT)) as hub:
+        for run in runs:
+            calls = {event.step: event for event in run.events if isinstance(event, LLMCallEvent)}
+            failed = {event.step: event.reason for event in run.events if isinstance(event, FailedReplyEvent)}
+            for step in (step for step in failed if step.endswith("/0") and step in calls):
+                again = step.removesuffix("0") + "1"
+                kind = (
+                    f"{run.condition['game']}: {kind_of(str(run.bodies[calls[step].reply]['content']), failed[step])}"
+                )
+                kinds[kind] += 1
+                before[kind] += again in calls and again not in failed
+                now[kind] += await is_mended(hub, run, calls[step], derive(run.seed, again))
+    for kind in sorted(kinds):
+        print(
+            f"{kind}: {kinds[kind]}, mended by the recorded repair turn {before[kind]}, by the present one {now[kind]}"
+        )
+
+
+async def is_mended(hub: ModelHub, run: Run, call: LLMCallEvent, seed: int) -> bool:
+    """Whether the model's next reply to an unusable one is a decision, with the present repair text."""
+    condition = condition_of(run)
+    assert isinstance(condition, GameCondition)
+    game, reasoned = condition.make_game(), condition.reasoning != "none"
+    group = [player for team, player in condition.seats() if team == call.team and player != call.agent]
+    is_sanction = "/sanction/" in call.step
+    form = sanction_form(game, call.agent, group) if is_sanction else decision_form(game)
+    otherwise = NO_TOKENS if is_sanction else default_words(game)
+    messages = [message_from_data(run.bodies[number]) for number in call.messages]
+    reply = recorded_reply(call, run.bodies)
+    try:
+        decision_of(reply, form, otherwise=otherwise, reasoned=reasoned)
+    except UnusableAnswerError as error:
+        limit = call.output_limit or condition.max_output_tokens
+        reply = await hub.call(call.model, sent_back(messages, reply, error), seed=seed, max_output_tokens=limit)
+    try:
+        decision_of(reply, form, otherwise=otherwise, reasoned=reasoned)
+    except UnusableAnswerError:
+        return False
+    return True
+
+
 class Watched(Diligent):
-    """Diligent, whose first calls of each work step are kept."""
+    """Diligent, whose calls of the work step are kept."""
 
     baseline: ClassVar[str] = "watched"
-    calls: ClassVar[dict[str, tuple[list[BaseMessage], list[dict[str, Any]]]]] = {}
+    calls: ClassVar[list[tuple[list[BaseMessage], list[dict[str, Any]]]]] = []
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        step = ((run_manager.metadata if run_manager else None) or {})["step"]
-        if step.endswith("/work/0"):
-            self.calls.setdefault(step, (messages, list(kwargs.get("tools") or ())))
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+    async def ainvoke(self, input: Any, *arguments: Any, **kwargs: Any) -> AIMessage:
+        """The reply; the direct way of a call without listeners."""
+        if text_of(input[-1].content).startswith("# Step: work"):
+            self.calls.append((list(input), list(kwargs.get("tools") or ())))
+        return await super().ainvoke(input, *arguments, **kwargs)
 
 
 async def first_calls(model: str, tasks: Sequence[str], organisations: Sequence[str], seeds: int) -> None:
@@ -133,9 +181,8 @@ async def first_calls(model: str, tasks: Sequence[str], organisations: Sequence[
                         task=task,
                         organisation=organisation,
                         model="scripted:watched",
-                        max_turns=1,
                     )
-                messages, tools = next(iter(Watched.calls.values()))
+                messages, tools = Watched.calls[0]
                 names = [tool["function"]["name"] for tool in tools]
                 for seed in range(seeds):
                     called, again, text = await first_call(hub, model, messages, tools, names, seed)
@@ -171,7 +218,9 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=2, help="Seeds of each context of tools.")
     parser.add_argument("--structured", action="store_true")
     asked = parser.parse_args()
-    if asked.what == "games":
+    if asked.what == "repairs":
+        asyncio.run(repair(asked.store))
+    elif asked.what == "games":
         condition = {
             "groups": 2,
             "group_size": 2,
@@ -182,5 +231,5 @@ if __name__ == "__main__":
             "structured": asked.structured,
         }
         asyncio.run(play(asked.model, asked.store, asked.game or GAMES.names(), condition))
-    elif asked.what == "tools":
+    else:
         asyncio.run(first_calls(asked.model, TASKS, ORGANISATIONS, asked.seeds))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from labmates.models.objects import UnusableAnswerError, read_object
+from labmates.models.objects import NoAnswerError, UnusableAnswerError, form_request, read_object
 from labmates.models.reply import Reply
 
 MOST_CHARS = 50_000
@@ -23,6 +23,11 @@ class Form(BaseModel):
     """Base of the schemas of decisions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rule: ClassVar[str] = ""
+    """What the values have to be together."""
+    not_keys: ClassVar[Mapping[str, str]] = {}
+    """Why these names are no keys."""
 
 
 FormT = TypeVar("FormT", bound=Form)
@@ -37,8 +42,8 @@ class Numbers(Form):
         return self.model_dump()
 
 
-def read_decision(reply: Reply, form: type[FormT]) -> FormT:
-    """The decision in a reply.
+def read_decision(reply: Reply, form: type[FormT], *, reasoned: bool = False) -> FormT:
+    """The decision in a reply; the last object in one that was to reason first (`reasoned`).
 
     Raises
     ------
@@ -46,14 +51,20 @@ def read_decision(reply: Reply, form: type[FormT]) -> FormT:
         If the reply was cut off or is empty, or has no JSON object of that form, or several different ones.
     """
     if "cut" in reply.faults:
-        raise UnusableAnswerError("it was cut off by the limit on its length before it ended; be shorter")
+        limit = f" of {reply.limit} tokens" if reply.limit else ""
+        problem = f"it was cut off at its length limit{limit}, before it ended; be shorter"
+        raise UnusableAnswerError(problem, form=form_request(form, reasoned=reasoned))
     if not reply.text.strip():
-        raise UnusableAnswerError("it has no text")
-    return read_object(reply.text, form, start=max(len(reply.text) - MOST_CHARS, 0))
+        raise NoAnswerError("it has no text", form=form_request(form, reasoned=reasoned))
+    return read_object(reply.text, form, start=max(len(reply.text) - MOST_CHARS, 0), reasoned=reasoned)
 
 
 def numbers_form(
-    bounds: Mapping[str, tuple[int, int]], *, total: int | None = None, most: int | None = None
+    bounds: Mapping[str, tuple[int, int]],
+    *,
+    total: int | None = None,
+    most: int | None = None,
+    not_keys: Mapping[str, str] | None = None,
 ) -> type[Numbers]:
     """The form of a decision on whole numbers.
 
@@ -65,21 +76,45 @@ def numbers_form(
         Required sum; None for any.
     most
         Upper bound of the sum.
+    not_keys
+        Names that could be taken for keys, and why they are none.
     """
-    return _numbers_form(tuple((name, *limits) for name, limits in bounds.items()), total, most)
+    named = tuple((name, *limits) for name, limits in bounds.items())
+    return _numbers_form(named, total, most, tuple((not_keys or {}).items()))
 
 
 @lru_cache(maxsize=1024)
-def _numbers_form(bounds: tuple[tuple[str, int, int], ...], total: int | None, most: int | None) -> type[Numbers]:
+def _numbers_form(
+    bounds: tuple[tuple[str, int, int], ...], total: int | None, most: int | None, others: tuple[tuple[str, str], ...]
+) -> type[Numbers]:
     class Sum(Numbers):
+        rule = sum_rule(total, most)
+        not_keys = dict(others)
+
         @model_validator(mode="after")
         def _adds_up(self) -> Self:
-            actual = sum(self.values.values())
-            if total is not None and actual != total:
-                raise ValueError(f"the numbers have to add up to {total}, not {actual}")
-            if most is not None and actual > most:
-                raise ValueError(f"the numbers may add up to {most} at the most, not {actual}")
+            check_sum(self.values, total, most)
             return self
 
     fields: dict[str, Any] = {name: (int, Field(ge=low, le=high)) for name, low, high in bounds}
     return create_model("Decision", __base__=Sum, **fields)
+
+
+def sum_rule(total: int | None, most: int | None = None) -> str:
+    """The rule on the sum of an answer's numbers in words; empty without one."""
+    if total is not None:
+        return f"The numbers have to add up to exactly {total}."
+    return "" if most is None else f"The numbers may add up to {most} at the most."
+
+
+def check_sum(values: Mapping[str, int], total: int | None, most: int | None = None) -> None:
+    """Check the sum of an answer's numbers; a `ValueError` shows how they add up."""
+    actual = sum(values.values())
+    added = " + ".join(map(str, values.values()))
+    if total is not None and actual != total:
+        beyond = f"{actual - total} too many" if actual > total else f"{total - actual} too few"
+        raise ValueError(f"the numbers have to add up to {total}, not {actual} ({added} is {beyond})")
+    if most is not None and actual > most:
+        raise ValueError(
+            f"the numbers may add up to {most} at the most, not {actual} ({added} is {actual - most} too many)"
+        )

@@ -41,6 +41,9 @@ One fenced block that begins with ```findings and holds one JSON object with the
 and every part of an entry that may be left out, of which the report says nothing.""")
 
 
+FORM = "Answer with one block that begins with ```findings and ends with ```, and between them one JSON object."
+"""The form of an answer, for a repair turn."""
+
 DIGEST = digest(SYSTEM, QUESTION.template, REPAIR, RULES)
 """Changes with every word of the prompts, and with the rules for showing a report."""
 
@@ -81,7 +84,7 @@ def _usable(text: str, model: type[BaseModel], last: bool) -> ReadFindings[BaseM
         read = ReadFindings(model())
     # Invalid parts may be repaired. In the last turn the valid parts count; invalid parts alone are unusable.
     if read.findings is None or (read.problems and not (last and read.findings.model_dump(exclude_none=True))):
-        raise UnusableAnswerError("; ".join(read.problems))
+        raise UnusableAnswerError("; ".join(read.problems), form=FORM)
     return read
 
 

@@ -30,7 +30,8 @@ MOST_SENT_BACK = 4_000
 """Most characters of an unusable answer in a repair turn."""
 
 REPAIR = """Your answer can't be used: {problem}.
-Answer once more with nothing but what was asked for, in the form that was asked for."""
+{form}"""
+AGAIN = "Answer once more with nothing but what was asked for, in the form that was asked for."
 
 
 JudgeCalls = Callable[[str, list[BaseMessage], str, int, Mapping[str, Any] | None], Awaitable[Exchange]]
@@ -86,7 +87,7 @@ class Interviewer:
             try:
                 return read(reply.text, last)
             except UnusableAnswerError as error:
-                raise UnusableAnswerError(_fault_text(reply, error)) from error
+                raise UnusableAnswerError(_fault_text(reply, error), form=error.form) from error
 
         def is_usable(reply: Reply) -> bool:
             try:
@@ -151,7 +152,7 @@ class ModelJudge:
 
 def _sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
     reply_sent = AIMessage(reply.text[:MOST_SENT_BACK] or NO_TEXT)
-    return [*messages, reply_sent, HumanMessage(REPAIR.format(problem=problem))]
+    return [*messages, reply_sent, HumanMessage(REPAIR.format(problem=problem, form=problem.form or AGAIN))]
 
 
 def _is_used_up_by_reasoning(reply: Reply) -> bool:

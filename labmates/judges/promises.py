@@ -19,7 +19,7 @@ from labmates.judges.base import Deed, Report, Score
 from labmates.judges.injection import RULES, fenced
 from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.errors import ModelCallError
-from labmates.models.objects import UnusableAnswerError, read_object
+from labmates.models.objects import UnusableAnswerError, form_request, read_object
 from labmates.models.orders import Order
 
 KIND = "promises"
@@ -112,7 +112,7 @@ class PromisesJudge(ModelJudge):
             claims = read_object(answer, Claims)
             faults = [fault for claim in claims.promises if (fault := fault_of(claim, deeds))]
             if faults and not last:
-                raise UnusableAnswerError(faults[0])
+                raise UnusableAnswerError(faults[0], form=form_request(Claims))
             return claims
 
         return await self.ask(question(deeds).human(), read, Claims, name=f"judge {self.name}")

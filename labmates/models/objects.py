@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from labmates.errors import explain
+from labmates.models.forms import fault_words, form_words
 from labmates.relaxed_json import COMMENT, TRAILING_COMMA, Mend, Parsed, Reader, RelaxedJSONError, TooMuchWorkError
 from labmates.relaxed_json import Unusable as UnusableValue
 
@@ -42,12 +43,17 @@ _MEANT = re.compile(r"""\{\s*(?:["'“”„‘’`]|//|/\*|\#|[^\W\d]\w*\s*:)""
 class UnusableAnswerError(Exception):
     """A reply without a usable answer; the reason goes back to the model.
 
-    `remark` replaces the usual request to answer again.
+    `form` says what a usable answer looks like; `remark` replaces the whole message to the model.
     """
 
-    def __init__(self, problem: str, *, remark: str = "") -> None:
+    def __init__(self, problem: str, *, form: str = "", remark: str = "") -> None:
         super().__init__(problem)
+        self.form = form
         self.remark = remark
+
+
+class NoAnswerError(UnusableAnswerError):
+    """A reply without any JSON object, such as prose or a refusal."""
 
 
 class RefusedError(UnusableAnswerError):
@@ -84,40 +90,62 @@ def find_objects(text: str, decoder: json.JSONDecoder = PLAIN, *, start: int = 0
         at = text.find("{", end)
 
 
-def read_object(text: str, form: type[ModelT], *, start: int = 0) -> ModelT:
+def read_object(text: str, form: type[ModelT], *, start: int = 0, reasoned: bool = False) -> ModelT:
     """The JSON object in `text`, from `start` on, that is a valid `form`.
 
-    It may be repeated, and invalid objects beside it are ignored. Comments and trailing commas are accepted, and the
-    escaped braces of LaTeX count as braces. Raises `UnusableAnswerError` if no object is valid, valid objects differ,
-    or an object repeats a key.
+    It may be repeated, and invalid objects beside it are ignored. In a reply that was to reason first (`reasoned`), the
+    last object with a key of the form is the answer. Comments and trailing commas are accepted, and the escaped braces
+    of LaTeX count as braces. Raises `UnusableAnswerError` if no object is valid, valid objects differ, or an object
+    repeats a key; `NoAnswerError` if there is no object.
     """
+    again = form_request(form, reasoned=reasoned)
+    try:
+        return _read_object(text, form, start, reasoned)
+    except UnusableAnswerError as error:
+        error.form = again
+        raise
+
+
+def form_request(form: type[BaseModel], *, reasoned: bool = False) -> str:
+    """The request to answer in a form."""
+    how = "End your answer with one JSON object" if reasoned else "Answer with one JSON object and nothing else"
+    return "\n".join(filter(None, [f"{how}, in this form: {form_words(form)}", getattr(form, "rule", "")]))
+
+
+def _read_object(text: str, form: type[ModelT], start: int, reasoned: bool) -> ModelT:
     keys = {field.alias or name for name, field in form.model_fields.items()}
     answers: list[tuple[ModelT, dict[str, Any]]] = []
     fault, shared = "", 0
-    values, unreadable = _search(text, start)
-    for value in values:
+    values, broken = _search(text, start)
+    unreadable = _fault_text(text, broken) if broken else ""
+    if reasoned and (meant := [(at, value) for at, value in values if keys & value.keys()]):
+        values = meant[-1:]
+        if broken and broken.at > values[0][0]:
+            raise UnusableAnswerError(unreadable)
+    for _, value in values:
         try:
             answers.append((form.model_validate(value), value))
         except ValidationError as error:
             if not fault or len(keys & value.keys()) >= shared:
-                fault, shared = "; ".join(explain(error).splitlines()), len(keys & value.keys())
+                fault, shared = fault_words(error, form), len(keys & value.keys())
     if not answers:
-        raise UnusableAnswerError((not shared and unreadable) or fault or NO_OBJECT)
+        problem = (not shared and unreadable) or fault
+        raise UnusableAnswerError(problem) if problem else NoAnswerError(NO_OBJECT)
     for answer, value in answers:
         if answer != answers[0][0]:
             quoted = f"{_quoted(answers[0][1])} and {_quoted(value)}"
-            raise UnusableAnswerError(f"it holds two answers that differ, {quoted}; give one JSON object alone")
+            raise UnusableAnswerError(f"it holds two answers that differ, {quoted}; give only one")
     return answers[0][0]
 
 
-def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
-    """All objects, strict and relaxed, and the fault of the last unreadable one."""
-    values: list[dict[str, Any]] = []
+def _search(text: str, start: int) -> tuple[list[tuple[int, dict[str, Any]]], Mend | None]:
+    """All objects, strict and relaxed, each with its place and in order, and the fault of the last unreadable one."""
+    values: list[tuple[int, dict[str, Any]]] = []
     fault = None
     # A blank in place of LaTeX's backslash keeps all positions.
     for plain in dict.fromkeys((text, text.replace("\\{", " {").replace("\\}", " }"))):
         strict = {found.begin: found for found in find_objects(plain, ONCE, start=start)}
-        values += [found.value for found in strict.values()]
+        values += [(found.begin, found.value) for found in strict.values()]
         reader, failures = Reader(plain), 0
         at = plain.find("{", start)
         while at >= 0:
@@ -126,13 +154,13 @@ def _search(text: str, start: int) -> tuple[list[dict[str, Any]], str]:
                 failures += 1
                 read = _read_relaxed(reader, at)
                 if isinstance(read, Parsed):
-                    values.append(read.value)
+                    values.append((at, read.value))
                 elif _MEANT.match(plain, at):
                     fault = read
             if failures > MOST_FAILURES:
                 raise UnusableAnswerError(TOO_TANGLED)
             at = plain.find("{", end)
-    return values, _fault_text(text, fault) if fault else ""
+    return sorted(values, key=itemgetter(0)), fault
 
 
 def _read_relaxed(reader: Reader, at: int) -> Parsed | Mend:

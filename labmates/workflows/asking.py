@@ -93,7 +93,8 @@ async def ask(
 
 def remark_on(problem: UnusableAnswerError) -> str:
     """The message to the agent about an unusable reply."""
-    return problem.remark or render("repair", problem=problem)
+    form = problem.form or "Answer again in the form that was asked for."
+    return problem.remark or render("repair", problem=str(problem).rstrip("."), form=form)
 
 
 def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:

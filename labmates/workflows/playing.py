@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from labmates.agents.decisions import FormT, read_decision
 from labmates.budgets.purse import Purse
 from labmates.models.names import is_outside
+from labmates.models.objects import NoAnswerError
 from labmates.models.reply import Reply
 from labmates.models.structured import format_of
 from labmates.workflows.asking import ask
@@ -60,9 +61,24 @@ class Table:
         self.caller.outsiders = people(services, self.caller)
 
     async def decide(
-        self, step: str, speaker: Speaker, messages: list[BaseMessage], form: type[FormT], *, name: str
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: list[BaseMessage],
+        form: type[FormT],
+        *,
+        name: str,
+        otherwise: str,
+        reasoned: bool = False,
     ) -> FormT | None:
         """Ask a player for a decision; None if no reply could be used.
+
+        Parameters
+        ----------
+        otherwise
+            What happens without a decision; a player whose reply has none is told.
+        reasoned
+            Whether it was asked to reason first; then the last object of a reply counts.
 
         Raises
         ------
@@ -74,9 +90,8 @@ class Table:
             If the run is to stop.
         """
 
-        def read(reply: Reply, last: bool) -> FormT:
-            del last
-            return read_decision(reply, form)
+        def read(reply: Reply, _last: bool) -> FormT:
+            return decision_of(reply, form, otherwise=otherwise, reasoned=reasoned)
 
         # A person is shown the form in any case.
         held = format_of(form) if self._structured or is_outside(speaker.model) else None
@@ -113,6 +128,21 @@ class Table:
         if team not in self._purses:
             self._purses[team] = Purse(self._ledger, team, {})
         return self._purses[team]
+
+
+def decision_of(reply: Reply, form: type[FormT], *, otherwise: str, reasoned: bool) -> FormT:
+    """The decision in a player's reply; see `Table.decide`.
+
+    Raises
+    ------
+    UnusableAnswerError
+        If there is none.
+    """
+    try:
+        return read_decision(reply, form, reasoned=reasoned)
+    except NoAnswerError as error:
+        error.form += f"\n{otherwise}"
+        raise
 
 
 async def together(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -47,11 +47,11 @@ def test_one_object_is_found_whatever_stands_around_it(text: str) -> None:
         ("I'm sorry, but I can't rate this.", "no whole JSON object"),
         ('{"x": 1', "no closing brace"),
         ("[1, 2]", "no whole JSON object"),
-        ('{"y": 1}', "x: Field required"),
-        ('{"x": "one"}', "x: "),
+        ('{"y": 1}', 'the key "x" is missing'),
+        ('{"x": "one"}', '"x" is .*, but it has to be a whole number'),
         ('{"x": 1} or rather {"x": 2}', "two answers that differ"),
         ('{"x": 1, "x": 2}', "given twice"),
-        ('{"x": NaN}', "x: "),
+        ('{"x": NaN}', '"x" is .*, but it has to be a whole number'),
     ],
 )
 def test_what_is_not_one_valid_object_is_refused_with_the_reason(text: str, why: str) -> None:

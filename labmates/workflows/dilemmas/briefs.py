@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from langchain_core.messages import BaseMessage
 from pydantic import Field, create_model, model_validator
 
-from labmates.agents.decisions import Form
+from labmates.agents.decisions import Form, check_sum, sum_rule
 from labmates.agents.prompts import render
 from labmates.errors import UsageError
 from labmates.games.normal_form import NormalForm
@@ -71,10 +71,12 @@ def form_of(sheet: Sheet) -> type[Filled]:
 @lru_cache(maxsize=1024)
 def _form_of(blanks: tuple[Blank, ...], total: int | None) -> type[Filled]:
     class Sum(Filled):
+        rule = sum_rule(total)
+
         @model_validator(mode="after")
         def _adds_up(self) -> Self:
-            if total is not None and (total_given := sum(self.values.values())) != total:
-                raise ValueError(f"the numbers have to add up to {total}, not {total_given}")
+            if total is not None:
+                check_sum(self.values, total)
             return self
 
     # The name of a blank may be no Python identifier.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -131,12 +132,15 @@ class DilemmaContext:
             step, team = f"{match.name}/{question.step}/{question.agent + 1}", match.name
         speaker = Speaker(team, self.names[entrant], self.condition.entrants[entrant].model)
         reasoning = self.condition.entrants[entrant].reasoning or self.condition.reasoning
+        sheet = self._briefing.sheet(question)
         decided = await self._tables[entrant].decide(
             step,
             speaker,
             self._briefing.ask(question, reasoning),
-            form_of(self._briefing.sheet(question)),
+            form_of(sheet),
             name=f"{speaker.agent}, {step}",
+            otherwise=f"Without a valid answer, this counts as yours: {json.dumps(sheet.fallback)}",
+            reasoned=reasoning != "none",
         )
         answer = dict(question.sheet.fallback if decided is None else self._briefing.meant(decided.values))
         self.recorder.once(

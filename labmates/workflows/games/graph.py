@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, TypedDict
@@ -27,6 +28,7 @@ from labmates.workflows.games.briefs import Briefing, Round, Said, history, payo
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.playing import Table, together
 
+NO_TOKENS = "Without a valid answer, you spend no token."
 MOST_SAID_CHARS = 600
 """Maximum length of a player's message in deliberation."""
 
@@ -105,9 +107,11 @@ async def decide(state: GameState, runtime: Runtime[GameContext]) -> Update:
     """Ask all players for decisions, in parallel."""
     ctx, game = runtime.context, runtime.context.game
     *past, now = state["rounds"]
-    form = numbers_form({each.name: (each.low, each.high) for each in game.quantities}, total=game.total)
+    form = decision_form(game)
     asked = {player: ctx.briefing.decide(player, state["rounds"]) for _, player in ctx.seats}
-    decided = await _decisions(ctx, len(state["rounds"]), "decide", asked, dict.fromkeys(asked, form))
+    decided = await _decisions(
+        ctx, len(state["rounds"]), "decide", asked, dict.fromkeys(asked, form), default_words(game)
+    )
     default = dict(zip(form.model_fields, game.default_decision, strict=True))
     played = [decision or default for decision in decided]
     decisions = np.array([list(each.values()) for each in played]).reshape(game.groups, game.group_size, -1)
@@ -129,17 +133,33 @@ async def sanction(state: GameState, runtime: Runtime[GameContext]) -> Update:
         return {}
     assert now.payoffs is not None
     others = {player: [name for name in ctx.briefing.members(player) if name != player] for _, player in ctx.seats}
-    forms = {
-        player: numbers_form(dict.fromkeys(names, (0, game.sanction_limit)), most=game.sanction_limit)
-        for player, names in others.items()
-    }
+    forms = {player: sanction_form(game, player, names) for player, names in others.items()}
     asked = {player: ctx.briefing.sanction(player, state["rounds"]) for player in others}
-    decided = await _decisions(ctx, len(state["rounds"]), "sanction", asked, forms)
+    decided = await _decisions(ctx, len(state["rounds"]), "sanction", asked, forms, NO_TOKENS)
     spent = [tokens or dict.fromkeys(names, 0) for tokens, names in zip(decided, others.values(), strict=True)]
     tokens = _tokens(ctx, spent)
     sanctioned = np.asarray(game.sanctioned(now.payoffs, tokens), dtype=float)
     _record(ctx, len(state["rounds"]), "sanction", spent, decided)
     return {"rounds": [*past, replace(now, tokens=tokens, spent=_made(ctx, decided), payoffs=sanctioned)]}
+
+
+def decision_form(game: Game) -> type[Numbers]:
+    """The form of a decision in a game."""
+    return numbers_form({each.name: (each.low, each.high) for each in game.quantities}, total=game.total)
+
+
+def default_words(game: Game) -> str:
+    """What a player without a decision is told."""
+    default = dict(zip((each.name for each in game.quantities), game.default_decision, strict=True))
+    return f"Without a valid answer, this is played for you: {json.dumps(default)}"
+
+
+def sanction_form(game: Game, player: str, others: Iterable[str]) -> type[Numbers]:
+    """The form of a player's tokens for the other members of its group."""
+    limit = game.sanction_limit
+    return numbers_form(
+        dict.fromkeys(others, (0, limit)), most=limit, not_keys={player: "is yourself: tokens go to others only"}
+    )
 
 
 def _made(ctx: GameContext, decided: Sequence[object]) -> Array:
@@ -211,12 +231,17 @@ async def _talk(ctx: GameContext, group: str, past: Sequence[Round]) -> list[Sai
 def _sentences(reply: Reply, _last: bool) -> str:
     text = " ".join(reply.text.split())
     if not text:
-        raise UnusableAnswerError("it has no text.")
+        raise UnusableAnswerError("it has no text", form="Answer with one to three sentences.")
     return text if len(text) <= MOST_SAID_CHARS else f"{text[:MOST_SAID_CHARS]} …"
 
 
 async def _decisions(
-    ctx: GameContext, round_: int, stage: str, asked: dict[str, list[BaseMessage]], forms: dict[str, type[Numbers]]
+    ctx: GameContext,
+    round_: int,
+    stage: str,
+    asked: dict[str, list[BaseMessage]],
+    forms: dict[str, type[Numbers]],
+    otherwise: str,
 ) -> list[dict[str, int] | None]:
     decisions = await together(
         ctx.table.decide(
@@ -225,6 +250,8 @@ async def _decisions(
             messages,
             forms[player],
             name=f"{player}, round {round_}: {stage}",
+            otherwise=otherwise,
+            reasoned=ctx.condition.reasoning != "none",
         )
         for player, messages in asked.items()
     )

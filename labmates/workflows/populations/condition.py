@@ -340,7 +340,7 @@ class EvolutionCondition(PopulationCondition):
         return self
 
 
-PROMPTS_VERSION = "2"
+PROMPTS_VERSION = "3"
 """The version of the prompts in `labmates.agents.prompts`; raise it whenever they change."""
 
 

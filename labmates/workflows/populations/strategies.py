@@ -22,6 +22,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from labmates.agents.prompts import render
+from labmates.agents.transcript import append_line
 from labmates.errors import UsageError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.orders import Order
@@ -178,11 +179,14 @@ async def implement(state: StrategyState, runtime: Runtime[Writing]) -> Strategy
     if attempt > condition.implementations:
         reason = f"no implementation passed the checks, the last because: {state['problem']}"
         return writing.drop(state, reason, attempts=condition.implementations)
+    order: BaseMessage = implementing(condition, name, state["description"]).human()
+    if attempt > 1:
+        order = append_line(order, render("strategy_again", problem=state["problem"]))
     code = await ask(
         writing.table.caller,
         f"{name}/implement/{attempt}",
         speaker,
-        [*_system_prompt(condition), implementing(condition, name, state["description"]).human()],
+        [*_system_prompt(condition), order],
         writing.table.purse(speaker.team),
         partial(_code, name),
         name="implement",
@@ -195,7 +199,7 @@ async def check(state: StrategyState, runtime: Runtime[Writing]) -> StrategyStat
     """Check an implementation, and record it if it passes."""
     writing, code, attempt = runtime.context, state["code"], state["attempt"]
     if not code:
-        return {}
+        return StrategyState(problem="it was not one class in one code block with the name above, or it was cut off")
     async with writing.checking:
         problems, deterministic = await asyncio.to_thread(_problems, writing, code)
     if problems:
@@ -331,9 +335,9 @@ def implementing(condition: StrategiesCondition, name: str, description: str) ->
 
 def _description(reply: Reply, _last: bool) -> str:
     if "cut" in reply.faults:
-        raise UnusableAnswerError("The description was cut at the length limit: please write a shorter one.")
+        raise UnusableAnswerError("it was cut off at its length limit", form="Write a shorter description.")
     if not reply.text.strip():
-        raise UnusableAnswerError("There is no description in your reply.")
+        raise UnusableAnswerError("it has no text", form="Write the description as plain text.")
     return reply.text.strip()
 
 

@@ -20,6 +20,7 @@ from langgraph.types import Send
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import REPORT, WRITES, Seat, Team
+from labmates.agents.prompts import render
 from labmates.agents.sections import continued, excerpt
 from labmates.agents.transcript import shorten
 from labmates.agents.workspace import MOST_MESSAGE_CHARS
@@ -62,6 +63,7 @@ T = TypeVar("T")
 Update = dict[str, Any]
 
 MOST_PLAN_CHARS = 6_000
+_SENTENCES = "Answer with 2 or 3 sentences, and without a tool call."
 MOST_HALVED = 5
 """The material of an artifact is halved up to this many times, until the pool can pay for writing it."""
 
@@ -181,15 +183,16 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     team, workers = ctx.team(state), ctx.workers(state)
     purse = ctx.purse(state, team.name).of(team.lead.id)
     messages = _opening(ctx, state, team.lead, plan_prompt(ctx, state, purse))
+    form = render("plan_form", lines="\n".join(f"{seat.id}: …" for seat in workers)) if len(team.members) > 1 else ""
     exhausted = False
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
         if problem := fault_text(reply):
-            raise UnusableAnswerError(problem, remark=problem)
+            raise UnusableAnswerError(problem, remark=f"{problem}\n{form}".rstrip())
         tasks = read_tasks(reply.text, workers)
         missing = [seat.id for seat in workers if seat.id not in tasks]
         if missing and not last and len(team.members) > 1:
-            raise UnusableAnswerError(f"there is no line with a task for {', '.join(missing)}.")
+            raise UnusableAnswerError(f"it has no line with a task for {', '.join(missing)}", form=form)
         return excerpt(reply.text, MOST_PLAN_CHARS, "first"), tasks
 
     step, speaker = f"{team.name}/{phase['number']}/{team.lead.id}/plan", ctx.speaker(team, team.lead)
@@ -268,7 +271,8 @@ def read_bid(reply: Reply, last: bool) -> tuple[int, str]:
     del last
     match = re.search(r"^[\s*\-#>`_]*(10|\d)[`*_]*\s*:[*_]*\s*(\S.*)$", reply.text, flags=re.MULTILINE)
     if match is None:
-        raise UnusableAnswerError("it has no line with a number from 0 to 10, a colon and a task.")
+        problem = "it has no line with a number from 0 to 10, a colon and a task"
+        raise UnusableAnswerError(problem, form="Answer with this one line, with your number and your task: 0: …")
     return int(match[1]), excerpt(match[2].strip(), MOST_MESSAGE_CHARS, "first")
 
 
@@ -501,11 +505,9 @@ def _spending(purse: Purse) -> Update:
 
 def _read_contribution(reply: Reply, last: bool) -> str:
     if not reply.text.strip():
-        raise UnusableAnswerError(
-            "it has no text." if not reply.tool_calls else "answer with sentences, not with a tool call."
-        )
+        raise UnusableAnswerError("it is a tool call" if reply.tool_calls else "it has no text", form=_SENTENCES)
     if "cut" in reply.faults and not last:
-        raise UnusableAnswerError("it was cut off; answer in 2 or 3 sentences.")
+        raise UnusableAnswerError("it was cut off at its length limit", form=_SENTENCES)
     return excerpt(reply.text.strip(), MOST_MESSAGE_CHARS, "first")
 
 

@@ -277,6 +277,7 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
         If the reply has no artifact; the agent gets the text.
     """
     wrong, misnamed, before = "", None, len(workspace.written)
+    form = f"Answer with one call of write_artifact: its name is `{name}`, and its content the whole text."
     for call in reply.tool_calls:
         if call.name in (READ, STATE):
             continue
@@ -289,7 +290,7 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
         except ToolError as error:
             wrong = str(error)
             continue
-        wrong = f"the artifact must be called `{name}`, not `{target}`."
+        wrong = f"the artifact must be called `{name}`, not `{target}`"
         if (
             isinstance(arguments, WriteArtifact)
             and arguments.content.strip()
@@ -305,19 +306,21 @@ def take(workspace: Workspace, reply: Reply, name: str, *, last: bool) -> None:
         workspace.write(name, misnamed.content, misnamed.description)
         return
     if wrong:
-        raise UnusableAnswerError(wrong)
+        raise UnusableAnswerError(wrong, form=form)
     text, cut = reply.text, "cut" in reply.faults and "cut_tool_call" not in reply.faults
     if (problem := fault_text(reply)) and not (text.strip() and (last or cut)):
-        raise UnusableAnswerError(problem, remark=problem)
+        raise UnusableAnswerError(problem, remark=f"{problem}\n{form}")
     if not text.strip():
-        raise UnusableAnswerError(f"it has no call of write_artifact with the name `{name}` and a content.")
+        raise UnusableAnswerError("it holds no artifact", form=form)
+    if not (last or cut or before or sections_of(text)):
+        raise UnusableAnswerError("it is a text without sections", form=form)
     try:
         if before and workspace.is_partial(name) and _first_line(text) != _first_line(workspace.text(name)):
             workspace.append(name, text, partial=cut)
         else:
             workspace.write(name, text, partial=cut)
     except ToolError as error:
-        raise UnusableAnswerError(str(error)) from error
+        raise UnusableAnswerError(str(error), form=form) from error
 
 
 def keep_version(

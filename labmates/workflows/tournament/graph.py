@@ -178,6 +178,7 @@ async def _wishes(ctx: TournamentContext, player: str, introductions: dict[str, 
         ctx.briefing.wishes(player, introductions),
         wishes_form(tuple(others)),
         name=f"{player}: choice of team",
+        otherwise="Without a valid answer, you name nobody.",
     )
     most = len(next(iter(ctx.condition.players_of.values()))) - 1
     wanted = [] if chosen is None else list(dict.fromkeys(chosen.model_dump()["wanted"]))[:most]

@@ -53,6 +53,7 @@ async def moves(state: MatchState, runtime: Runtime[TournamentContext]) -> Updat
             ctx.briefing.move(_with_messages(_view(ctx, state, seat), messages, seat)),
             form,
             name=f"{player}, match {state['number']}, round {round_}: move",
+            otherwise="Without a valid answer, the match ends before this round.",
         )
         for seat, player in enumerate(state["players"])
     )
@@ -284,6 +285,7 @@ async def _examine(ctx: TournamentContext, state: MatchState, seat: int) -> None
         ctx.briefing.questions(view, asked),
         answers_form(asked, ctx.actions),
         name=f"{view.player}, match {state['number']}: questions",
+        otherwise="Without a valid answer, all of your answers count as wrong.",
     )
     ctx.table.recorder.once(
         DecisionEvent(

@@ -269,7 +269,7 @@ def test_tokens_by_distance_come_back_and_own_ones_stay_first(size: int, seed: i
     [
         ({"keep": 3, "group": 3, "global": 3}, "add up to 10, not 9"),
         ({"keep": 5, "group": 5, "global": 1}, "add up to 10, not 11"),
-        ({"keep": 10, "group": 0}, "global: Field required"),
+        ({"keep": 10, "group": 0}, 'the key "global" is missing'),
     ],
 )
 async def test_a_split_that_is_off_is_told_so(store: Store, split: dict[str, int], said: str) -> None:
