@@ -1,8 +1,8 @@
 """What small models get wrong, and what a repair turn mends: counts by game and kind of fault, and first tool calls.
 
-    python -m benchmarks.small_models games --model 'openai:qwen?base_url=http://127.0.0.1:8080/v1' --store first.db
-    python -m benchmarks.small_models repairs --store first.db
-    python -m benchmarks.small_models tools --model 'openai:qwen?base_url=http://127.0.0.1:8080/v1'
+    python -m benchmarks.small_models games --model openai:qwen --base-url http://127.0.0.1:8080/v1 --store first.db
+    python -m benchmarks.small_models repairs --base-url http://127.0.0.1:8080/v1 --store first.db
+    python -m benchmarks.small_models tools --model openai:qwen --base-url http://127.0.0.1:8080/v1
 
 ``games`` plays the behavioural games and prints decisions, failed decisions, unusable replies by kind of fault, and how
 many of them the next reply mended. ``repairs`` takes the first unusable reply of each decision in that store and asks
@@ -94,10 +94,10 @@ def print_faults(game: str, run: Run) -> Counter[str]:
     return counts
 
 
-async def play(model: str, store: str, games: Iterable[str], condition: dict[str, Any]) -> None:
+async def play(model: str, base_url: str, store: str, games: Iterable[str], condition: dict[str, Any]) -> None:
     """Play the games one after the other, and print what failed."""
     total: Counter[str] = Counter()
-    settings = {"models": {"call_timeout": TIMEOUT, "max_concurrent_calls": 2}}
+    settings = {"models": {"base_url": base_url, "call_timeout": TIMEOUT, "max_concurrent_calls": 2}}
     for game in games:
         [run] = await arun("game", store=store, settings=settings, game=game, model=model, **condition)
         total += print_faults(game, run)
@@ -107,12 +107,12 @@ async def play(model: str, store: str, games: Iterable[str], condition: dict[str
     )
 
 
-async def repair(url: str) -> None:
+async def repair(url: str, base_url: str) -> None:
     """Print how many first unusable replies in a store are mended by one repair turn: as recorded, and now."""
     kinds, before, now = Counter[str](), Counter[str](), Counter[str]()
     with Store(url, must_exist=True) as store:
         runs = [Run.of(record, store) for record in store.runs(kind="game")]
-    async with ModelHub(ModelOptions(call_timeout=TIMEOUT)) as hub:
+    async with ModelHub(ModelOptions(base_url=base_url, call_timeout=TIMEOUT)) as hub:
         for run in runs:
             calls = {event.step: event for event in run.events if isinstance(event, LLMCallEvent)}
             failed = {event.step: event.reason for event in run.events if isinstance(event, FailedReplyEvent)}
@@ -166,11 +166,13 @@ class Watched(Diligent):
         return await super().ainvoke(input, *arguments, **kwargs)
 
 
-async def first_calls(model: str, tasks: Sequence[str], organisations: Sequence[str], seeds: int) -> None:
+async def first_calls(
+    model: str, base_url: str, tasks: Sequence[str], organisations: Sequence[str], seeds: int
+) -> None:
     """Print how many first replies of the work step call a tool, and how many second ones after the reminder."""
     BASELINES.register("watched", Watched)
     total = Counter[str]()
-    async with ModelHub(ModelOptions(call_timeout=TIMEOUT)) as hub:
+    async with ModelHub(ModelOptions(base_url=base_url, call_timeout=TIMEOUT)) as hub:
         for task in tasks:
             for organisation in organisations:
                 Watched.calls.clear()
@@ -211,7 +213,8 @@ async def first_call(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Faults of small models, and what repair turns mend.")
     parser.add_argument("what", choices=["games", "repairs", "tools"])
-    parser.add_argument("--model", help="The model, provider:name?base_url=URL.")
+    parser.add_argument("--model", help="The model, openai:NAME.")
+    parser.add_argument("--base-url", required=True, help="Address of the server.")
     parser.add_argument("--store", default="sqlite:///small_models.db")
     parser.add_argument("--game", action="append", choices=GAMES.names(), help="Repeatable; by default all.")
     parser.add_argument("--reasoning", default="none", choices=["none", "cot", "tom"])
@@ -219,7 +222,7 @@ if __name__ == "__main__":
     parser.add_argument("--structured", action="store_true")
     asked = parser.parse_args()
     if asked.what == "repairs":
-        asyncio.run(repair(asked.store))
+        asyncio.run(repair(asked.store, asked.base_url))
     elif asked.what == "games":
         condition = {
             "groups": 2,
@@ -230,6 +233,6 @@ if __name__ == "__main__":
             "reasoning": asked.reasoning,
             "structured": asked.structured,
         }
-        asyncio.run(play(asked.model, asked.store, asked.game or GAMES.names(), condition))
+        asyncio.run(play(asked.model, asked.base_url, asked.store, asked.game or GAMES.names(), condition))
     else:
-        asyncio.run(first_calls(asked.model, TASKS, ORGANISATIONS, asked.seeds))
+        asyncio.run(first_calls(asked.model, asked.base_url, TASKS, ORGANISATIONS, asked.seeds))

@@ -30,6 +30,8 @@ _ENDS = ("<|eom_id|>", "<|eot_id|>", "</s>")
 _BEGINNINGS = ("<|python_tag|>", "[TOOL_CALLS]")
 _FENCE = re.compile(r"```\w*\s")
 _NAMED = re.compile(r"([\w.-]+)(?:\[ARGS\])?\s*(\{.*)\Z", re.DOTALL)
+_TRIPLE = re.compile(r'(?<=:)(\s*)"""(.*?)"""', re.DOTALL)
+"""A text in Python's quotes, in which models like to write code."""
 _BROKEN = re.compile(r'\{\s*"name"\s*:\s*"([^"]+)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(\{.*)\Z', re.DOTALL)
 
 
@@ -78,6 +80,7 @@ def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Writte
 
 def _call_objects(text: str, offered: Collection[str]) -> list[Written]:
     """The call in a JSON object, or those in a list of such objects; empty if one is no call of an offered tool."""
+    text = _TRIPLE.sub(lambda match: json.dumps(match[2]), text)
     try:
         value, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):

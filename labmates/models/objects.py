@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from labmates.models.forms import fault_words, form_words
+from labmates.forms import fault_words, form_words
 from labmates.relaxed_json import COMMENT, TRAILING_COMMA, Mend, Parsed, Reader, RelaxedJSONError, TooMuchWorkError
 from labmates.relaxed_json import Unusable as UnusableValue
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from labmates.forms import schema_words
 from labmates.tasks.base import Task
 
 MOST_DEPTH = 6
@@ -23,7 +24,7 @@ def findings_schema_text(task: Task[Any, Any]) -> str:
     lines = [
         "Fields of the findings (leave out what was not found out; null says nothing either):",
         findings_fields_text(task),
-        "Example of the form only, with made-up values:",
+        "The form, with your values in place of the words:",
         findings_example(task),
     ]
     return "\n".join(lines)
@@ -36,9 +37,8 @@ def findings_fields_text(task: Task[Any, Any]) -> str:
 
 
 def findings_example(task: Task[Any, Any]) -> str:
-    """A findings block with made-up values."""
-    examples = {name: field.examples[0] for name, field in task.findings.model_fields.items() if field.examples}
-    return f"```findings\n{json.dumps(examples, ensure_ascii=False)}\n```"
+    """A findings block with words in place of the values, so that it can't be stated as it is."""
+    return f"```findings\n{schema_words(findings_parameters(task.findings))}\n```"
 
 
 def findings_parameters(model: type[BaseModel]) -> dict[str, Any]:

@@ -69,6 +69,7 @@ CALLS_IN_TEXT = {
     "with a type": json.dumps({"type": "function", **CALL}),
     "with arguments as text": json.dumps({"name": "run_code", "arguments": json.dumps(CALL["arguments"])}),
     "with line breaks in the code": TEXT.replace("\\n", "\n"),
+    "with Python's quotes": f'{{"name": "run_code", "arguments": {{"code": """{CODE}"""}}}}',
     "with a spoilt name": json.dumps({**CALL, "name": "functions.run_code"}),
     "Qwen, Hermes": f"<tool_call>\n{TEXT}\n</tool_call>",
     "Qwen without the end": f"<tool_call>\n{TEXT}",

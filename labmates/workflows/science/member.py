@@ -5,6 +5,7 @@ The loop can resume anywhere: recorded calls are replayed, not repeated.
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -141,10 +142,18 @@ class _Worker:
             self.talk.messages = [*self.talk.messages, reply.message, *await self._answers(reply)]
             return
         arrived = self._kept(reply)
-        remark = arrived or fault_text(reply) or render("nudge_no_tool", tools=", ".join(self.tools.held))
+        remark = arrived or "\n".join(filter(None, [fault_text(reply), self._reminder()]))
         self.member["failures"] = 0 if arrived else self.member["failures"] + 1
         remark = f"{remark}\n\n{self._last_reply()}".rstrip()
         self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
+
+    def _reminder(self) -> str:
+        """The message to the agent after a reply without a tool call."""
+        held = self.tools.held
+        example = {"name": "run_code", "arguments": {"code": "print(df.describe())"}}
+        if "run_code" not in held:
+            example = {"name": "list_artifacts", "arguments": {}}
+        return render("nudge_no_tool", tools=", ".join(held), example=json.dumps(example))
 
     def _last_reply(self) -> str:
         """The notice before the agent's last reply; empty otherwise."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -34,22 +35,23 @@ def form_words(form: type[BaseModel]) -> str:
     '{"effort": <whole number from 1 to 7>}'
     """
     schema = form.model_json_schema()
-    return _words(schema, schema.get("$defs", {}))
+    return schema_words(schema, schema.get("$defs", {}))
 
 
-def _words(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> str:
+def schema_words(schema: Mapping[str, Any], defined: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """A JSON schema with its definitions as JSON with words in place of the values."""
     if "$ref" in schema:
         schema = defined[schema["$ref"].rpartition("/")[2]]
-    if options := schema.get("anyOf"):
-        return " or ".join(_words(option, defined) for option in options)
+    if options := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(schema_words(option, defined) for option in options)
     if choices := schema.get("enum", [schema["const"]] if "const" in schema else None):
         return " or ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
     match schema.get("type"):
         case "object":
             fields = schema.get("properties", {}).items()
-            return f"{{{', '.join(f'{json.dumps(key)}: {_words(part, defined)}' for key, part in fields)}}}"
+            return f"{{{', '.join(f'{json.dumps(key)}: {schema_words(part, defined)}' for key, part in fields)}}}"
         case "array":
-            return f"[{_words(schema.get('items', {}), defined)}, …]"
+            return f"[{schema_words(schema.get('items', {}), defined)}, …]"
         case "integer" | "number" as kind:
             name = "whole number" if kind == "integer" else "number"
             low, high = schema.get("minimum"), schema.get("maximum")
@@ -58,8 +60,10 @@ def _words(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> str:
             return "true or false"
         case "null":
             return "null"
-        case _:
+        case "string":
             return "<text>"
+        case _:
+            return "<value>"
 
 
 def fault_words(error: ValidationError, form: type[BaseModel]) -> str:
