@@ -68,7 +68,7 @@ class Table:
         form: type[FormT],
         *,
         name: str,
-        otherwise: str,
+        otherwise: str = "",
         reasoned: bool = False,
     ) -> FormT | None:
         """Ask a player for a decision; None if no reply could be used.
@@ -141,7 +141,7 @@ def decision_of(reply: Reply, form: type[FormT], *, otherwise: str, reasoned: bo
     try:
         return read_decision(reply, form, reasoned=reasoned)
     except NoAnswerError as error:
-        error.form += f"\n{otherwise}"
+        error.form = f"{error.form}\n{otherwise}".rstrip()
         raise
 
 

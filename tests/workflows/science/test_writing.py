@@ -78,7 +78,10 @@ async def test_a_failed_implementation_is_written_anew_from_the_same_description
     run = await write(author, store)
     assert run.metrics == {"written": 1, "dropped": 0, "attempts": 4, "first_try_rate": 0, "deterministic_rate": 1}
     assert len(author.prompts) == 5
-    assert len(set(author.prompts[1:])) == 1, "the model sees neither failure"
+    first, *again = author.prompts[1:]
+    assert all(prompt.startswith(first) for prompt in again), "the description and the task stay as they are"
+    assert all(prompt != first for prompt in again)
+    assert "was refused: ZeroDivisionError" in again[-1], "each further attempt is told why the last one failed"
     assert "Cooperate always." in author.prompts[1]
     events = store.events(run.id)
     [kept] = [event for event in events if isinstance(event, ArtifactEvent)]
