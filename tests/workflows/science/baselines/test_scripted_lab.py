@@ -174,7 +174,7 @@ class Lab:
         for _ in range(TURNS):
             reply = self.ask(messages, held)
             if not reply.tool_calls:
-                remark = render("nudge_no_tool", tools=", ".join(held))
+                remark = render("nudge_no_tool", tools=", ".join(held), example="{}")
                 messages += [reply.message, HumanMessage(remark)]
                 continue
             messages.append(reply.message)
