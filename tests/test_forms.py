@@ -100,7 +100,7 @@ def test_the_last_object_counts_where_the_model_was_to_reason_first(text: str, e
 
 @pytest.mark.parametrize("name", ["anomaly", "biomarker", "ecology", "geospatial"])
 def test_the_form_of_findings_can_not_be_stated_as_it_is(name: str) -> None:
-    task = TASKS.get(name)
+    task = TASKS.get(name)()
     example = findings_example(task)
     assert all(f'"{field}": ' in example for field in task.findings.model_fields)
     assert read_findings(example, task.findings).findings is None

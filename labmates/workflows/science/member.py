@@ -142,18 +142,21 @@ class _Worker:
             self.talk.messages = [*self.talk.messages, reply.message, *await self._answers(reply)]
             return
         arrived = self._kept(reply)
-        remark = arrived or "\n".join(filter(None, [fault_text(reply), self._reminder()]))
+        remark = arrived or self._remark(reply)
         self.member["failures"] = 0 if arrived else self.member["failures"] + 1
         remark = f"{remark}\n\n{self._last_reply()}".rstrip()
         self.talk.reject(reply, UnusableAnswerError("no tool call", remark=remark))
 
-    def _reminder(self) -> str:
-        """The message to the agent after a reply without a tool call."""
-        held = self.tools.held
+    def _remark(self, reply: Reply) -> str:
+        """The message to the agent about a reply without a usable tool call."""
+        fault, held = fault_text(reply), self.tools.held
+        if fault and {"bad_tool_call", "cut_tool_call"} & {*reply.faults}:
+            return fault
         example = {"name": "run_code", "arguments": {"code": "print(df.describe())"}}
         if "run_code" not in held:
             example = {"name": "list_artifacts", "arguments": {}}
-        return render("nudge_no_tool", tools=", ".join(held), example=json.dumps(example))
+        reminder = render("nudge_no_tool", tools=", ".join(held), example=json.dumps(example))
+        return f"{fault}\n{reminder}" if fault else reminder
 
     def _last_reply(self) -> str:
         """The notice before the agent's last reply; empty otherwise."""

@@ -402,8 +402,11 @@ async def test_an_agent_that_comes_back_finds_its_variables(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("draft", "told"),
     [
-        (Draft("I would rather talk."), "called no tool"),
-        (Draft(""), "was empty"),
+        (
+            Draft("I would rather talk."),
+            'for example {"name": "run_code", "arguments": {"code": "print(df.describe())"}}',
+        ),
+        (Draft(""), "was empty. Answer again.\nYour reply called no tool, so nothing was done."),
         (Draft("", (DraftCall("run_code", '{"code": "pri'),)), "could not be read"),
         (Draft("", (DraftCall("run_code", "[1]"),)), "could not be read"),
     ],
@@ -424,6 +427,20 @@ async def test_an_unusable_reply_is_counted_and_the_agent_told_why(lab: Lab, dra
     assert told in seen[0]
     assert run.usage.failed_replies == 1
     assert run.status == "completed"
+
+
+async def test_a_plan_without_a_task_for_a_member_is_asked_for_again_in_its_form(lab: Lab) -> None:
+    seen: list[str] = []
+
+    def reply(heard: Heard) -> Draft:
+        if step_of(heard) != "plan" or agent_of(heard) != "data_lead":
+            return dutiful(heard)
+        seen.append(text_of(heard.messages[-1].content))
+        return Draft("- look\ndata_lead: look") if len(seen) == 1 else dutiful(heard)
+
+    await lab.play(reply)
+    assert seen[1].startswith("Your answer can't be used: it has no line with a task for data_engineer.\n")
+    assert seen[1].endswith("\ndata_lead: …\ndata_engineer: …")
 
 
 async def test_an_agent_that_never_gives_a_usable_reply_is_given_up(lab: Lab) -> None:
