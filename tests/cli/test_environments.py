@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from labmates.models import clients
+from labmates.models import check, clients
 from tests.cli.conftest import Labmates
 from tests.support.openai_server import Answer, OpenAIServer
 
@@ -431,6 +431,7 @@ def test_a_broken_environment_is_one_line_with_the_remedy(
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(check, "PATIENCE", 60.0)  # the machine may be busy
     clients.ssl_context.cache_clear()
     variables = {"NO_PROXY": "", **dict(part.split("=", 1) for part in shlex.split(placed(row.variables)))}
     done = labmates(*shlex.split(placed(row.command)), **variables)
