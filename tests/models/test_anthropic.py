@@ -177,6 +177,19 @@ async def test_a_server_that_refuses_marks_is_asked_without_them() -> None:
     assert ["cache_control" in str(request.body) for request in server.requests] == [True, False, False]
 
 
+async def test_a_judge_that_thinks_is_asked_without_the_temperature_that_thinking_forbids() -> None:
+    text = "`temperature` may only be set to 1 when thinking is enabled."
+    refused = fault(400, {"type": "error", "error": {"type": "invalid_request_error", "message": text}})
+    with AnthropicServer([refused, Answer(text="fine")]) as server:
+        catalog = Catalog(named={})
+        name = catalog.name_of(f"anthropic:claude-x?base_url={server.base_url}&thinking_budget=2048")
+        async with ModelHub(catalog.options()) as hub:
+            asked = [HumanMessage("Hello")]
+            reply = await hub.call(name, asked, seed=1, max_output_tokens=4096, temperature=0.0, insist=False)
+    assert reply.text == "fine"
+    assert ["temperature" in request.body for request in server.requests] == [True, False]
+
+
 SPLIT = {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 0}
 
 
