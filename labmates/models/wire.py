@@ -79,10 +79,13 @@ class StreamedReply:
         self._take(event)
 
     def whole(self) -> Json:
-        """The whole reply. Raises `BrokenReplyError` if the stream ended within the reply."""
+        """The whole reply. Raises `BrokenReplyError` if the stream ended within the reply, or nests too deeply."""
         if not self._done and self._finish is None:
             raise BrokenReplyError("the connection was cut within the reply")
-        choices = [{"message": self._message(), "finish_reason": self._finish}] if self._begun else []
+        try:
+            choices = [{"message": self._message(), "finish_reason": self._finish}] if self._begun else []
+        except RecursionError as error:
+            raise BrokenReplyError("the events of the stream are nested too deeply") from error
         return {**self._head, "choices": choices}
 
     def _message(self) -> Json:
@@ -206,6 +209,8 @@ def merge(deltas: Sequence[Json]) -> Json:
 
 
 def _merged(name: str, values: Sequence[Any]) -> Any:
+    if len(values) == 1:
+        return values[0]
     if all(isinstance(value, dict) for value in values):
         return merge(values)
     if all(isinstance(value, list) for value in values):
@@ -217,23 +222,27 @@ def _merged(name: str, values: Sequence[Any]) -> Any:
 
 def _merged_items(items: Sequence[Any]) -> list[Any]:
     groups: list[list[Any]] = []
+    indexed: dict[tuple[str, int], list[Any]] = {}
     for item in items:
-        group = next((group for group in reversed(groups) if _continues(item, group[-1], groups[-1] is group)), None)
-        if group is None:
-            groups.append([item])
+        index = item.get("index") if isinstance(item, dict) else None
+        if isinstance(index, int):
+            key = (str(item.get("type")), index)
+            if key not in indexed:
+                groups.append(indexed.setdefault(key, []))
+            indexed[key].append(item)
+        elif groups and _continues(item, groups[-1][-1]):
+            groups[-1].append(item)
         else:
-            group.append(item)
+            groups.append([item])
     return [group[0] if len(group) == 1 else merge(group) for group in groups]
 
 
-def _continues(item: Any, before: Any, is_last: bool) -> bool:
-    """Whether an item of a list continues an earlier one: by its index, else if it is the next text of a kind."""
+def _continues(item: Any, before: Any) -> bool:
+    """Whether an item of a list without indices is the next piece of a text."""
     if not isinstance(item, dict) or not isinstance(before, dict) or item.get("type") != before.get("type"):
         return False
-    if isinstance(index := item.get("index"), int):
-        return bool(before.get("index") == index)
     is_text = any(name in item for name in ("text", "summary", "thinking"))
-    return is_last and is_text and "index" not in before and item.get("id") in (None, before.get("id"))
+    return is_text and "index" not in before and item.get("id") in (None, before.get("id"))
 
 
 def _tells(name: str, value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -17,7 +18,14 @@ from labmates.models.failures import BrokenReplyError
 from labmates.models.marks import split_thinking
 from labmates.models.normalise import NO_TEXT, normalise, read_arguments
 from labmates.models.reply import Reply
-from labmates.models.wire import WIRE, StreamedReply, clean_completion, read_completion
+from labmates.models.wire import (
+    WIRE,
+    StreamedReply,
+    attached_by_server,
+    attached_in_stream,
+    clean_completion,
+    read_completion,
+)
 
 FEW = settings(max_examples=40, deadline=None)
 SENT = [HumanMessage("Hi")]
@@ -254,3 +262,43 @@ def test_marked_reasoning_in_the_text_goes_back_as_it_came() -> None:
     assert (reply.text, reply.message.content) == ("Yes.", "Yes.")
     assert restored([reply.message])[0].content == raw
     assert restored([reply.message.model_copy(update={"content": "No."})])[0].content == "No."
+
+
+FIELDS = ("type", "index", "id", "text", "thinking", "reasoning", "reasoning_details", "content", "tool_calls", "extra")
+
+
+def some_value(chance: random.Random, depth: int = 0) -> Any:
+    kind = chance.randrange(8)
+    if kind < 2 or depth > 4:
+        return chance.choice(["a", "text", "thinking", "\ud800", None, 1, 2, float("nan")])
+    inner = [some_value(chance, depth + 1) for _ in range(chance.randrange(4))]
+    return {chance.choice(FIELDS): value for value in inner} if kind < 5 else inner
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_a_server_attaches_can_be_stored_and_sent_back(seed: int) -> None:
+    chance = random.Random(seed)
+    deltas = [{chance.choice(FIELDS): some_value(chance) for _ in range(3)} for _ in range(chance.randrange(5))]
+    for attached in ({"deltas": deltas}, attached_by_server({"choices": [{"message": delta} for delta in deltas]})):
+        message = AIMessage("Yes.", additional_kwargs={WIRE: attached})
+        reply = normalise(message, sent=SENT, source="m")
+        json.dumps(reply.message.additional_kwargs, ensure_ascii=False, allow_nan=False).encode()
+        [sent] = restored([reply.message])
+        assert sent.content == "Yes."
+
+
+def test_pieces_of_what_is_attached_are_put_together() -> None:
+    details = [
+        {"type": "reasoning.text", "index": 0, "text": "one ", "format": "f"},
+        {"type": "reasoning.text", "index": 0, "text": "two", "format": "f"},
+        {"type": "reasoning.text", "index": 0, "signature": "s", "format": "f"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "d", "id": "r"},
+    ]
+    found = attached_in_stream([{"reasoning_details": [detail], "extra": n} for n, detail in enumerate(details)])
+    assert found["message"] == {
+        "reasoning_details": [
+            {"type": "reasoning.text", "index": 0, "text": "one two", "format": "f", "signature": "s"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "d", "id": "r"},
+        ],
+        "extra": 3,
+    }
