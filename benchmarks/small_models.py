@@ -63,7 +63,14 @@ def kind_of(text: str, reason: str) -> str:
         return "no whole number"
     if "add up" in reason:
         return "sum"
-    if "at most" in reason or "at least" in reason or "less than" in reason or "greater than" in reason:
+    if (
+        "the most is" in reason
+        or "the least is" in reason
+        or "at most" in reason
+        or "at least" in reason
+        or "less than" in reason
+        or "greater than" in reason
+    ):
         return "out of bounds"
     return "other keys"
 

@@ -20,7 +20,7 @@ from labmates.tasks.conformance.events import Case, Fingerprint, Mild, differing
 from labmates.tasks.evidence import Instruments, Part, closed_shares, divide
 from labmates.tasks.findings import read_findings
 from labmates.tasks.restoring import Keys
-from labmates.tasks.schema import findings_parameters, findings_schema_text
+from labmates.tasks.schema import findings_parameters
 
 LEAST_INSTRUMENTS = 3
 KEYS_MOST = 5_000
@@ -123,7 +123,8 @@ def attributes(task: Task[Any, Any]) -> Iterator[str]:
         findings_parameters(model)
     except Exception as error:
         yield f"the findings have no JSON schema, which agents need to state them: {error}"
-    shown = read_findings(findings_schema_text(task), model)
+    examples = {name: field.examples[0] for name, field in model.model_fields.items() if field.examples}
+    shown = read_findings(f"```findings\n{json.dumps(examples)}\n```", model)
     yield from (f"the example in the findings schema is wrong: {problem}" for problem in shown.problems)
 
 
