@@ -34,7 +34,8 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.experiment import make_condition
 from labmates.workflows.games.profiling import profile_games
 
-_KEY = re.compile(r'^- "(\w+)"(?:: \d+ to (\d+))?', re.MULTILINE)
+_KEY = re.compile(r'"(\w+)": …')
+_MOST = re.compile(r'^- "(\w+)": \d+ to (\d+)', re.MULTILINE)
 _USED = UsageMetadata(input_tokens=400, output_tokens=10, total_tokens=410)
 AT_ONCE = 32
 
@@ -61,8 +62,10 @@ class Deciding(Waiting):
 
     def compose(self, heard: Heard) -> Draft:
         """Decide by the keys alone."""
-        keys = _KEY.findall(text_of(heard.messages[-1].content))
-        return Draft(json.dumps({name: int(most or 0) * (place == 0) for place, (name, most) in enumerate(keys)}))
+        rules, order = (text_of(message.content) for message in heard.messages)
+        most = dict(_MOST.findall(rules))
+        keys = _KEY.findall(order)
+        return Draft(json.dumps({name: int(most.get(name, 0)) * (name == keys[0]) for name in keys}))
 
 
 BASELINES.register("deciding", Deciding)

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 
-_KEY = re.compile(r'^- "([^"]+)"(?:: (.*))?$', re.MULTILINE)
+_KEY = re.compile(r'"([^"]+)": …')
+_HINT = re.compile(r'^- "([^"]+)": (.*)$', re.MULTILINE)
 _RANGE = re.compile(r"(-?\d+) to (-?\d+)")
 _TOTAL = re.compile(r"Together they add up to (\d+)")
 
@@ -24,9 +25,11 @@ class FormFiller(ScriptedModel):
     def compose(self, heard: Heard) -> Draft:
         """Return the filled form."""
         # What comes after the order is about replies that could not be used.
-        text = next(text_of(message.content) for message in heard.messages if message.type == "human")
+        place = next(place for place, message in enumerate(heard.messages) if message.type == "human")
+        text = "\n".join(text_of(message.content) for message in heard.messages[: place + 1])
         rng = random.Random(heard.seed)
-        values = {key: _value(hint, rng) for key, hint in _KEY.findall(text)}
+        hints = dict(_HINT.findall(text))
+        values = {key: _value(hints.get(key, ""), rng) for key in _KEY.findall(text)}
         if not values:
             return Draft("I have nothing to add.")
         if total := _TOTAL.search(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,7 +59,11 @@ def payoffs(rounds: Iterable[Round]) -> Array:
 
 
 class Briefing:
-    """The prompts of one run."""
+    """The prompts of one run.
+
+    All players read the same system message, with the requests of all steps. Then comes the record of the group, to
+    which each round only adds, and last the step, the round and the player: servers cache prompts by their beginning.
+    """
 
     def __init__(self, condition: GameCondition, game: Game) -> None:
         self._condition = condition
@@ -67,20 +71,8 @@ class Briefing:
         self._names = [player for _, player in condition.seats()]
         self._seats = {player: divmod(number, game.group_size) for number, player in enumerate(self._names)}
         self._reasoning = render(f"game_reasoning_{condition.reasoning}")
-        # Text common to all players is rendered once, since there are many calls.
-        figures = game.figures()
-        self._figures = {name.replace("_", " "): value for name, value in figures.items()}
-        self._shared = {
-            "players": game.players,
-            "title": game.title,
-            "rules": game.rules(condition.framing, remarks=condition.wording == "paper"),
-            "figures": "\n".join(f"- {name}: {value}" for name, value in self._figures.items()),
-            "groups": "is 1 group" if game.groups == 1 else f"are {game.groups} groups",
-            **{name: figures[name] for name in ("group_size", "rounds")},
-        }
-        self._facts: dict[tuple[int, int], list[str]] = {}
-        self._system: dict[str, BaseMessage] = {}
-        self._past: dict[tuple[str, int], str] = {}
+        self._system = self._make_system()
+        self._lines: dict[tuple[int, int, bool], list[str]] = {}
 
     def seat(self, player: str) -> tuple[int, int]:
         """The indices of a player's group and of its seat in the group."""
@@ -93,53 +85,46 @@ class Briefing:
 
     def decide(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """The prompt for the decision in the last of `rounds`."""
-        quantities = self._game.quantities
-        keys = (f'- "{quantity.name}": {quantity.low} to {quantity.high}, {quantity.about}' for quantity in quantities)
-        total = [] if self._game.total is None else [f"Together they add up to {self._game.total}."]
-        messages = rounds[-1].said.get(player[0], [])
-        text = render(
-            "game_decide",
-            round=len(rounds),
-            rounds=self._game.rounds,
-            history=self._history(player, rounds) + self._status(rounds[:-1]),
-            said=f"\n## What your group has said\n{_lines(messages)}\n" if messages else "",
-            reasoning=self._reasoning,
-            keys="\n".join([*keys, *total]),
-            form=form_text(quantity.name for quantity in quantities),
-        )
-        return self._order(player, rounds, "decide", text)
+        keys = [quantity.name for quantity in self._game.quantities]
+        said = self._said(player, rounds) if self._condition.deliberation else ""
+        return self._order(player, rounds, "decide", [said, self._status(rounds[:-1])], self._reasoning, keys)
 
     def sanction(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """The prompt for sanctions in the last of `rounds`."""
         others = [name for name in self.members(player) if name != player]
-        text = render(
-            f"game_sanction_{self._condition.wording}",
-            round=len(rounds),
-            rounds=self._game.rounds,
-            history=self._history(player, rounds),
-            now="\n".join(self._decisions(player, rounds, payoffs=True)),
-            limit=self._game.sanction_limit,
-            reasoning=self._reasoning,
-            keys="\n".join(f'- "{name}"' for name in others),
-            form=form_text(others),
-        )
-        return self._order(player, rounds, "sanction", text)
+        now = self._decisions(self._seats[player][0], rounds, payoffs=True)
+        shown = ["\n".join(["## This round so far", *now])]
+        return self._order(player, rounds, "sanction", shown, self._reasoning, others)
 
     def deliberate(self, player: str, rounds: Sequence[Round]) -> list[BaseMessage]:
         """The prompt for a few sentences to the group."""
-        text = render(
-            f"game_deliberate_{self._condition.wording}",
+        return self._order(player, rounds, "deliberation", [self._said(player, rounds)], "It is your turn to speak.")
+
+    def _order(
+        self,
+        player: str,
+        rounds: Sequence[Round],
+        step: str,
+        shown: Sequence[str],
+        request: str,
+        keys: Sequence[str] = (),
+    ) -> list[BaseMessage]:
+        known = rounds if step == "sanction" else rounds[:-1]
+        last = self._others(player, known[-1]) if known else {}
+        facts = {"player": player, "stage": step, "round": len(rounds), "last": last}
+        now = render(
+            "game_now",
+            step=step,
             round=len(rounds),
             rounds=self._game.rounds,
-            history=self._history(player, rounds),
-            said=_lines(rounds[-1].said.get(player[0], [])) or "Nobody has spoken yet.",
+            request=request,
+            player=player,
+            group=player[0],
+            own=self._own(player, rounds[:-1]),
+            form=f"Use this form, with your numbers in place of the dots: {form_text(keys)}" if keys else "",
         )
-        return self._order(player, rounds, "deliberation", text)
-
-    def _order(self, player: str, rounds: Sequence[Round], stage: str, text: str) -> list[BaseMessage]:
-        known = rounds if stage == "sanction" else rounds[:-1]
-        facts = {"stage": stage, "round": len(rounds), "last": self._others(player, known[-1]) if known else {}}
-        return [self._rules(player), Order(KIND, facts, text).human()]
+        text = "\n\n".join(filter(None, [self._history(player, rounds[:-1]), *shown, now.rstrip()]))
+        return [self._system, Order(KIND, facts, text).human()]
 
     def _others(self, player: str, last: Round) -> dict[str, dict[str, int]]:
         """The decisions of the other members of a player's group in a round."""
@@ -149,18 +134,46 @@ class Briefing:
         by_member = zip(self.members(player), decisions, strict=True)
         return {member: dict(zip(names, numbers, strict=True)) for member, numbers in by_member if member != player}
 
-    def _rules(self, player: str) -> BaseMessage:
-        if player not in self._system:
-            name = f"game_system_{self._condition.framing}_{self._condition.wording}"
-            text = render(name, player=player, group=player[0], **self._shared)
-            facts = {"player": player, "figures": self._figures}
-            self._system[player] = Order(KIND, facts, text).system()
-        return self._system[player]
+    def _make_system(self) -> BaseMessage:
+        condition, game = self._condition, self._game
+        figures = game.figures()
+        named = {name.replace("_", " "): value for name, value in figures.items()}
+        text = render(
+            f"game_system_{condition.framing}_{condition.wording}",
+            players=game.players,
+            title=game.title,
+            rules=game.rules(condition.framing, remarks=condition.wording == "paper"),
+            figures="\n".join(f"- {name}: {value}" for name, value in named.items()),
+            groups="is 1 group" if game.groups == 1 else f"are {game.groups} groups",
+            steps="\n\n".join(self._steps()),
+            **{name: figures[name] for name in ("group_size", "rounds")},
+        )
+        return Order(KIND, {"figures": named}, text).system()
 
-    def _history(self, player: str, rounds: Sequence[Round]) -> str:
-        """A player's view of the rounds before the last."""
-        past = "\n".join(self._round(player, rounds[: number + 1]) for number in range(len(rounds) - 1))
-        return f"\n## What has happened so far\n{past}" if past else "This is the first round."
+    def _steps(self) -> Iterator[str]:
+        """The requests of all steps of a round."""
+        condition, game = self._condition, self._game
+        if condition.deliberation:
+            yield render(f"game_deliberate_{condition.wording}")
+        keys = [f'- "{each.name}": {each.low} to {each.high}, {each.about}' for each in game.quantities]
+        total = [] if game.total is None else [f"Together they add up to {game.total}."]
+        yield render("game_decide", keys="\n".join([*keys, *total]))
+        if game.sanction_limit:
+            yield render(f"game_sanction_{condition.wording}", limit=game.sanction_limit)
+
+    def _history(self, player: str, past: Sequence[Round]) -> str:
+        """The completed rounds of a player's group."""
+        group = self._seats[player][0]
+        if not past:
+            return "This is the first round."
+        lines = ["## What has happened so far"]
+        for number in range(1, len(past) + 1):
+            lines += [f"Round {number}", *self._decisions(group, past[:number], payoffs=False)]
+        return "\n".join(lines)
+
+    def _said(self, player: str, rounds: Sequence[Round]) -> str:
+        """The messages of a player's group in the last of `rounds`."""
+        return f"## What your group has said\n{_lines(rounds[-1].said.get(player[0], [])) or 'Nobody has spoken yet.'}"
 
     def _status(self, rounds: Sequence[Round]) -> str:
         """The state of the game after these rounds, in the paper's wording."""
@@ -169,53 +182,47 @@ class Briefing:
         game = self._game
         before = history(rounds) if rounds else np.zeros((0, game.groups, game.group_size, len(game.quantities)))
         lines = game.status(before)
-        return "\n".join(["\n\n## Where the game stands", *(f"- {line}" for line in lines)]) if lines else ""
+        return "\n".join(["## Where the game stands", *(f"- {line}" for line in lines)]) if lines else ""
 
-    def _round(self, player: str, rounds: Sequence[Round]) -> str:
-        key = (player, len(rounds))
-        if key not in self._past:
-            self._past[key] = "\n".join([f"Round {len(rounds)}", *self._decisions(player, rounds)])
-        return self._past[key]
+    def _decisions(self, group: int, rounds: Sequence[Round], *, payoffs: bool) -> list[str]:
+        """The last of `rounds` as all members of a group know it, one fact per line."""
+        if (key := (group, len(rounds), payoffs)) not in self._lines:
+            self._lines[key] = list(self._make_lines(group, rounds, payoffs=payoffs))
+        return self._lines[key]
 
-    def _decisions(self, player: str, rounds: Sequence[Round], *, payoffs: bool = False) -> list[str]:
-        """The last of `rounds` for a player, one fact per line."""
-        group, seat = self._seats[player]
-        last = rounds[-1]
+    def _make_lines(self, group: int, rounds: Sequence[Round], *, payoffs: bool) -> Iterator[str]:
+        last, played, size = rounds[-1], history(rounds), self._game.group_size
         assert last.payoffs is not None
-        assert last.decisions is not None
-        lines = []
-        for place, member in enumerate(self.members(player)):
-            what = ", ".join(
-                f"{quantity.name} {number}"
-                for quantity, number in zip(self._game.quantities, last.decisions[group, place], strict=True)
-            )
-            gets = f", payoff {in_figures(last.payoffs[group, place])}" if payoffs else ""
-            lines.append(f"- {member}{' (you)' if place == seat else ''}: {what}{gets}")
-        facts = list(self._public_facts(group, rounds))
+        members = self._names[group * size : (group + 1) * size]
+        for place, member in enumerate(members):
+            numbers = zip(self._game.quantities, played[-1, group, place], strict=True)
+            what = ", ".join(f"{quantity.name} {number}" for quantity, number in numbers)
+            yield f"- {member}: {what}" + (f", payoff {in_figures(last.payoffs[group, place])}" if payoffs else "")
         if last.tokens is not None:
-            lines += self._sanctions(player, last.tokens[group])
-        if not payoffs:
-            so_far = sum(float(round_.payoffs[group, seat]) for round_ in rounds if round_.payoffs is not None)
-            facts.append(self._game.payoff_fact(float(last.payoffs[group, seat]), so_far))
-        return [*lines, *(f"- {fact}" for fact in facts)]
+            yield from _sanctions(members, last.tokens[group])
+        facts = (*self._game.group_facts(played[-1], group), *self._game.public(played))
+        yield from (f"- {fact}" for fact in facts)
 
-    def _public_facts(self, group: int, rounds: Sequence[Round]) -> list[str]:
-        """The facts of the last of `rounds` for all members of a group, beyond its decisions."""
-        key = (group, len(rounds))
-        if key not in self._facts:
-            played = history(rounds)
-            self._facts[key] = [*self._game.group_facts(played[-1], group), *self._game.public(played)]
-        return self._facts[key]
+    def _own(self, player: str, past: Sequence[Round]) -> str:
+        """A player's results in completed rounds, a line each."""
+        group, seat = self._seats[player]
+        lines, so_far = [""], 0.0
+        for number, round_ in enumerate(past, start=1):
+            assert round_.payoffs is not None
+            payoff = float(round_.payoffs[group, seat])
+            so_far += payoff
+            lines.append(f"- round {number}: {self._game.payoff_fact(payoff, so_far)}")
+        return "\n".join(lines)
 
-    def _sanctions(self, player: str, tokens: Array) -> list[str]:
-        members = self.members(player)
-        spent = [
-            f"- {member} spent {tokens[i, j]} on {other}"
-            for i, member in enumerate(members)
-            for j, other in enumerate(members)
-            if tokens[i, j]
-        ]
-        return spent or ["- nobody in your group spent a token"]
+
+def _sanctions(members: Sequence[str], tokens: Array) -> list[str]:
+    spent = [
+        f"- {member} spent {tokens[i, j]} on {other}"
+        for i, member in enumerate(members)
+        for j, other in enumerate(members)
+        if tokens[i, j]
+    ]
+    return spent or ["- nobody in your group spent a token"]
 
 
 def _lines(messages: Sequence[Said]) -> str:

@@ -36,7 +36,7 @@ from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve
 from tests.support.puppet import puppet
 from tests.support.story import story
 
-KEY = re.compile(r'^- "(\w+)"(?:: (\d+) to (\d+))?', re.MULTILINE)
+KEY = re.compile(r'"(\w+)": …')
 
 
 async def play(
@@ -48,7 +48,7 @@ async def play(
 
 
 def player_of(heard: Heard) -> str:
-    found = re.search(r"\b(?:player|name of) ([A-Z]\d+)\b", text_of(heard.messages[0].content))
+    found = re.search(r"^You are player ([A-Z]\d+) ", text_of(heard.messages[1].content), re.MULTILINE)
     assert found
     return found[1]
 
@@ -62,7 +62,7 @@ def answering(**answers: int) -> Callable[[Heard], Draft]:
 
     def answer(heard: Heard) -> Draft:
         keys = KEY.findall(text_of(heard.messages[1].content))
-        return Draft(json.dumps({name: answers.get(name, 0) for name, _, _ in keys}))
+        return Draft(json.dumps({name: answers.get(name, 0) for name in keys}))
 
     return answer
 
@@ -101,7 +101,7 @@ async def test_payoffs_with_sanctions_are_those_computed_by_hand(store: Store) -
     def punish(heard: Heard) -> Draft:
         if step_of(heard) == "decide":
             return Draft(json.dumps({"extraction": 8 if player_of(heard) == "A1" else 2}))
-        keys = [name for name, _, _ in KEY.findall(text_of(heard.messages[1].content))]
+        keys = [name for name in KEY.findall(text_of(heard.messages[1].content))]
         return Draft(json.dumps({name: 3 if name == "A1" else 0 for name in keys}))
 
     with puppet(punish) as model:
@@ -131,7 +131,7 @@ async def test_players_see_their_own_group_alone_and_only_rounds_that_are_over(s
         prompts.append((player_of(heard), step_of(heard), order))
         if step_of(heard) == "deliberation":
             return Draft(f"Secret of group {player_of(heard)[0]}: trust {player_of(heard)}.")
-        keys = [name for name, _, _ in KEY.findall(order)]
+        keys = [name for name in KEY.findall(order)]
         return Draft(json.dumps({name: 7 if name == "extraction" else 1 for name in keys}))
 
     with puppet(listen) as model:
@@ -237,7 +237,7 @@ async def test_the_fallback_does_not_enter_the_welfare_of_what_was_decided(store
 
 async def test_sanctions_that_failed_do_not_enter_the_welfare_of_what_was_decided(store: Store) -> None:
     def punish(heard: Heard) -> Draft:
-        keys = [name for name, _, _ in KEY.findall(text_of(heard.messages[1].content))]
+        keys = [name for name in KEY.findall(text_of(heard.messages[1].content))]
         return Draft(json.dumps(dict.fromkeys(keys, 2 if step_of(heard) == "decide" else 1)))
 
     def some(heard: Heard) -> Draft:

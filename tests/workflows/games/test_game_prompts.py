@@ -69,15 +69,15 @@ def test_savings_are_no_payoff_and_are_added_up() -> None:
     rounds = rounds_of("collective-risk", [3, 3, 3, 3], [8, 3, 3, 3], group_size=2)
     system, order = (text_of(message.content) for message in players.decide("A1", rounds))
     assert "payoff" not in system + order
-    assert "- you saved in this round: 7; your savings so far: 7\n" in order
-    assert "- you saved in this round: 2; your savings so far: 9\n" in order
+    assert ": you saved in this round: 7; your savings so far: 7\n" in order
+    assert ": you saved in this round: 2; your savings so far: 9\n" in order
 
 
 def test_payoffs_are_told_by_round_and_together() -> None:
     rounds = rounds_of("weakest-link", [3, 3, 3, 4], [5, 3, 3, 4], group_size=2)
     order = text_of(briefing("weakest-link", group_size=2).decide("A1", rounds)[1].content)
-    assert "- your payoff in this round: 3; in all rounds so far: 3\n" in order
-    assert "- your payoff in this round: 1; in all rounds so far: 4\n" in order
+    assert ": your payoff in this round: 3; in all rounds so far: 3\n" in order
+    assert ": your payoff in this round: 1; in all rounds so far: 4\n" in order
 
 
 @pytest.mark.parametrize("game", OURS)
