@@ -101,7 +101,7 @@ async def test_payoffs_with_sanctions_are_those_computed_by_hand(store: Store) -
     def punish(heard: Heard) -> Draft:
         if step_of(heard) == "decide":
             return Draft(json.dumps({"extraction": 8 if player_of(heard) == "A1" else 2}))
-        keys = [name for name in KEY.findall(text_of(heard.messages[1].content))]
+        keys = KEY.findall(text_of(heard.messages[1].content))
         return Draft(json.dumps({name: 3 if name == "A1" else 0 for name in keys}))
 
     with puppet(punish) as model:
@@ -131,7 +131,7 @@ async def test_players_see_their_own_group_alone_and_only_rounds_that_are_over(s
         prompts.append((player_of(heard), step_of(heard), order))
         if step_of(heard) == "deliberation":
             return Draft(f"Secret of group {player_of(heard)[0]}: trust {player_of(heard)}.")
-        keys = [name for name in KEY.findall(order)]
+        keys = KEY.findall(order)
         return Draft(json.dumps({name: 7 if name == "extraction" else 1 for name in keys}))
 
     with puppet(listen) as model:
@@ -237,7 +237,7 @@ async def test_the_fallback_does_not_enter_the_welfare_of_what_was_decided(store
 
 async def test_sanctions_that_failed_do_not_enter_the_welfare_of_what_was_decided(store: Store) -> None:
     def punish(heard: Heard) -> Draft:
-        keys = [name for name in KEY.findall(text_of(heard.messages[1].content))]
+        keys = KEY.findall(text_of(heard.messages[1].content))
         return Draft(json.dumps(dict.fromkeys(keys, 2 if step_of(heard) == "decide" else 1)))
 
     def some(heard: Heard) -> Draft:
