@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import TypeVar, Unpack
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from labmates.agents.prompts import render
 from labmates.agents.sections import sections_of
@@ -98,15 +98,21 @@ def remark_on(problem: UnusableAnswerError) -> str:
 
 
 def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
-    """The transcript with the text of a reply and a remark on it.
+    """The transcript with a reply and a remark on it, which answers each tool call of the reply.
 
-    Empty replies are omitted, since servers reject empty messages, and so are unanswered tool calls.
+    Empty replies are omitted, since servers reject empty messages.
     """
     remark = remark_on(problem)
+    if reply.tool_calls:
+        return [*messages, *answered(reply, remark)]
     if not reply.text.strip():
         return [*messages[:-1], append_line(messages[-1], remark)]
-    reply_sent = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})
-    return [*messages, reply_sent, HumanMessage(remark)]
+    return [*messages, reply.message.model_copy(update={"content": reply.text}), HumanMessage(remark)]
+
+
+def answered(reply: Reply, answer: str) -> list[BaseMessage]:
+    """A reply with tool calls, and the same answer to each of them."""
+    return [reply.message, *(ToolMessage(answer, tool_call_id=call.id) for call in reply.tool_calls)]
 
 
 def kept_text(reply: Reply, name: str, text: str) -> str:

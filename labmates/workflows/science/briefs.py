@@ -63,23 +63,18 @@ class Shown:
         return self.text
 
 
-def system_message(ctx: LabContext, team: Team, seat: Seat, *, data: bool = True) -> BaseMessage:
-    """The system prompt: the project and the agent's role.
+def system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
+    """The system prompt: the project and the agent's role, the same in all steps of the agent.
 
     The part common to all agents of a run comes first, word for word, so that providers' prompt caches serve it to all;
     the agent's team and role come last.
-
-    Parameters
-    ----------
-    data
-        Whether to describe the columns of the data set; not needed in a deliberation.
     """
-    if (seat.id, data) not in ctx.system_messages:
-        ctx.system_messages[seat.id, data] = _system_message(ctx, team, seat, data)
-    return ctx.system_messages[seat.id, data]
+    if seat.id not in ctx.system_messages:
+        ctx.system_messages[seat.id] = _system_message(ctx, team, seat)
+    return ctx.system_messages[seat.id]
 
 
-def _system_message(ctx: LabContext, team: Team, seat: Seat, data: bool) -> BaseMessage:
+def _system_message(ctx: LabContext, team: Team, seat: Seat) -> BaseMessage:
     shared = {
         "project": project_text(ctx.organisation),
         "brief": Shown(ctx.task.brief, {"brief": ctx.task.brief}),
@@ -87,6 +82,8 @@ def _system_message(ctx: LabContext, team: Team, seat: Seat, data: bool) -> Base
         "handed": _handed(ctx),
         "budget_rules": _budget_rules(ctx),
     }
+    description = ctx.description(seat.id)
+    columns = {"data_description": Shown(description, {"data": description})}
     parts = {member.id: _part(member, team) for member in team.members}
     values = {
         "team": Shown(team.name, {"team": team.name}),
@@ -95,16 +92,11 @@ def _system_message(ctx: LabContext, team: Team, seat: Seat, data: bool) -> Base
         "part": seat.part,
         "members": Shown(_listed(parts), {"parts": parts}),
     }
-    first = ctx.organisation.render("system", **shared)
-    facts = {**_facts(ctx, "system", shared), **_facts(ctx, "role", values)}
-    if data:
-        description = ctx.description(seat.id)
-        columns = {"data_description": Shown(description, {"data": description})}
-        first += "\n\n" + ctx.organisation.render("data_set", **columns)
-        facts |= _facts(ctx, "data_set", columns)
-    return mark_shared(
-        Order(KIND, facts, f"{first}\n\n{ctx.organisation.render('role', **values)}").system(), len(first)
-    )
+    sections: dict[str, Mapping[str, object]] = {"system": shared, "data_set": columns, "role": values}
+    facts = {name: fact for prompt, each in sections.items() for name, fact in _facts(ctx, prompt, each).items()}
+    *first, role = (ctx.organisation.render(prompt, **each) for prompt, each in sections.items())
+    common = "\n\n".join(first)
+    return mark_shared(Order(KIND, facts, f"{common}\n\n{role}").system(), len(common))
 
 
 def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:

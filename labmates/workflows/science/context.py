@@ -50,7 +50,7 @@ class LabContext:
     """The context of one run of the lab. `findings_text` says what the paper has to state, `form` how it is stated.
 
     `kept` holds what a node keeps while a person answers its interrupt, `system_messages` the system prompts so far, by
-    seat and whether they describe the data.
+    seat.
     """
 
     condition: ScienceCondition
@@ -68,7 +68,7 @@ class LabContext:
     approvals: Approvals
     agents: SeatAgents
     kept: dict[str, Any] = field(default_factory=dict)
-    system_messages: dict[tuple[str, bool], BaseMessage] = field(default_factory=dict)
+    system_messages: dict[str, BaseMessage] = field(default_factory=dict)
 
     @property
     def organisation(self) -> Organisation:
@@ -85,7 +85,7 @@ class LabContext:
 
     @cached_property
     def tools(self) -> tuple[dict[str, Any], ...]:
-        """The descriptions of the tools, identical for all calls of the run."""
+        """The descriptions of the tools, identical for all calls of the run: another list would break prompt caches."""
         names = self.mcp.names(self.organisation.tools)
         served = {name: tool.schema for name in names if (tool := self.mcp.get(name))}
         others = [served.get(name) or own_schema(name) for name in names if name not in ARGUMENTS]
@@ -94,10 +94,6 @@ class LabContext:
     def held(self, team: Team, *, states: bool) -> list[str]:
         """Names of a working member's tools for models."""
         return self.mcp.names(team.tools(states=states))
-
-    def tools_to_talk(self, team: Team) -> Sequence[dict[str, Any]]:
-        """The tools in steps that use none: a continued conversation needs the same tools to be served from a cache."""
-        return self.tools if team.memory == "conversation" else ()
 
     def speaker(self, team: Team, seat: Seat) -> Speaker:
         """The agent on a seat as a caller."""

@@ -33,7 +33,7 @@ from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
 from labmates.models.tracing import hidden
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-from labmates.workflows.asking import ask, fault_text
+from labmates.workflows.asking import answered, ask, fault_text, remark_on
 from labmates.workflows.science.briefs import (
     bid_prompt,
     deliberation_prompt,
@@ -184,6 +184,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
     purse = ctx.purse(state, team.name).of(team.lead.id)
     messages = _opening(ctx, state, team.lead, plan_prompt(ctx, state, purse))
     form = render("plan_form", lines="\n".join(f"{seat.id}: …" for seat in workers)) if len(team.members) > 1 else ""
+    text, tasks, calls = "(no plan)", dict[str, str](), list[BaseMessage]()
     exhausted = False
 
     def read(reply: Reply, last: bool) -> tuple[str, dict[str, str]]:
@@ -202,13 +203,13 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
             raise RefusedError("refused", remark=refusal)
 
     try:
-        answer = await _ask(ctx, state, team.lead, "plan", messages, purse, read, accept)
+        if answer := await _ask(ctx, state, team.lead, "plan", messages, purse, read, accept):
+            (text, tasks), calls = answer
     except InsufficientFundsError:
         if not (purse.is_bound_by_share or (ctx.sets_aside and team.artifact == REPORT)):
             return unpaid(ctx, state, purse)
         # The paper is always written, from whatever material exists.
-        answer, exhausted = None, not purse.is_bound_by_share
-    text, tasks = answer or ("(no plan)", {})
+        exhausted = not purse.is_bound_by_share
     planned: Phase = {
         **phase,
         "steps": phase["steps"][-1:] if exhausted else phase["steps"][1:],
@@ -219,7 +220,7 @@ async def plan(state: TeamState, runtime: Runtime[LabContext]) -> Update:
         "agenda": [planned, *state["agenda"][1:]],
         **_spending(purse),
         "exhausted": exhausted,
-        "conversations": ctx.memory(team, team.lead, [*messages, AIMessage(text)]),
+        "conversations": ctx.memory(team, team.lead, [*messages, *(calls or [AIMessage(text)])]),
     }
 
 
@@ -244,9 +245,10 @@ async def bid(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 continue
             exhausted = True
             break
-        bids[seat.id] = answer or (0, "")
+        bids[seat.id], calls = answer or ((0, ""), [])
         if answer:
-            conversations |= ctx.memory(team, seat, [*messages, AIMessage(f"{answer[0]}: {answer[1]}")])
+            said = calls or [AIMessage("{}: {}".format(*bids[seat.id]))]
+            conversations |= ctx.memory(team, seat, [*messages, *said])
     if exhausted and not ctx.sets_aside:
         return unpaid(ctx, state, purse)
     best = min(bids, key=lambda name: (-bids[name][0], worked[name]), default="")
@@ -374,17 +376,18 @@ async def deliberate(state: TeamState, runtime: Runtime[LabContext]) -> Update:
                 messages = [*before, order.human()]
             else:
                 order = deliberation_prompt(ctx, lab, role, round_, purse)
-                messages = _opening(ctx, state, role, order, data=False, continued=True)
+                messages = _opening(ctx, state, role, order, continued=True)
             try:
-                text = await _ask(ctx, state, role, f"deliberation/{round_}", messages, purse, _read_contribution)
+                answer = await _ask(ctx, state, role, f"deliberation/{round_}", messages, purse, _read_contribution)
             except InsufficientFundsError:
                 if purse.is_bound_by_share:
                     continue
                 exhausted = True
                 break
-            if text:
+            if answer:
+                text, calls = answer
                 talk.append((role.id, text))
-                spoken[role.id] = ([*messages, AIMessage(text)], len(talk))
+                spoken[role.id] = ([*messages, *(calls or [AIMessage(text)])], len(talk))
                 body = ctx.recorder.bodies.keep(text)
                 ctx.recorder.once(MessageEvent(step=step, team=team.name, agent=role.id, to=team.name, text=body))
         if exhausted:
@@ -482,20 +485,38 @@ async def _ask(
     purse: Purse,
     read: Read[T],
     accept: Accept[T] | None = None,
-) -> T | None:
-    """A seat's answer in a step without tools, ``plan`` or ``deliberation/2``; None if unusable."""
+) -> tuple[T, list[BaseMessage]] | None:
+    """A seat's answer in a step without tools, ``plan`` or ``deliberation/2``; None if unusable.
+
+    With it comes its reply if that has tool calls, each answered by an error; else nothing. The request lists the tools
+    as in every step: `tool_choice` or another list would break prompt caches.
+    """
     team, phase = ctx.team(state), state["agenda"][0]
+    no_tools = render("no_tools")
+
+    def read_text(reply: Reply, last: bool) -> tuple[T, list[BaseMessage]]:
+        try:
+            return read(reply, last), answered(reply, no_tools) if reply.tool_calls else []
+        except UnusableAnswerError as problem:
+            if reply.tool_calls:
+                problem.remark = f"{no_tools}\n{remark_on(problem)}"
+            raise
+
+    async def accept_text(answer: tuple[T, list[BaseMessage]], number: int) -> None:
+        if accept is not None:
+            await accept(answer[0], number)
+
     return await ask(
         ctx.caller,
         f"{team.name}/{phase['number']}/{seat.id}/{what}",
         ctx.speaker(team, seat),
         messages,
         purse,
-        read,
+        read_text,
         name=f"{seat.id}, phase {phase['number'] + 1}: {what.replace('/', ' ')}",
         repair_turns=ctx.condition.repair_turns,
-        accept=accept,
-        tools=ctx.tools_to_talk(team),
+        accept=accept_text,
+        tools=ctx.tools,
     )
 
 
@@ -534,7 +555,6 @@ def _opening(
     seat: Seat,
     order: Order,
     *,
-    data: bool = True,
     writes: bool = False,
     continued: bool = False,
 ) -> list[BaseMessage]:
@@ -542,7 +562,7 @@ def _opening(
     team = ctx.team(state)
     asked = mark_continued(order.human()) if continued or team.memory == "conversation" else order.human()
     before = ctx.remembered(state, team, seat, writes=writes)
-    return [*(before or [system_message(ctx, team, seat, data=data or team.memory == "conversation")]), asked]
+    return [*(before or [system_message(ctx, team, seat)]), asked]
 
 
 NODES = {"plan": plan, "bid": bid, "talk": deliberate, "write": write}

@@ -124,7 +124,8 @@ class Author:
                 repairs += 1
                 if repairs > most:
                     return
-                talk.messages = order = _refused(asked, reply, "\n\n".join(filter(None, [problem, refusal])))
+                remark = "\n\n".join(filter(None, [problem, refusal]))
+                talk.messages = order = sent_back(asked, reply, RefusedError("refused", remark=remark))
                 continue
             has_progressed = self._keep()
             problem = problem or self._faults_of_the_paper()
@@ -246,13 +247,6 @@ class Author:
         place = "findings" if self.artifact == self.team.artifact else f"{agent}/findings"
         self.findings += keep_findings(self._ctx, self._phase, agent, self._stated_before + had, stated, place)
         return bool(new) or (bool(stated) and not had)
-
-
-def _refused(asked: list[BaseMessage], reply: Reply, remark: str) -> list[BaseMessage]:
-    """The transcript with a refused reply and the reason."""
-    if not reply.tool_calls:
-        return sent_back(asked, reply, RefusedError("refused", remark=remark))
-    return [*asked, reply.message, *(ToolMessage(remark, tool_call_id=call.id) for call in reply.tool_calls)]
 
 
 def _only_reads(reply: Reply) -> bool:

@@ -167,16 +167,33 @@ async def test_a_lead_plans_with_each_members_part_turns_and_tools(tmp_path: Pat
 
 async def test_all_agents_share_the_beginning_of_their_prompts_up_to_their_team(tmp_path: Path) -> None:
     calls = await heard_in(tmp_path, nothing)
-    systems = {text_of(c.messages[0].content) for c in calls if not step_of(c).startswith("deliberation")}
+    systems = {text_of(c.messages[0].content) for c in calls}
     assert len(systems) == 8
     [shared] = {system.partition("## Your team\n")[0] for system in systems}
     assert len(shared) > 0.8 * max(map(len, systems))
 
 
-async def test_a_deliberation_goes_without_the_columns_of_the_data_set(tmp_path: Path) -> None:
-    calls = await heard_in(tmp_path, nothing)
-    told = {step_of(c).split()[0].strip(","): "## The data set" in text_of(c.messages[0].content) for c in calls}
-    assert told == {"plan": True, "work": True, "deliberation": False, "write": True}
+@pytest.mark.parametrize(
+    ("step", "answer"),
+    [
+        ("plan", "Error: no tool can be called in this step, and nothing was done. Answer with text alone"),
+        ("deliberation", "Error: no tool can be called in this step, and nothing was done. Answer with text alone"),
+        ("write", "you have no tool 'run_code' in this step. Your tools: read_artifact, write_artifact"),
+    ],
+)
+async def test_a_call_that_a_step_forbids_is_answered_and_not_carried_out(
+    tmp_path: Path, step: str, answer: str
+) -> None:
+    def stray(heard: Heard) -> Draft | None:
+        if step_of(heard).startswith(step) and heard.messages[-1].type != "tool":
+            return Draft("", (call("run_code", code="print(6 * 7)"),))
+        return None
+
+    calls = await heard_in(tmp_path, stray)
+    told = [text_of(each.messages[-1].content) for each in calls if each.messages[-1].type == "tool"]
+    stray_answers = [text for text in told if answer in text]
+    assert stray_answers
+    assert not any("42" in text for text in stray_answers)
 
 
 async def test_the_tools_of_a_step_of_work_are_those_that_its_order_names(tmp_path: Path) -> None:
@@ -321,11 +338,8 @@ async def test_tool_calls_are_said_to_have_a_price_only_where_they_have_one(tmp_
 
 
 def prefix(calls: list[Heard]) -> str:
-    """Return what the calls' first messages say alike, as it is marked; a deliberation has the beginning of it."""
-    marked = {text_of(call.messages[0].content)[: shared_chars(call.messages[0])] for call in calls}
-    shared = max(marked, key=len)
-    assert all(shared.startswith(text) for text in marked)
-    assert len(marked) <= 2
+    """Return what the calls' first messages say alike, as it is marked."""
+    [shared] = {text_of(call.messages[0].content)[: shared_chars(call.messages[0])] for call in calls}
     return shared
 
 
@@ -337,7 +351,7 @@ async def test_what_all_agents_share_comes_first_and_is_marked(tmp_path: Path, s
         assert part in shared
     assert not any(agent_of(call) in shared for call in calls)
     assert "## Your role" in text_of(calls[0].messages[0].content).removeprefix(shared)
-    [tools] = {json.dumps(call.tools) for call in calls if call.tools}
+    [tools] = {json.dumps(call.tools) for call in calls}
     assert (estimate_tokens(shared) + estimate_tokens(tools)) > 1_000
 
 
