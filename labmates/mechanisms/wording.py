@@ -96,11 +96,11 @@ class Wording:
         """
         if not deeds:
             return "## Earlier rounds\nThis is the first round."
-        lines = [_played(played)]
-        for ago, actions in enumerate(deeds, start=1):
+        lines = ["## Earlier rounds"]
+        for number, actions in enumerate(reversed(deeds), start=played - len(deeds) + 1):
             did = (f"{player_name(seat, me)}: {action}" for seat, action in enumerate(actions))
-            lines.append(f"- {_ago(ago)}: {'; '.join(did)}")
-        return "\n".join(["## Earlier rounds, latest first", *lines])
+            lines.append(f"- round {number}: {'; '.join(did)}")
+        return "\n".join([*lines, _played(played)])
 
     def matches(self, game: NormalForm, knows: Acquaintance) -> str:
         """The matches known to a player under reputation."""
@@ -108,15 +108,15 @@ class Wording:
             f"player {seat + 1} is {knows.names[agent]}" for seat, agent in enumerate(knows.group) if seat != knows.seat
         )
         shown = [
-            f"- {_ago(ago)}: {_encounter(game, encounter, knows.me)}"
-            for ago, encounters in enumerate(knows.known, start=1)
+            f"- round {number}: {_encounter(game, encounter, knows.me)}"
+            for number, encounters in enumerate(reversed(knows.known), start=knows.played - len(knows.known) + 1)
             for encounter in encounters
         ]
         return "\n".join(
             [
-                f"## This round\n{_played(knows.played)} You are {knows.me}. In this round {met}.",
-                "\n## Matches that you know of, latest round first",
+                "## Matches that you know of",
                 *(shown or ["There are none yet."]),
+                f"\n## This round\n{_played(knows.played)} You are {knows.me}. In this round {met}.",
             ]
         )
 
@@ -197,10 +197,6 @@ def actions_text(heading: str, actions: Sequence[str], me: int) -> str:
 
 def _played(played: int) -> str:
     return f"Rounds played so far: {played}."
-
-
-def _ago(ago: int) -> str:
-    return f"{ago} round{'s' if ago > 1 else ''} ago"
 
 
 def _encounter(game: NormalForm, encounter: Encounter, me: str) -> str:

@@ -50,26 +50,22 @@ class PaperWording(Wording):
 
     def rounds(self, game: NormalForm, deeds: Sequence[Sequence[str]], me: int, played: int) -> str:
         """The last rounds with the same players, with their numbers."""
-        lines = [f"## What has been played\n{_played(played)}"]
-        for ago, actions in enumerate(deeds):
-            lines.append(f"[Round {played - ago}]")
+        lines = ["## What has been played"]
+        for number, actions in enumerate(reversed(deeds), start=played - len(deeds) + 1):
+            lines.append(f"[Round {number}]")
             lines += (f"{player_name(seat, me)}: {self._label(game, action)}" for seat, action in enumerate(actions))
-        return "\n".join(lines)
+        return "\n".join([*lines, _played(played)])
 
     def matches(self, game: NormalForm, knows: Acquaintance) -> str:
         """The matches known to a player under reputation, as a tree below each player of the present match."""
         others = [agent for seat, agent in enumerate(knows.group) if seat != knows.seat]
         names = " and ".join(knows.names[agent] for agent in others)
         tree = _Tree(knows, partial(self._label, game))
-        lines = [
-            f"## What has been played\n{_played(knows.played)}",
-            f"You are {knows.me}. In this round you play with {names}.",
-            "\nYour own matches:",
-            *tree.of(knows.group[knows.seat]),
-        ]
+        lines = ["## What has been played", "Your own matches:", *tree.of(knows.group[knows.seat])]
         for agent in others:
             lines += [f"\nMatches of {knows.names[agent]}:", *tree.of(agent)]
-        return "\n".join(lines)
+        now = f"\n{_played(knows.played)}\nYou are {knows.me}. In this round you play with {names}."
+        return "\n".join([*lines, now])
 
     def proposal(self, mechanism: Negotiation, game: NormalForm, *, once: bool) -> str:
         """The request for a proposal."""

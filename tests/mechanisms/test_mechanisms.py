@@ -333,7 +333,7 @@ def test_who_proposes_once_is_told_so() -> None:
         assert ("You propose only once" in asked[0].ask) == (proposals == "once")
 
 
-def test_repetition_shows_the_last_rounds_newest_first() -> None:
+def test_repetition_shows_the_last_rounds_newest_last() -> None:
     def choose(question: Question) -> Answer:
         return {"A0": 100, "A1": 0} if question.round != 3 or question.seat else {"A0": 0, "A1": 100}
 
@@ -341,9 +341,9 @@ def test_repetition_shows_the_last_rounds_newest_first() -> None:
     told = [question.told[0] for question in asked if question.seat == 1]
     assert "first round" in told[0]
     assert told[3].splitlines()[1:] == [
+        "- round 2: player 1: A0; you: A0",
+        "- round 3: player 1: A1; you: A0",
         "Rounds played so far: 3.",
-        "- 1 round ago: player 1: A1; you: A0",
-        "- 2 rounds ago: player 1: A0; you: A0",
     ]
     assert sum(one.weight for one in log if isinstance(one, Played)) == pytest.approx(1)
 
@@ -379,7 +379,7 @@ def _shown(order: Any) -> Iterator[str]:
 
 
 def test_higher_orders_show_more_matches() -> None:
-    lines = {order: sum(text.count("ago:") for text in _shown(order)) for order in (1, 3)}
+    lines = {order: sum(text.count("- round ") for text in _shown(order)) for order in (1, 3)}
     assert lines[3] >= lines[1] > 0
 
 

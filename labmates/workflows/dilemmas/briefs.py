@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, Self
 
 from langchain_core.messages import BaseMessage
@@ -51,6 +51,10 @@ NEUTRAL: Mapping[str, str] = {
 KIND = "dilemma"
 """The kind of the orders."""
 WORDINGS: Mapping[Wording, MechanismWording] = {"ours": OURS, "paper": PaperWording()}
+_SEAT: Mapping[Wording, str] = {
+    "ours": "You are player {}.",
+    "paper": "In case the players' positions matter: you are player {} of this game.",
+}
 _RULES_HEAD: Mapping[Wording, str] = {"ours": "", "paper": "\n\n# What is added to the game\n"}
 
 
@@ -169,6 +173,9 @@ class Labels:
 class Briefing:
     """The prompts of one cross-play.
 
+    All players read the same system message. Then come the request of the step, the game from the player's seat, what
+    the player has been told, to which each step only adds, and last its seat: servers cache prompts by their beginning.
+
     Attributes
     ----------
     words
@@ -194,8 +201,8 @@ class Briefing:
         self._wording: Wording = wording
         self._ablation = ablation
         self._labels = Labels.of(table, self.words, ablation)
-        self._rules = self._make_rules()
-        self._system = cache(self._make_system)
+        self._description = cache(partial(DESCRIPTIONS[wording], table))
+        self._system = self._make_system()
 
     def ask(self, question: Question, reasoning: str) -> list[BaseMessage]:
         """The messages of a question.
@@ -205,18 +212,29 @@ class Briefing:
         reasoning
             The reasoning requested before the decision: ``none``, ``cot`` or ``tom``.
         """
-        told = self._labels.text("\n\n".join(question.told))
-        sheet = self.sheet(question)
+        sheet, description = self.sheet(question), self._description(question.seat)
+        told, game, ask, seat = map(
+            self._labels.text,
+            (
+                "\n\n".join(question.told),
+                render(f"dilemma_game_{self._wording}", **description.values),
+                question.ask,
+                _SEAT[self._wording].format(question.seat + 1),
+            ),
+        )
         text = render(
             "dilemma_ask",
             stage=question.stage,
-            told=f"{told}\n" if told else "",
-            ask=self._labels.text(question.ask),
-            reasoning=render(f"game_reasoning_{reasoning}"),
+            ask=ask,
             keys=keys_of(sheet),
+            game=game,
+            told=f"\n{told}\n" if told else "",
+            reasoning=render(f"game_reasoning_{reasoning}"),
+            seat=seat,
             form=form_text(blank.name for blank in sheet.blanks),
         )
-        return [self._system(question.seat), Order(KIND, self._facts(question), text).human()]
+        facts = {"seat": question.seat + 1, **self._labels.data(description.facts), **self._facts(question)}
+        return [self._system, Order(KIND, facts, text).human()]
 
     def sheet(self, question: Question) -> Sheet:
         """The form of an answer, with displayed names."""
@@ -226,17 +244,17 @@ class Briefing:
         """A player's answer with the game's labels."""
         return self._labels.meant(answer)
 
-    def _make_system(self, seat: int) -> BaseMessage:
-        description = DESCRIPTIONS[self._wording](self._table, seat)
+    def _make_system(self) -> BaseMessage:
+        players = self._table.game().players
         text = render(
             f"dilemma_system_{self._wording}",
-            seat=seat + 1,
-            rules=self._rules,
+            players=players,
+            others="another player" if players == 2 else f"{players - 1} other players",
+            others_again="the other player" if players == 2 else "the other players",
+            rules=self._make_rules(),
             aim="" if self._ablation == "no-aim" else render(f"dilemma_aim_{self._wording}"),
-            **description.values,
         )
-        facts = {"seat": seat + 1, **self._labels.data(description.facts)}
-        return Order(KIND, facts, self._labels.text(text)).system()
+        return Order(KIND, {}, self._labels.text(text)).system()
 
     def _make_rules(self) -> str:
         rules = _nested(self.words, self._table.game(), self._mechanisms)
@@ -253,7 +271,11 @@ class Briefing:
             **question.facts,
         }
         if (past := past_of(facts)) is not None:
-            rounds = [[[[deed.agent, deed.action] for deed in match] for match in matches] for matches in past.rounds]
+            # Oldest first, as in the text.
+            rounds = [
+                [[[deed.agent, deed.action] for deed in match] for match in matches]
+                for matches in reversed(past.rounds)
+            ]
             facts["past"] = {"me": past.me, "others": list(past.others), "rounds": rounds}
         renamed: dict[str, Any] = self._labels.data(facts)
         if (delegate := self._labels.names.get(DELEGATE)) and renamed != facts:

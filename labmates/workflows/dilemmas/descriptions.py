@@ -17,7 +17,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Description:
-    """The values of a wording's system prompt on the game, with the facts behind them."""
+    """The values of a wording's text on the game, with the facts behind them."""
 
     values: Mapping[str, object]
     facts: Facts
@@ -26,33 +26,22 @@ class Description:
 def ours(table: PayoffTable, seat: int) -> Description:
     """The game as a table of all combinations, from a player's view."""
     game = table.game()
-    names = [f"player {other + 1}" for other in range(game.players) if other != seat]
-    heads = [f"you (player {seat + 1})", *names, "your points", *(f"points of {name}" for name in names)]
+    names = _others(game, seat)
+    heads = ["you", *names, "your points", *(f"points of {name}" for name in names)]
     rows = payoff_rows(game, seat)
     text = "\n".join(map(_row, [heads, ["---"] * len(heads), *rows]))
-    return Description(
-        {"players": game.players, "actions": ", ".join(game.labels[seat]), "payoffs": text}, {"table": rows}
-    )
+    return Description({"actions": ", ".join(game.labels[seat]), "payoffs": text}, {"table": rows})
 
 
 def paper(table: PayoffTable, seat: int) -> Description:
     """The game in sentences: one for each combination, or its formula."""
     game = table.game()
-    is_pair = game.players == 2
     payoffs, facts = _payoffs_in_words(table, seat)
     actions: Sequence[str] = game.labels[seat]
     if table.formula is not None and table.formula.kind == "claims":
         numbers = zip(actions, table.actions[seat], strict=True)
         actions = [f"{label}: stands for the number {number}" for label, number in numbers]
-    return Description(
-        {
-            "others": "another player" if is_pair else f"{game.players - 1} other players",
-            "others_again": "the other player" if is_pair else "the other players",
-            "actions": "\n".join(f"- {action}" for action in actions),
-            "payoffs": payoffs,
-        },
-        facts,
-    )
+    return Description({"actions": "\n".join(f"- {action}" for action in actions), "payoffs": payoffs}, facts)
 
 
 DESCRIPTIONS: Mapping[Wording, Callable[[PayoffTable, int], Description]] = {"ours": ours, "paper": paper}
@@ -94,12 +83,15 @@ def _payoffs_in_words(table: PayoffTable, seat: int) -> tuple[str, Facts]:
                 {"claims": {"numbers": numbers, "bonus": bonus}},
             )
     rows = payoff_rows(game, seat)
-    names = [
-        "the other player" if game.players == 2 else f"player {other + 1}"
-        for other in range(game.players)
-        if other != seat
-    ]
+    names = _others(game, seat)
     return "\n".join(_sentence(row, names) for row in rows), {"table": rows}
+
+
+def _others(game: NormalForm, seat: int) -> list[str]:
+    """Names of the other players; that of a single one does not depend on the seat."""
+    if game.players == 2:
+        return ["the other player"]
+    return [f"player {other + 1}" for other in range(game.players) if other != seat]
 
 
 def _sentence(row: Sequence[str], others: Sequence[str]) -> str:

@@ -83,7 +83,7 @@ def _past(me: Name, others: Sequence[Name], rounds: Sequence[Sequence[Sequence[t
     def deeds(match: Sequence[tuple[Name, str]]) -> Match:
         return tuple(Deed(agent, place, action) for place, (agent, action) in enumerate(match))
 
-    return Past(me, tuple(others), tuple(tuple(map(deeds, matches)) for matches in rounds))
+    return Past(me, tuple(others), tuple(tuple(map(deeds, matches)) for matches in reversed(rounds)))
 
 
 def _blank(facts: Mapping[str, Any]) -> Blank:

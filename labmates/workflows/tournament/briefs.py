@@ -108,6 +108,10 @@ class View:
 class Briefing:
     """The prompts of one tournament.
 
+    All players read the same system message. Then comes the request of the step or, in planning, the finished matches;
+    then the current match, to which each round only adds; last the round and the player: servers cache prompts by their
+    beginning.
+
     Attributes
     ----------
     labels
@@ -119,36 +123,40 @@ class Briefing:
         self._words = WORDINGS[condition.wording](condition)
         self.labels = REAL_WORDS if condition.ablation == "real-words" else {}
         self._vocabulary = {**self.labels, **(NEUTRAL if condition.ablation == "neutral" else {})}
-        self._systems = {player: self._rules(player) for player in condition.players}
+        self._system = self._rules()
 
     def move(self, view: View) -> list[BaseMessage]:
         """The prompt for a move."""
         moves = [LABELS["C"], LABELS["D"], *([LABELS["leave"]] if view.rounds else [])]
-        text = self._text(
-            "tournament_move",
-            self._written(view),
-            **self._where(view),
-            history=self._history(view.rounds),
-            plan="".join(f"\n## {head}\n${name}\n" for name, head in self._parts(view).items()),
-            moves=" or ".join(f'"{move}"' for move in moves),
-            form=form_text(("move", "reasoning")),
-        )
-        return self._order(view, "move", text)
+        more = {"moves": " or ".join(f'"{move}"' for move in moves), "form": form_text(("move", "reasoning"))}
+        return self._in_match(view, "move", **more)
 
     def message(self, view: View) -> list[BaseMessage]:
         """The prompt for a message to the opponent."""
+        return self._in_match(view, "message")
+
+    def _in_match(self, view: View, step: str, **more: str) -> list[BaseMessage]:
+        messages = [
+            f"Before round {number}\nYou: {own or '(nothing)'}\nThe other player: {other or '(nothing)'}"
+            for number, own, other in view.messages
+        ]
+        parts = {"messages": "Messages in this match"} if view.messages else {}
+        if self._condition.critique_turns:
+            parts["plan"] = "Your plan"
         text = self._text(
-            "tournament_message",
-            self._written(view),
-            **self._where(view),
+            f"tournament_{step}",
+            {"plan": view.plan or "You have none yet.", "messages": "\n".join(messages)},
             history=self._history(view.rounds),
-            plan="".join(f"\n## {head}\n${name}\n" for name, head in self._parts(view).items()),
+            told="".join(f"\n## {head}\n${name}\n" for name, head in parts.items()),
+            now=self._now(view, step),
+            round=len(view.rounds) + 1,
+            **more,
         )
-        return self._order(view, "message", text)
+        return self._order(view, step, text)
 
     def introduction(self, player: str) -> list[BaseMessage]:
         """The prompt for a player's introduction."""
-        text = replaced(render("tournament_introduction"), self._team_words)
+        text = replaced(render("tournament_introduction", who=self._who(player)), self._team_words)
         return self._before_teams(player, "introduction", text)
 
     def wishes(self, player: str, introductions: Mapping[str, str]) -> list[BaseMessage]:
@@ -157,7 +165,8 @@ class Briefing:
         most = len(self._condition.players_of["A"]) - 1
         form = form_text(("wanted", "reasoning"))
         text = replaced(
-            render("tournament_wishes", introductions="$introductions", most=most, form=form), self._team_words
+            render("tournament_wishes", introductions="$introductions", most=most, who=self._who(player), form=form),
+            self._team_words,
         )
         # One line each, since a further line could pass for another player's introduction.
         lines = "\n".join(f"Player {other}: {' '.join(said.split()) or '(nothing)'}" for other, said in others.items())
@@ -171,18 +180,6 @@ class Briefing:
     def _team_words(self) -> Mapping[str, str]:
         groups = {"team": "group", "teams": "groups"} if self._condition.wording == "paper" else {}
         return {**groups, **self._vocabulary}
-
-    def _parts(self, view: View) -> dict[str, str]:
-        """The headings of the player's plan and of messages."""
-        plan = {"plan": "Your plan"} if self._condition.critique_turns else {}
-        return plan | ({"messages": "Messages in this match"} if view.messages else {})
-
-    def _written(self, view: View) -> dict[str, str]:
-        lines = [
-            f"Before round {number}\nYou: {own or '(nothing)'}\nThe other player: {other or '(nothing)'}"
-            for number, own, other in view.messages
-        ]
-        return {"plan": view.plan or "You have none yet.", "messages": "\n".join(lines)}
 
     def plan(self, view: View) -> list[BaseMessage]:
         """The planner's prompt for a draft."""
@@ -203,6 +200,7 @@ class Briefing:
             "tournament_questions",
             number=len(view.memory) + 1,
             matches=self._condition.matches_of(view.player),
+            who=self._who(view.player),
             history=self._history(view.rounds),
             questions="\n".join(lines),
             form=form_text(question.id for question in questions),
@@ -213,13 +211,12 @@ class Briefing:
     def _planning(self, view: View, step: str, template: str, **written: str) -> list[BaseMessage]:
         situation = render(
             f"tournament_situation_{self._condition.wording}",
-            step=step,
-            **self._where(view),
             memory="\n\n".join(self._remembered(view.player, match) for match in view.memory) or "None yet.",
             history=self._history(view.rounds),
         )
         blanks = {name: f"${name}" for name in written}
-        return self._order(view, step, self._text(template, written, situation=situation, player=view.player, **blanks))
+        now = self._now(view, step)
+        return self._order(view, step, self._text(template, written, situation=situation, now=now, **blanks))
 
     def _text(self, template: str, written: Mapping[str, str], **values: object) -> str:
         """A text in the condition's words, with the players' texts inserted unchanged."""
@@ -229,16 +226,16 @@ class Briefing:
     def _order(self, view: View, step: str, text: str, **facts: Any) -> list[BaseMessage]:
         rounds = [[LABELS[own], LABELS[other]] for own, other in view.rounds]
         order = Order(KIND, self._reworded({"step": step, "rounds": rounds, **facts}), text)
-        return [self._systems[view.player], order.human()]
+        return [self._system, order.human()]
 
-    def _rules(self, player: str) -> BaseMessage:
+    def _rules(self) -> BaseMessage:
         condition = self._condition
         payoffs = {name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")}
-        text = self._system_text(condition, player)
+        text = self._system_text(condition)
         if condition.ablation == "length-matched":
             structures = ("ri", "gc", "sa") if condition.teams > 1 else ("ri", "sa")
             others = (condition.model_copy(update={"structure": structure}) for structure in structures)
-            text = lengthened(text, max(word_count(self._system_text(other, player)) for other in others))
+            text = lengthened(text, max(word_count(self._system_text(other)) for other in others))
         length = condition.rounds if condition.continuation == 1 else None
         facts = {"length": length, "payoffs": payoffs, "labels": [LABELS["C"], LABELS["D"]]}
         return Order(KIND, self._reworded(facts), replaced(text, self._vocabulary)).system()
@@ -247,24 +244,20 @@ class Briefing:
         reworded: dict[str, Any] = renamed(facts, {name: replaced(name, self._vocabulary) for name in _IN_FACTS})
         return reworded
 
-    def _system_text(self, condition: TournamentCondition, player: str) -> str:
+    def _system_text(self, condition: TournamentCondition) -> str:
         wording = condition.wording
         teams = ""
         if condition.structure != "ri":
-            size = len(condition.players_of[condition.players[player]])
-            of = f"{size} players" if size > 1 else "no player but you"
             noun = "group" if wording == "paper" else "team"
             number = f"1 {noun}" if condition.teams == 1 else f"{condition.teams} {noun}s"
-            teams = "\n" + render(f"tournament_team_rules_{wording}", teams=number, size=of)
+            teams = "\n" + render(f"tournament_team_rules_{wording}", teams=number)
             if condition.team_choice == "wished":
-                teams += "\n" + replaced(self._chosen_rule(condition, player), self._team_words)
+                rule = "- Teams are formed before the first match, by the wishes of the players."
+                teams += "\n" + replaced(rule, self._team_words)
         goal = render(f"tournament_goal_{condition.structure}_{wording}")
         return render(
             f"tournament_system_{wording}",
-            player=player,
-            team=WORDINGS[wording](condition).own_team(player),
             players=len(condition.players),
-            matches=condition.matches_of(player),
             opponents=_opponents(condition),
             rounds=condition.rounds,
             **{name: getattr(condition, name) for name in ("reward", "punishment", "sucker", "temptation")},
@@ -274,24 +267,32 @@ class Briefing:
             aim="" if condition.ablation == "no-aim" else render(f"tournament_aim_{wording}", goal=goal),
         )
 
-    def _chosen_rule(self, condition: TournamentCondition, player: str) -> str:
-        """The rule on teams by wishes, before and after they are formed."""
-        if not condition.has_teams:
-            return "- Who is in which team is settled before the first match, by the wishes of the players."
-        others = [other for other in condition.players_of[condition.players[player]] if other != player]
-        return f"- Teams were formed by the wishes of the players. With you in yours: {', '.join(others) or 'nobody'}."
+    def _who(self, player: str) -> str:
+        """A player's name and its team, as far as teams exist and matter."""
+        condition = self._condition
+        who = f"You are player {player}{self._words.own_team(player)}."
+        if condition.structure == "ri":
+            return who
+        mates = [other for other in condition.players_of[condition.players[player]] if other != player]
+        size = f"{len(mates) + 1} players" if mates else "no player but you"
+        team = f" Your team has {size}."
+        if condition.team_choice == "wished" and condition.has_teams:
+            team = f" With you in your team: {', '.join(mates) or 'nobody'}."
+        return who + replaced(team, self._team_words)
 
-    def _where(self, view: View) -> dict[str, object]:
+    def _now(self, view: View, step: str) -> str:
         words = self._words
-        return {
-            "number": len(view.memory) + 1,
-            "matches": self._condition.matches_of(view.player),
-            "round": len(view.rounds) + 1,
-            "rounds": self._condition.rounds,
-            "opponent": (words.opponent(view.player, view.opponent) if view.opponent else words.unknown)
-            + _record(view),
-            "left": view.left,
-        }
+        return render(
+            f"tournament_now_{self._condition.wording}",
+            step=step,
+            number=len(view.memory) + 1,
+            matches=self._condition.matches_of(view.player),
+            round=len(view.rounds) + 1,
+            rounds=self._condition.rounds,
+            who=self._who(view.player),
+            opponent=(words.opponent(view.player, view.opponent) if view.opponent else words.unknown) + _record(view),
+            left=view.left,
+        )
 
     def _remembered(self, player: str, match: Match) -> str:
         return "\n".join([self._words.match(player, match), *self._lines(match.seen_by(player))])

@@ -72,7 +72,7 @@ def test_every_text_renders_all_facts_and_players_read_them(
 
 
 def prompts(mechanism: str, game: str = "prisoners", **wording: Any) -> tuple[str, dict[str, str]]:
-    """Player 1's system prompt, and its last question of each stage when all take what is first."""
+    """The system prompt, and player 1's last question of each stage when all take what is first."""
     table, parts = get_dilemma(game), make_mechanisms(mechanism)
     briefing = Briefing(table, parts, **wording)
     texts: dict[str, str] = {}
@@ -96,17 +96,16 @@ def prompts(mechanism: str, game: str = "prisoners", **wording: Any) -> tuple[st
 def test_the_papers_wording_has_what_its_prompts_have() -> None:
     system, asked = prompts("repetition(rounds=4)", wording="paper")
     assert "Your objective is to get as many points as possible" in system
-    assert (
-        "If you choose A0 and the other player chooses A1: you get 0 points, the other player gets 3 points" in system
-    )
+    outcome = "If you choose A0 and the other player chooses A1: you get 0 points, the other player gets 3 points"
+    assert outcome in asked["choose"]
     assert "another round follows with a probability of 80 %" in system
-    assert "[Round 3]\nyou: A0\nplayer 2: A0\n[Round 2]" in asked["choose"]
-    assert "gets 1 + (1.5 × k / 3) points" in prompts("none", "public-goods", wording="paper")[0]
-    assert "- A3: stands for the number 5" in prompts("none", "travellers", wording="paper")[0]
+    assert "[Round 2]\nyou: A0\nplayer 2: A0\n[Round 3]" in asked["choose"]
+    assert "gets 1 + (1.5 × k / 3) points" in prompts("none", "public-goods", wording="paper")[1]["choose"]
+    assert "- A3: stands for the number 5" in prompts("none", "travellers", wording="paper")[1]["choose"]
     _, asked = prompts("mediation", wording="paper")
     assert "the mediator proposed by player 2" in asked["vote"]
     assert '- "A2": a whole number' in asked["choose"]
-    assert "delegate" not in asked["choose"].split("## What you decide")[1]
+    assert "delegate" not in asked["choose"].split("# The game")[0]
     _, asked = prompts("contract", wording="paper")
     assert re.search(r"a player who takes it (receives|pays) \d+ extra points (from|to) the other", asked["sign"])
 
@@ -126,7 +125,7 @@ def test_each_ablation_takes_away_what_it_says(wording: Wording) -> None:
         assert not re.search("contract|mediator|delegat|agree|cooperat", told, re.IGNORECASE)
     assert "as many points" not in prompts("contract", wording=wording, ablation="no-aim")[0]
     system, asked = prompts("repetition(rounds=3)", wording=wording, ablation="real-words")
-    assert "cooperate" in system
+    assert "cooperate" in asked["choose"]
     assert '- "defect"' in asked["choose"]
     assert not re.search(r"\bA\d", system + asked["choose"])
 

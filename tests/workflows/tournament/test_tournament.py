@@ -120,7 +120,7 @@ async def test_teams_are_formed_by_the_wishes_of_players(arena: Arena) -> None:
     friends = {"P1": ["P4"], "P2": ["P5", "P6"], "P3": ["P1", "P4"], "P4": ["P1", "P3"], "P5": ["P2"], "P6": []}
 
     def compose(said: Situation, heard: Heard) -> str:
-        player = re.search(r"You are player (P\d)", str(heard.messages[0].content))
+        player = re.search(r"You are player (P\d)", str(heard.messages[1].content))
         assert player is not None
         if said.step == "wishes":
             return json.dumps({"wanted": friends[player[1]], "reasoning": ""})
@@ -136,7 +136,7 @@ async def test_teams_are_formed_by_the_wishes_of_players(arena: Arena) -> None:
         assert match.teams == tuple(teams[player] for player in match.players)
         assert match.teams[0] != match.teams[1]
     texts = [str(prompt.text) for prompt in arena.prompts(run) if prompt.stage == "move"]
-    assert any("With you in yours: P5, P6." in text for text in texts)
+    assert any("With you in your team: P5, P6." in text for text in texts)
     asked = {prompt.player: prompt.text for prompt in arena.prompts(run) if "wishes" in prompt.parts}
     lines = {player: len(re.findall("(?m)^Player P2: ", text)) for player, text in asked.items()}
     assert lines == {"P1": 1, "P2": 0, "P3": 1, "P4": 1, "P5": 1, "P6": 1}, "nobody speaks for another player"
@@ -149,7 +149,7 @@ async def test_the_final_plan_of_each_player_can_be_exported(arena: Arena) -> No
     def compose(said: Situation, heard: Heard) -> str:
         if said.step not in ("plan", "improved plan"):
             return "go on" if said.step == "critique" else move("action_a")
-        player = re.search(r"You are player (P\d)", str(heard.messages[0].content))
+        player = re.search(r"You are player (P\d)", str(heard.messages[1].content))
         assert player is not None
         written[player[1]] = f"{player[1]}, {said.step}: {heard.seed}"
         return written[player[1]]
@@ -188,7 +188,7 @@ async def test_no_prompt_before_a_first_round_tells_who_the_opponent_is(arena: A
             re.M,
         )
         if prompt.stage == "move":
-            assert "team " not in prompt.text.partition("# Step")[2]
+            assert "team " not in prompt.text.partition("Your opponent: ")[2]
     later = [prompt for prompt in arena.prompts(run) if prompt.round > 1]
     assert all(re.search(rf"\b{opponents[one.number, one.player]}\b", one.text) for one in later)
 
