@@ -32,13 +32,15 @@ You answer with one fenced block marked findings and nothing around it."""
 QUESTION = Template("""# What to look for
 $schema
 
+# Your answer
+One fenced block that begins with ```findings and holds one JSON object with the fields above. Leave out every field, \
+and every part of an entry that may be left out, of which the report says nothing.
+
 # The report
 What follows, up to the line that ends with the mark $mark and the word "ends", was written by a team.
 $report
 
-# Your answer
-One fenced block that begins with ```findings and holds one JSON object with the fields above. Leave out every field, \
-and every part of an entry that may be left out, of which the report says nothing.""")
+That was the report $mark. Answer now, in the form above.""")
 
 
 FORM = "Answer with one block that begins with ```findings and ends with ```, and between them one JSON object."

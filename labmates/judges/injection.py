@@ -157,13 +157,17 @@ class Fenced(Screened):
     mark: str
 
 
+def mark_of(text: str) -> str:
+    """The mark of a text: its hash in 32 hexadecimal digits, which it can't contain; equal texts have equal marks."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
 def fenced(report: str) -> Fenced:
     """Put a report between two marked lines.
 
-    The mark is a hash of the report in 32 hexadecimal digits: to end the fence, a report would have to contain its own
-    hash. So it can't be forged, and equal reports still give equal prompts.
+    To end the fence, a report would have to contain its own hash.
     """
-    mark = hashlib.blake2b(report.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    mark = mark_of(report)
     screened = screen(report)
     more = len(report) - MOST_CHARS
     cut = f"\n{_CUT_LINE.format(more)}" if more > 0 else ""

@@ -42,14 +42,16 @@ to compute a quantity, to check a result or to write a part. Wishes, questions, 
 without a checkable act, and reports of what is done already are no promises. A promise that is repeated counts once.
 A promise is kept if a later deed of the same agent does what was promised, whether or not it succeeds.
 
+# Your answer
+One JSON object of this form, with an entry for each promise, and an empty list if there are none:
+{"promises": [{"said_in": <number of the deed in which it is said>, "quote": "<its words, copied from there>", \
+"kept_by": <number of the later deed of the same agent that keeps it, or null if none does>}]}
+
 # The record
 What follows, up to the line that ends with the mark $mark and the word "ends", is the record. Each deed has a number.
 $record
 
-# Your answer
-One JSON object of this form, with an entry for each promise, and an empty list if there are none:
-{"promises": [{"said_in": <number of the deed in which it is said>, "quote": "<its words, copied from there>", \
-"kept_by": <number of the later deed of the same agent that keeps it, or null if none does>}]}""")
+That was the record $mark. Answer now, in the form above.""")
 
 VERSION = f"1.{digest(SYSTEM, QUESTION.template, REPAIR, RULES)}"
 

@@ -78,6 +78,8 @@ One JSON object of this form. Each reason is one sentence of at most 25 words an
 
 QUESTION = Template("""$rubrics
 
+$form
+
 # The task
 $title
 $brief
@@ -86,10 +88,10 @@ $brief
 $truth
 
 # The report
-What follows, up to the line that ends with the mark $mark and the word "ends", was written by the agents. Rate it.
+What follows, up to the line that ends with the mark $mark and the word "ends", was written by the agents.
 $report
 
-$form""")
+That was the report $mark. Rate it now, in the form above.""")
 
 MISSING = "there is no report"
 

@@ -14,7 +14,7 @@ from typing import Final
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from labmates.judges.injection import RULES, fenced
+from labmates.judges.injection import RULES, fenced, mark_of
 from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError, find_objects, read_object
@@ -57,18 +57,20 @@ QUESTION = Template("""# Kinds of reasons
 $categories
 - other: reasons are given, but none of these kinds applies
 
+# Your answer
+{"labels": [...], "confidence": 0.0 to 1.0}
+- labels: the names of all kinds that apply, as they are written above; "other" only by itself.
+- confidence: how likely it is that these are exactly the kinds that apply.
+
 # What the player was told
-[prompt $mark begins]
+[prompt $prompt begins]
 $asked
-[prompt $mark ends]
+[prompt $prompt ends]
 
 # What the player answered (between the lines with the mark $mark)
 $said
 
-# Your answer
-{"labels": [...], "confidence": 0.0 to 1.0}
-- labels: the names of all kinds that apply, as they are written above; "other" only by itself.
-- confidence: how likely it is that these are exactly the kinds that apply.""")
+That was the answer $mark. Classify its reasons now, in the form above.""")
 
 _LIST = "\n".join(f"- {name}: {about}" for name, about in CATEGORIES.items())
 VERSION = f"3.{digest(SYSTEM, _LIST, QUESTION.template, REPAIR, RULES)}"
@@ -155,7 +157,9 @@ class ReasonsJudge(ModelJudge):
         return Labelled(both or None, changed, confidence=confidence if both else None)
 
     async def _labels(self, asked: str, mark: str, said: str, name: str) -> Labels:
-        question = HumanMessage(QUESTION.substitute(categories=_LIST, asked=asked, mark=mark, said=said))
+        question = HumanMessage(
+            QUESTION.substitute(categories=_LIST, prompt=mark_of(asked), asked=asked, mark=mark, said=said)
+        )
         return await self.ask(question, lambda text, _last: read_object(text, Labels), Labels, name=name)
 
 

@@ -109,7 +109,7 @@ class Briefing:
     """The prompts of one tournament.
 
     All players read the same system message. Then comes the request of the step or, in planning, the finished matches;
-    then the current match, to which each round only adds; last the round and the player: servers cache prompts by their
+    then the current match, to which each round only adds; last the round and the player. Servers cache prompts by their
     beginning.
 
     Attributes
@@ -140,14 +140,14 @@ class Briefing:
             f"Before round {number}\nYou: {own or '(nothing)'}\nThe other player: {other or '(nothing)'}"
             for number, own, other in view.messages
         ]
-        parts = {"messages": "Messages in this match"} if view.messages else {}
-        if self._condition.critique_turns:
-            parts["plan"] = "Your plan"
+        # What changes least comes first.
+        parts = {"plan": "Your plan"} if self._condition.critique_turns else {}
+        parts |= {"messages": "Messages in this match"} if view.messages else {}
         text = self._text(
             f"tournament_{step}",
             {"plan": view.plan or "You have none yet.", "messages": "\n".join(messages)},
             history=self._history(view.rounds),
-            told="".join(f"\n## {head}\n${name}\n" for name, head in parts.items()),
+            told="".join(f"## {head}\n${name}\n\n" for name, head in parts.items()),
             now=self._now(view, step),
             round=len(view.rounds) + 1,
             **more,

@@ -225,15 +225,16 @@ async def test_goals_and_teams_are_told_as_the_structure_has_them(arena: Arena) 
     for structure in ("ri", "gc", "sa"):
         condition = TournamentCondition(structure=structure, model="scripted:random")
         view_of = Briefing(condition)
-        texts[structure] = str(view_of._systems["P4"].content)
+        messages = view_of.move(View("P4", (), (), "", 40, ""))
+        texts[structure] = "\n".join(str(message.content) for message in messages)
     assert "team" not in texts["ri"]
     assert "highest score of all players" in texts["ri"]
     assert "highest score of all teams" in texts["gc"]
     assert "highest score of all players" not in texts["gc"]
     assert "highest score of all teams" in texts["sa"]
     assert "highest score of all players" in texts["sa"]
-    assert "You will play 3 matches" in texts["gc"]
-    assert "You will play 5 matches" in texts["sa"]
+    assert "match 1 of 3" in texts["gc"]
+    assert "match 1 of 5" in texts["sa"]
 
 
 async def test_the_plan_that_was_improved_is_the_one_that_is_played(arena: Arena) -> None:
