@@ -215,7 +215,14 @@ async def on_server(server: str, model: str, game: str) -> None:
         store, settings = f"sqlite:///{folder}/runs.db", {"models": {"base_url": server}}
         begun = time.perf_counter()
         [run] = await arun(
-            "game", store=store, settings=settings, game=game, rounds=1, model=f"openai:{model}", repair_turns=0
+            "game",
+            store=store,
+            settings=settings,
+            game=game,
+            rounds=1,
+            reasoning="none",
+            model=f"openai:{model}",
+            repair_turns=0,
         )
         seconds, usage = time.perf_counter() - begun, run.usage
     print(

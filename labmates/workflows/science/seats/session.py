@@ -352,7 +352,7 @@ class SeatAgent:
 
 
 def tools_of(call: Call) -> Sequence[dict[str, Any]]:
-    """The tools allowed in a reply; conversations also list them in steps without tools."""
+    """The tools allowed in a reply; the lab also lists them in steps without tools."""
     return () if call.step.split("/")[3] in ("plan", "bid", "deliberation") else call.tools
 
 
