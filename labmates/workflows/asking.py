@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
@@ -61,7 +62,11 @@ def conversation(
     def failed(number: int, reason: str) -> None:
         caller.failed(f"{step}/{number}", speaker, reason)
 
-    return Conversation(call, messages, send_back=sent_back, failed=failed, first=first)
+    def send_back(transcript: list[BaseMessage], reply: Reply, problem: UnusableAnswerError) -> list[BaseMessage]:
+        # Servers reject tool calls in a transcript without tools.
+        return sent_back(transcript, reply if options.get("tools") else replace(reply, tool_calls=()), problem)
+
+    return Conversation(call, messages, send_back=send_back, failed=failed, first=first)
 
 
 async def ask(
@@ -107,7 +112,8 @@ def sent_back(messages: list[BaseMessage], reply: Reply, problem: UnusableAnswer
         return [*messages, *answered(reply, remark)]
     if not reply.text.strip():
         return [*messages[:-1], append_line(messages[-1], remark)]
-    return [*messages, reply.message.model_copy(update={"content": reply.text}), HumanMessage(remark)]
+    reply_sent = reply.message.model_copy(update={"tool_calls": [], "content": reply.text})
+    return [*messages, reply_sent, HumanMessage(remark)]
 
 
 def answered(reply: Reply, answer: str) -> list[BaseMessage]:
