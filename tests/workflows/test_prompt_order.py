@@ -84,7 +84,7 @@ async def test_what_two_prompts_of_a_step_share_stands_first(
     assert sum(map(len, steps.values())) >= LEAST_PROMPTS
     for prompts in steps.values():
         for one, other in combinations(dict.fromkeys(prompts), 2):
-            assert late(one, other) == []
+            assert [part for part in late(one, other) if not RECORD.match(part)] == []
 
 
 @pytest.mark.parametrize(
