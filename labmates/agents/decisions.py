@@ -54,6 +54,9 @@ def read_decision(reply: Reply, form: type[FormT], *, reasoned: bool = False) ->
         limit = f" of {reply.limit} tokens" if reply.limit else ""
         problem = f"it was cut off at its length limit{limit}, before it ended; be shorter"
         raise UnusableAnswerError(problem, form=form_request(form, reasoned=reasoned))
+    if "filtered" in reply.faults and not reply.text.strip():
+        problem = "a content filter of the provider blocked it"
+        raise UnusableAnswerError(problem, form=form_request(form, reasoned=reasoned))
     if not reply.text.strip():
         raise NoAnswerError("it has no text", form=form_request(form, reasoned=reasoned))
     return read_object(reply.text, form, start=max(len(reply.text) - MOST_CHARS, 0), reasoned=reasoned)

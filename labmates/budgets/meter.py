@@ -8,10 +8,25 @@ from dataclasses import dataclass
 from labmates.budgets.budget import Budget, ReplyHold
 from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
 from labmates.budgets.prices import FREE, Price
+from labmates.budgets.usage import Usage
 
-Lost = Callable[[JournalLine, str, int | None], None]
-"""Called for an attempt without a reply that may be billed: with its charge, the reason, and the provider's bill in
-micro-dollars (None unless dollars back the credits)."""
+
+@dataclass(frozen=True)
+class LostAttempt:
+    """An attempt without a reply that is charged: its charge, the reason, the charged usage, and the provider's bill.
+
+    The bill is in micro-dollars, None if unknown. `is_certain` tells that the server reported the usage.
+    """
+
+    entry: JournalLine
+    reason: str
+    usage: Usage
+    bill: int | None
+    is_certain: bool = False
+
+
+Lost = Callable[[LostAttempt], None]
+"""Called for each attempt that is charged without a reply."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,8 @@ class CallMeter:
         Input tokens to reserve; `input_tokens` by default.
     lost
         Called for each attempt that is charged without a reply.
+    by_bill
+        Whether the budget pays the provider's bill where it is known, instead of the price.
     money
         The dollars behind a pool of credits; None if no provider's price is known, or the pool holds dollars.
 
@@ -60,6 +77,7 @@ class CallMeter:
         *,
         reserved: int | None = None,
         lost: Lost | None = None,
+        by_bill: bool = False,
         money: Money | None = None,
     ) -> None:
         self.cost = self.uncertain = self.excess = 0
@@ -70,6 +88,7 @@ class CallMeter:
         self._inputs, self._limit = input_tokens, output_tokens
         self._reserved = input_tokens if reserved is None else reserved
         self._lost = lost
+        self._by_bill = by_bill
         self.money = money
         self._held: tuple[ReplyHold, ReplyHold | None] | None = None
 
@@ -107,28 +126,40 @@ class CallMeter:
                 line = money.lost(self._inputs, reason)
                 self.excess += line.uncovered
                 bill = line.uncovered - line.amount
-            if self._lost is not None:
-                self._lost(entry, reason, bill)
+            self._tell(LostAttempt(entry, reason, credits.usage, bill))
 
-    def settle(self, cost: int, bill: int | None = None) -> JournalLine:
-        """Charge the attempt that brought the reply, in micro-dollars.
+    def failed(self, reason: str, usage: Usage, bill: int | None) -> None:
+        """Charge an attempt without a reply for which the server reported the usage."""
+        if self._held is not None:
+            entry = self._charge(usage, bill, reason)
+            self._tell(LostAttempt(entry, reason, usage, bill, is_certain=True))
+
+    def settle(self, usage: Usage, bill: int | None = None) -> JournalLine:
+        """Charge the attempt that brought the reply.
 
         Parameters
         ----------
-        cost
-            The budget's payment.
         bill
-            The provider's charge; None if unknown.
+            The provider's charge in micro-dollars; None if unknown.
         """
+        entry = self.paid = self._charge(usage, bill)
+        return entry
+
+    def _charge(self, usage: Usage, bill: int | None, note: str = "") -> JournalLine:
         assert self._held is not None
         (credits, money), self._held = self._held, None
-        entry = self.paid = credits.charge(cost)
+        is_billed = self._by_bill and bill is not None
+        entry = credits.charge(bill if is_billed and bill is not None else usage.cost(self.price), usage, note)
         self.cost -= entry.amount
         if money is not None:
             self.excess += money.charge(-entry.amount if bill is None else bill).uncovered
-        elif bill is not None:
+        elif is_billed:
             self.excess += entry.uncovered
         return entry
+
+    def _tell(self, attempt: LostAttempt) -> None:
+        if self._lost is not None:
+            self._lost(attempt)
 
     def _reserve_money(self) -> ReplyHold | None:
         if self.money is None:

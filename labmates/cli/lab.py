@@ -20,7 +20,7 @@ from labmates.models.options import ModelOptions
 from labmates.studies.lab import StudyLab
 from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.workflows.experiment import EXPERIMENTS, Condition
-from labmates.workflows.verb import InterruptedWorkError
+from labmates.workflows.verb import PAUSED_CODE, InterruptedWorkError, PausedWorkError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -90,6 +90,8 @@ class CommandLab(StudyLab):
         code = execute(self.store, runs, settings, as_json=as_json, command=self._again, part_of=part_of)
         if code == 130:
             raise InterruptedWorkError
+        if code == PAUSED_CODE:
+            raise PausedWorkError
         self.code = max(self.code, code)
 
 
@@ -132,15 +134,20 @@ def execute(
         for run_id in progress.interrupted:
             err().print(f"Interrupted. Resume with: {again} {run_id}")
         return 130
+    paused = [record for record in ended if record.status == "interrupted"]
     failed = [record for record in ended if record.status == "failed"]
     elsewhere = {run.id for run in runs} - {record.id for record in ended}
     if part_of is not None:
         if failed:
             why = f"run {failed[0].id}: {failed[0].error}"
             complain(f"{len(failed)} of {len(ended)} runs failed; {why}\n  the same command resumes {part_of}")
-        return 1 if failed or elsewhere else 0
+        for reason in dict.fromkeys(record.error for record in paused):
+            complain(f"{reason}\n  the same command resumes {part_of}")
+        return PAUSED_CODE if paused else 1 if failed or elsewhere else 0
     if ended and not as_json:
         print_summary(store, ended)
+    for record in paused:
+        complain(f"run {record.id} is {record.error}\n  resume then with: {again} {record.id}")
     for record in failed:
         complain(f"run {record.id} failed: {record.error}\n  resume with: {again} {record.id}")
     for run_id in sorted(elsewhere):
@@ -150,7 +157,7 @@ def execute(
         complain(f"run {record.id} is invalid: {record.invalid}")
     if len(invalid) > 1:
         complain(f"{len(invalid)} of {len(ended)} runs are invalid")
-    return 1 if failed or invalid or elsewhere else 0
+    return PAUSED_CODE if paused else 1 if failed or invalid or elsewhere else 0
 
 
 def condition_sections(

@@ -1,6 +1,6 @@
 """The command ``labmates``: dispatch of verbs, error messages and exit codes.
 
-Exit codes: 0 success, 1 some run failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 success, 1 some run failed, 2 wrong usage, 75 paused by a provider, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy
 from labmates.safe_text import without_password
 from labmates.workflows.listing import look_at_all
-from labmates.workflows.verb import VERBS, InterruptedWorkError
+from labmates.workflows.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
 
 OWN = {
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),
@@ -105,6 +105,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         error.show(shown)
         sys.stderr.write(without_password(shown.getvalue()))
         return 2
+    except PausedWorkError:
+        return PAUSED_CODE
     except InterruptedWorkError:
         return 130
     except UsageError as error:

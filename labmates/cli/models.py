@@ -163,6 +163,7 @@ def _facts(entry: Entry, reference: str, values: dict[str, Any]) -> dict[str, An
     facts["price"] = (
         f"{dollars} dollars per million tokens {origin}" if price else "unknown: give price.input and so on"
     )
+    facts["bill"] = f"the cost that the server reports, else {'by this price' if price else 'unknown'}"
     if price and model.provider in BATCH_PROVIDERS:
         share, origin_of_share = (price.batch, "given") if price.batch else (BATCH_SHARE, "default")
         facts["batch"] = f"{share:g} of the price ({origin_of_share})"

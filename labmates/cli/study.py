@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "csv", "jsonl")
 ROWS = ("runs", "scores", "players", "decisions", "payoffs", "events")
 _SHOWN_REASONS = 5
+_LONGEST_REASON = 200
 _study = click.argument("study", metavar="STUDY")
 _batch = click.option("--batch", is_flag=True, help="Use batch APIs for model calls, as connection.batch: true does.")
 
@@ -286,12 +287,17 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
 
 def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
     from labmates.budgets.money import show_dollars
-    from labmates.records.studies import study_record
+    from labmates.records.studies import pauses, study_record
+    from labmates.workflows.verb import PAUSED_CODE
 
     counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:
         err().print("Stopped; everything is kept. Resume with the same command.")
         return 130
+    if paused := pauses(database, name):
+        for reason, _ in paused:
+            complain(f"{reason}\n  Everything is kept. Resume then with the same command.")
+        return PAUSED_CODE
     if counts.of("failed"):
         complain(f"{counts.of('failed')} runs failed; try them again with: labmates study retry {name} --failed")
         return 1
@@ -311,14 +317,15 @@ def _show_status(database: Database, study: StudyRecord, as_json: bool) -> Count
 
     counts = study_counts(database, study.name)
     if as_json:
-        print_json(_status_json(study, counts))
+        print_json(_status_json(database, study, counts))
     else:
         _print_status(database, study, counts)
     return counts
 
 
-def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
+def _status_json(database: Database, study: StudyRecord, counts: Counts) -> dict[str, Any]:
     from labmates.budgets.money import format_dollars
+    from labmates.records.studies import pauses
 
     return {
         "study": study.name,
@@ -330,22 +337,25 @@ def _status_json(study: StudyRecord, counts: Counts) -> dict[str, Any]:
         "overspent": bool(counts.overspent(study.cap)),
         "capped": counts.cannot_go_on(study.cap),
         "workers": dict(counts.workers),
+        "paused": [reason for reason, _ in pauses(database, study.name)],
     }
 
 
 def _print_status(database: Database, study: StudyRecord, counts: Counts) -> None:
     from labmates.budgets.money import show_dollars
-    from labmates.records.studies import failure_reasons, invalid_reasons
+    from labmates.records.studies import failure_reasons, invalid_reasons, pauses
 
     statuses = ", ".join(f"{number} {status}" for status, number in sorted(counts.runs.items()))
     of_cap = "" if study.cap is None else f" of {show_dollars(study.cap)}"
     out().print(f"{study.name}: {counts.total} runs: {statuses}; {show_dollars(counts.spent)}{of_cap} spent")
     for worker, number in counts.workers.items():
         out().print(f"  {worker} executes {number}")
+    for reason, number in pauses(database, study.name):
+        out().print(f"  {number} paused: {reason[:_LONGEST_REASON]}")
     for reason, number in failure_reasons(database, study.name, _SHOWN_REASONS):
-        out().print(f"  {number} failed: {reason[:200]}")
+        out().print(f"  {number} failed: {reason[:_LONGEST_REASON]}")
     for reason, number in invalid_reasons(database, study.name, _SHOWN_REASONS):
-        out().print(f"  {number} invalid: {reason[:200]}")
+        out().print(f"  {number} invalid: {reason[:_LONGEST_REASON]}")
     if over := counts.overspent(study.cap):
         out().print(f"  fault: {show_dollars(over)} more than the cap were spent")
     if counts.cannot_go_on(study.cap):

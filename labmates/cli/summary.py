@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from labmates.studies.judging import JudgingUsage
 
 
+_BILL_SOURCES = {"server": "as the server reports", "table": "by the price table"}
+
+
 def print_summary(store: Store, runs: list[RunRecord]) -> None:
     """Print a table of runs, or a single run with its budget and scores."""
     if len(runs) == 1:
@@ -55,6 +58,15 @@ def show_bill(run: RunRecord) -> str:
     return "unknown" if run.bill is None else show_dollars(parse_dollars(run.bill))
 
 
+def _sources(events: Iterable[Event]) -> str:
+    """The sources of a run's bill, in words; empty if no provider charges anything."""
+    sources = {
+        event.bill_from for event in events if isinstance(event, ChargeEvent) and event.bill and not event.cached
+    }
+    known = [text for source, text in _BILL_SOURCES.items() if source in sources]
+    return f" ({', partly '.join(known)})" if known else ""
+
+
 def _parts(usage: Usage) -> str:
     """The cached, cache-written and reasoning tokens, in words."""
     parts = {
@@ -76,11 +88,12 @@ def print_run(store: Store, run: RunRecord) -> None:
     # A plug-in's run is summarised even if the plug-in is not installed.
     if run.kind in EXPERIMENTS and EXPERIMENTS.get(run.kind).needs_sandbox:
         code = f", {usage.tool_calls} tool calls; code ran in: {run.sandbox or 'no sandbox'}"
+    events = store.events(run.id)
     settings = ", ".join([kind, *run.models, f"seed {run.seed}"])
     out().print(
         f"\nRun {run.id} ({settings}): {run.standing} in {run.seconds:.1f} s, "
         f"{usage.llm_calls} calls, {usage.input_tokens + usage.output_tokens:,} tokens{_parts(usage)}, "
-        f"bill {show_bill(run)}, "
+        f"bill {show_bill(run)}{_sources(events)}, "
         f"{usage.failed_replies} failed replies{code}",
     )
     if run.invalid:
@@ -90,7 +103,6 @@ def print_run(store: Store, run: RunRecord) -> None:
         out().print(f"Forked from the run {origin} at event {number}.")
     if run.digest is not None:
         out().print(f"Digest: {run.digest}", style="dim", soft_wrap=True)
-    events = store.events(run.id)
     if run.budget is not None:
         _print_budget(run, events)
     scores = [event for event in events if isinstance(event, ScoreEvent)]

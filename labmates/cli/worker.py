@@ -45,9 +45,11 @@ def worker(
     from labmates.errors import UsageError, explain
     from labmates.records.database import PATIENCE_SECONDS
     from labmates.records.store import Store
+    from labmates.records.studies import pauses
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
     from labmates.workflows.stop_signal import StopSignal
+    from labmates.workflows.verb import PAUSED_CODE
 
     # Workers are started by schedulers, also while the database restarts.
     with err().status(f"opening the store (waiting for it up to {PATIENCE_SECONDS:.0f} s) …"):
@@ -76,11 +78,15 @@ def worker(
                         await watching
 
         ended = run_until_stopped(work(), stop_signal, notify)
+        # The process that started the worker reports pauses itself.
+        paused = [] if parent else pauses(database.database, spec.name)
     if ended is None or stop_signal.pulled.is_set():
         return 130
     if parent is None:
         notify(f"{ended} runs ended here.")
-    return 0
+    for reason, _ in paused:
+        notify(reason)
+    return PAUSED_CODE if paused else 0
 
 
 async def _stop_without(parent: int, stop_signal: StopSignal) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from labmates.budgets.meter import free_meter
+from labmates.budgets.meter import LostAttempt, free_meter
 from labmates.errors import UsageError
 from labmates.gateway.calls import Call
 from labmates.models.errors import ContextOverflowError, ModelCallError
@@ -40,7 +40,7 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
     """A model's reply, paid by the gateway's pool; never retried, since programs retry themselves."""
     payment = await call.hold()
     memory = call.gateway.memory[call.seat.member]
-    lost: list[str] = []
+    lost: list[LostAttempt] = []
     try:
         reply = await call.gateway.hub.call(
             call.upstream.full_name,
@@ -52,11 +52,11 @@ async def _paid_by_pool(call: Call, prompt: Prompt) -> Reply:
             insist=False,
             response_format=prompt.response_format,
             tool_choice=prompt.tool_choice,
-            meter=free_meter(lambda _entry, reason, _bill: lost.append(reason)),
+            meter=free_meter(lost.append),
         )
     except BaseException as error:
         if lost:
-            payment.lost(504, lost[-1])
+            payment.lost(504, lost[-1].reason)
         else:
             payment.free(getattr(error, "status", None) or 502, call.gateway.redact(str(error)))
         raise

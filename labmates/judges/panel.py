@@ -21,7 +21,7 @@ from labmates.judges.promises import PromisesJudge
 from labmates.judges.registry import JUDGES, get_judge
 from labmates.judges.rubric import PREFIX, RubricJudge
 from labmates.judges.verified import VerifiedJudge
-from labmates.models.failures import one_line
+from labmates.models.error_bodies import one_line
 from labmates.models.names import parse_model
 from labmates.models.safe import safe_text, safe_value
 from labmates.registry import PluginError

@@ -18,8 +18,8 @@ from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, r
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
 from labmates.loops import in_thread
+from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
-from labmates.models.failures import one_line
 from labmates.models.objects import UnusableAnswerError
 from labmates.tasks.base import accuracy, skill
 from labmates.tasks.findings import check_findings

@@ -32,7 +32,7 @@ from labmates.models.batch_protocols import (
     State,
     failed,
 )
-from labmates.models.failures import one_line
+from labmates.models.error_bodies import one_line
 from labmates.models.wire import Json, split_lines
 
 PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {

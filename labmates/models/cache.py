@@ -57,7 +57,7 @@ def call_key(model: str, address: str, request: Request) -> str:
 
 def is_worth_keeping(reply: Reply) -> bool:
     """Whether a reply is complete and usable."""
-    return not reply.faults and reply.finish != "content_filter"
+    return not reply.faults
 
 
 def reply_to_data(reply: Reply) -> dict[str, Any]:

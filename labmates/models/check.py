@@ -9,7 +9,7 @@ from typing import Final, Literal
 from labmates.errors import UsageError
 from labmates.models.endpoints import Endpoint, endpoint_of
 from labmates.models.entries import DEFAULT_ACCESS, named_entries
-from labmates.models.failures import one_line
+from labmates.models.error_bodies import one_line
 from labmates.models.names import ModelName, is_outside, parse_model
 from labmates.models.options import ModelOptions
 from labmates.models.providers import BATCH_PROVIDERS, check_settings

@@ -14,8 +14,11 @@ import httpx2
 from labmates.errors import UsageError
 from labmates.models.attempt import UNDER_WAY, ReplyTooLongError, on_the_wire
 from labmates.models.batches import BatchBook, BatchQueue, NoBook, is_call
+from labmates.models.error_bodies import page_title
 from labmates.models.options import ModelOptions
+from labmates.models.reported_costs import cost_in_headers
 from labmates.models.transport import DirectTransport, EnvironmentTransport
+from labmates.models.wire import page_error
 
 
 @cache
@@ -62,7 +65,8 @@ class CallClient(httpx2.AsyncClient):
 def new_client(options: ModelOptions, *, is_local: bool = False) -> CallClient:
     """A client for the running event loop, to be closed by the caller.
 
-    It reports to the current attempt when the request is on the wire, and bounds the reply. A local one uses no proxy.
+    It reports to the current attempt when the request is on the wire, bounds the reply, and refuses pages in HTML. A
+    local one uses no proxy.
     """
     return CallClient(
         transport=DirectTransport(ssl_context) if is_local else transport(),
@@ -113,10 +117,14 @@ async def _bound(response: httpx2.Response) -> None:
     attempt = UNDER_WAY.get()
     if attempt is None:
         return
+    attempt.cost = cost_in_headers(response.headers)
     most = attempt.most_bytes(streamed="event-stream" in response.headers.get("content-type", ""))
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     encoding = {name: response.headers.pop(name) for name in ("content-encoding",) if name in response.headers}
     response.stream = _Bounded(response.stream, encoding, most, is_error=response.is_error)
+    if response.is_success and "text/html" in response.headers.get("content-type", ""):
+        page = await response.aread()
+        raise page_error(page_title(page.decode("utf-8", "replace")) or "no title")
 
 
 class _Bounded(httpx2.AsyncByteStream):

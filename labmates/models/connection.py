@@ -7,23 +7,37 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 
 from labmates.budgets.meter import CallMeter, free_meter
+from labmates.budgets.prices import Price
+from labmates.budgets.usage import Usage
 from labmates.models.attached import names_in, restored
 from labmates.models.attempt import Attempt
+from labmates.models.endings import filtered_message, stopped_by_server
 from labmates.models.endpoints import Endpoint
 from labmates.models.entries import Access
-from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError
-from labmates.models.failures import AttemptError, Failure, context_limits, failure_of
+from labmates.models.errors import ContextOverflowError, EndpointError, ModelCallError, ModelPausedError
+from labmates.models.failures import (
+    LONGEST_WAIT,
+    UNREADABLE,
+    AttemptError,
+    Failure,
+    context_limits,
+    failure_of,
+    unreadable,
+)
 from labmates.models.names import ModelName
 from labmates.models.provider_quirks import REQUIRING, UNASKED, UNSUPPORTED, Dialect, mentions
 from labmates.models.redact import Redactor
+from labmates.models.reported_costs import COST
 from labmates.seeds import derive
 
 _MINUTE = 60.0
@@ -145,7 +159,7 @@ class Backoff:
 
     first: float = 0.5  # wait after the first failure; it doubles with each further failure
     longest: float = 30.0  # longest wait without ``Retry-After``
-    longest_asked: float = 120.0  # longest wait with ``Retry-After``; a longer one is shortened to this
+    longest_asked: float = LONGEST_WAIT  # longest wait with ``Retry-After``
 
     def delay(self, seed: int, failures: int, retry_after: float | None = None) -> float:
         """The wait after a number of consecutive `failures`.
@@ -169,6 +183,20 @@ class Persistence:
     backoff: Backoff
 
 
+@dataclass(frozen=True)
+class Pause:
+    """The failure for which a model takes no calls, and when it came (Unix time)."""
+
+    failure: Failure
+    since: float
+
+    @property
+    def resume(self) -> float | None:
+        """When the model may take calls again (Unix time), if the server said so."""
+        wait = self.failure.retry_after
+        return None if wait is None or wait <= LONGEST_WAIT else self.since + wait
+
+
 @dataclass
 class Connection:
     """A model at its endpoint."""
@@ -181,25 +209,45 @@ class Connection:
     slots: Slots  # entered during each attempt: the limits of the endpoint and of the model
     persistence: Persistence  # the retry policy
     redact: Redactor  # removes secrets from errors
+    price: Price | None = None  # the provider's price; None if unknown
+    is_foreign: bool = True  # whether another package reads the answers, with errors of its own
+    paused: Pause | None = None  # why nothing is sent to the model any more
+    closed: asyncio.Event = field(default_factory=asyncio.Event)  # set with the pause
 
     async def ask(self, request: Request, log: CallLog) -> AIMessage:
         """Make the call with retries; `log` stays up to date if it fails.
 
+        A prompt that a filter of the provider blocked brings an empty reply, with the finish reason ``content_filter``.
         Raises `EndpointError` if the server refused the call, or failed at every attempt; `ContextOverflowError` if the
-        prompt is too long for the model.
+        prompt is too long for the model; `ModelPausedError` if the server takes no calls for hours, then for all later
+        calls too.
         """
         effort, failed = self.persistence, 0
         while True:
+            self._check_open(log)
             try:
                 return await self._attempt(request, log)
             except AttemptError as error:
-                failed += 1
-                log.failures.append(error.failure)
-                if error.failure.kind != "retry" or failed > effort.max_retries:
-                    # Without the cause, which may quote the key.
-                    raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
-            # No slot is held during the wait.
-            await asyncio.sleep(effort.backoff.delay(request.seed, failed, log.failures[-1].retry_after))
+                failure = error.failure
+                log.failures.append(failure)
+            failed += 1
+            if failure.kind == "filtered":
+                return filtered_message(failure)
+            if failure.kind == "later":
+                self.paused = self.paused or Pause(failure, time.time())
+                self.closed.set()
+                self._check_open(log)
+            if failure.kind != "retry" or failed > effort.max_retries:
+                # Without the cause, which may quote the key.
+                raise call_error(self.model, self.endpoint, log.attempts, log.failures) from None
+            # No slot is held during the wait, which a pause ends.
+            with suppress(TimeoutError):
+                delay = effort.backoff.delay(request.seed, failed, failure.retry_after)
+                await asyncio.wait_for(self.closed.wait(), delay)
+
+    def _check_open(self, log: CallLog) -> None:
+        if self.paused is not None:
+            raise pause_error(self.model, self.endpoint, self.paused, log)
 
     async def _attempt(self, request: Request, log: CallLog) -> AIMessage:
         """Send the request; if the server refuses a parameter, resend at once without it."""
@@ -214,6 +262,7 @@ class Connection:
             messages = restored(request.messages, dialect.dropped, dialect.filled)
             try:
                 async with self.slots.entered():
+                    self._check_open(log)
                     request.meter.begin()
                     log.attempts += 1
                     message = await self._send_in_time(_numbered(request, messages, log.attempts), arguments)
@@ -223,28 +272,35 @@ class Connection:
                     raise
                 log.failures.append(error.failure)
                 continue
-            assert isinstance(message, AIMessage)
             self.slots.used(message)
             return message
 
-    async def _send_in_time(self, request: Request, arguments: dict[str, Any]) -> BaseMessage:
+    async def _send_in_time(self, request: Request, arguments: dict[str, Any]) -> AIMessage:
         limit = self.persistence.timeout
         attempt = Attempt(limit, request.max_output_tokens, request.origin)
         try:
             async with attempt.under_way() as timer:
-                return await self.send(request, arguments)
+                message = await self.send(request, arguments)
+            assert isinstance(message, AIMessage)
+            if attempt.cost is not None:
+                message.response_metadata.setdefault(COST, attempt.cost)
+            if (failure := stopped_by_server(message)) is not None:
+                raise AttemptError(failure)
         except asyncio.CancelledError:
-            _account(request.meter, attempt, "cancelled", billable=True)
+            _account(request.meter, attempt, "cancelled", self.price)
             raise
         except Exception as error:
             failure = failure_of(error, self.redact)
+            if failure is None and self.is_foreign and attempt.is_sent and isinstance(error, UNREADABLE):
+                failure = unreadable(error, self.redact)
             if timer.expired():
                 failure = Failure("retry", f"no answer within {limit:g} s", billable=True)
             if failure is None:
-                _account(request.meter, attempt, type(error).__name__, billable=True)
+                _account(request.meter, attempt, type(error).__name__, self.price)
                 raise
-            _account(request.meter, attempt, str(failure), billable=failure.billable)
+            _account(request.meter, attempt, str(failure), self.price, failure)
             raise AttemptError(failure) from None
+        return message
 
     def _learns(self, dialect: Dialect, sent: list[str], messages: Sequence[BaseMessage], failure: Failure) -> bool:
         if failure.kind != "refused" or failure.status not in (400, 422):
@@ -257,8 +313,15 @@ class Connection:
         return self.dialect is not dialect
 
 
-def _account(meter: CallMeter, attempt: Attempt, reason: str, *, billable: bool) -> None:
-    if billable and attempt.is_sent:
+def _account(
+    meter: CallMeter, attempt: Attempt, reason: str, price: Price | None, failure: Failure | None = None
+) -> None:
+    """Charge a failed attempt by the usage or cost that the server reported, else as one that may be billed."""
+    if failure is not None and (failure.usage is not None or failure.cost):
+        usage = failure.usage or Usage(0, 0)
+        bill = failure.cost if failure.cost is not None or price is None else usage.cost(price)
+        meter.failed(reason, usage, bill)
+    elif attempt.is_sent and (failure is None or failure.billable):
         meter.lost(reason)
     else:
         meter.release()
@@ -292,12 +355,32 @@ def call_error(model: ModelName, endpoint: Endpoint, attempts: int, failures: Se
     return error
 
 
+def pause_error(model: ModelName, endpoint: Endpoint, pause: Pause, log: CallLog) -> ModelPausedError:
+    """The error of a call to a model that takes none for hours: when to resume, and why."""
+    if pause.resume is None:
+        when = "until its quota or credit is renewed"
+    else:
+        hours, minutes = divmod(ceil((pause.resume - pause.since) / 60), 60)
+        moment = datetime.fromtimestamp(pause.resume, UTC) + timedelta(seconds=59)  # rounded up to a minute
+        when = f"until {moment:%Y-%m-%d %H:%M} UTC ({hours} h {minutes} min after the refusal)"
+    error = ModelPausedError(
+        f"{model} at {endpoint.address} takes no calls {when}: {pause.failure}",
+        model=str(model),
+        endpoint=endpoint.address,
+        status=pause.failure.status,
+        attempts=log.attempts,
+        errors=tuple(map(str, log.failures)),
+    )
+    error.resume = pause.resume
+    return error
+
+
 def _overflow(failure: Failure) -> str:
     limit, requested = context_limits(failure.body)
     if limit is None:
         return f"the prompt is too long for the model's context ({failure.reason})"
     needed = "" if requested is None else f"; the call needs {requested:,}"
-    return f"the prompt is too long: the model's context takes {limit:,} tokens{needed}"
+    return f"the prompt is too long: the server takes {limit:,} tokens{needed}"
 
 
 def _refusal(failure: Failure, model: ModelName, endpoint: Endpoint) -> str:

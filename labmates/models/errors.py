@@ -38,6 +38,15 @@ class EndpointError(ModelCallError):
     """The server refused the call, or failed at every attempt."""
 
 
+class ModelPausedError(ModelCallError):
+    """The server takes no calls of the model for hours, or until it is paid; nothing further is sent to it.
+
+    `resume` is the Unix time from which it may take calls, if the server said so.
+    """
+
+    resume: float | None = None
+
+
 class UnpaidCallError(ModelCallError):
     """The call may cost more than its payer has left."""
 

@@ -37,6 +37,7 @@ from labmates.models.provider_quirks import LIMITS, Dialect
 from labmates.models.providers import (
     LIMIT_FIELDS,
     OPENAI_FAMILY,
+    OWN_CHAT,
     per_call,
     per_instance,
     provider_chat,
@@ -45,7 +46,8 @@ from labmates.models.providers import (
     use_client,
 )
 from labmates.models.redact import Redactor
-from labmates.models.reply import Reply
+from labmates.models.reply import BillSource, Reply
+from labmates.models.reported_costs import cost_of
 from labmates.models.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ class ModelHub:
         The settings in `model` (``provider:name?setting=value``) override parameters, except the output limit. Raises
         `UsageError` if the name or the base URL is invalid, or a provider can't be set up; `EndpointError` if the
         server refused the call, or failed at every attempt; `ContextOverflowError` if the prompt is too long for the
-        model.
+        model; `ModelPausedError` if the server takes no calls for hours, then for all later calls of the model too.
         """
         if self._open is None:
             raise RuntimeError("a ModelHub is used within 'async with'")
@@ -186,6 +188,11 @@ class ModelHub:
             await self._cache.put(key, reply_to_data(reply))
         return reply
 
+    @property
+    def paused(self) -> list[str]:
+        """The models to which nothing is sent any more; see `ModelPausedError`."""
+        return [model for model, connection in self._connections.items() if connection.paused is not None]
+
     def price(self, model: str) -> Price | None:
         """The price that the provider of a model charges; None if unknown."""
         if model not in self._charges:
@@ -222,10 +229,14 @@ class ModelHub:
         )
         # Parsing a long reply must not block other calls.
         reply = await in_thread(read, unless=len(str(message.content)) <= _BIG)
-        price = self.price(model)
+        bill, price = cost_of(message), self.price(model)
+        source: BillSource = "" if bill is None else "server"
+        if bill is None and price is not None:
+            bill, source = reply.usage.cost(price), "table"
         return replace(
             reply,
-            bill=None if price is None else reply.usage.cost(price),
+            bill=bill,
+            bill_from=source,
             attempts=log.attempts,
             seconds=time.monotonic() - started,
             errors=tuple(map(str, log.failures)),
@@ -257,7 +268,11 @@ class ModelHub:
         access = DEFAULT_ACCESS if self.options.batch else self.options.entries.get(model, DEFAULT_ACCESS)
         at_once = self.options.calls_at_once if endpoint.weights is None else endpoint.weights.slots
         slots = Slots(self._slots.setdefault(endpoint.address, asyncio.Semaphore(at_once)), access)
-        self._connections[model] = Connection(name, endpoint, send, dialect, slots, self._persistence, redact)
+        price = price_of(name, endpoint, self.options)
+        foreign = name.provider not in OWN_CHAT
+        self._connections[model] = Connection(
+            name, endpoint, send, dialect, slots, self._persistence, redact, price, is_foreign=foreign
+        )
 
     def _sender(self, name: ModelName, endpoint: Endpoint, redact: Redactor) -> tuple[Send, Dialect]:
         if name.provider == "openai":

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from labmates.errors import UsageError
-from labmates.models.failures import AttemptError, Failure, one_line
+from labmates.models.error_bodies import one_line
+from labmates.models.failures import AttemptError, Failure
 from labmates.models.gguf import Weights
 
 if TYPE_CHECKING:

@@ -11,14 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.budgets.tokens import ATTACHED, beginning, estimate_messages, estimate_tokens, text_of, token_bound
 from labmates.budgets.usage import MOST_TOKENS, read_usage
 from labmates.models.attached import attachment, on_wire
+from labmates.models.endings import FILTERED
 from labmates.models.marks import meant_tool, split_channels, split_thinking, written_calls
+from labmates.models.provider_words import FinishMeaning, meaning_of_finish
 from labmates.models.reply import Fault, Finish, Reply, ToolCall
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 from labmates.models.wire import reasoning_in
@@ -30,20 +32,6 @@ _SLACK = 2
 """Multiple of the limit at which a reply is cut by its estimated length: estimates are rough."""
 
 _MOST_QUOTED = 100
-
-FINISHES: dict[str, Finish] = {
-    **{finish: finish for finish in get_args(Finish)},
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "eos": "stop",
-    "max_tokens": "length",
-    "model_length": "length",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "safety": "content_filter",
-    "refusal": "content_filter",
-}
-"""Finish reasons by the providers' words for them."""
 
 
 def normalise(
@@ -59,7 +47,8 @@ def normalise(
     The prompt `sent` and the schemas of its `tools` serve to estimate tokens; the prompt also holds the used ids of
     tool calls. A reply is cut if it is far beyond the output `limit` (tokens), or longer by the server's count.
     """
-    finish = _finish(message.response_metadata)
+    meaning = meaning_of_finish(message.response_metadata)
+    finish = _finish(meaning)
     offered = _names(tools)
     raw = safe_text(text_of(message.content))
     text, reasoning = split_thinking(raw, cut=finish == "length")
@@ -91,10 +80,16 @@ def normalise(
     calls = tuple(call for _, call in read)
     ids = [(sent_id, call.id) for sent_id, call in read]
     attached, problem = attachment(message, source, ids, limit, marked if text == answer else "")
-    if not text and not begun:
+    if not text and not begun and meaning != "bad_tool_call":
         faults = ["empty", *faults]
+    if meaning == "bad_tool_call" and not begun:
+        faults = ["bad_tool_call", *faults]
     if finish == "length":
         faults = ["cut", *faults]
+    if finish == "content_filter":
+        faults = ["filtered", *(fault for fault in faults if fault != "empty")]
+    if blocked := message.response_metadata.get(FILTERED):
+        notes = (*notes, f"the provider's filter blocked the prompt: {blocked}")
     return Reply(
         text,
         calls,
@@ -161,10 +156,14 @@ def resendable(text: str, calls: tuple[ToolCall, ...], attached: Mapping[str, An
     )
 
 
-def _finish(metadata: Mapping[str, Any]) -> Finish:
-    reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
-    word = str(reason).lower()
-    return FINISHES.get(word, "unknown")
+def _finish(meaning: FinishMeaning | None) -> Finish:
+    match meaning:
+        case "bad_tool_call":
+            return "tool_calls"
+        case None | "server":
+            return "unknown"
+        case _:
+            return meaning
 
 
 def _reasoning(message: AIMessage) -> str:

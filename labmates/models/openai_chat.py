@@ -23,6 +23,7 @@ from labmates.models.openai_fields import KeepsFields
 from labmates.models.options import ModelOptions
 from labmates.models.providers import request_body
 from labmates.models.redact import Redactor
+from labmates.models.reported_costs import COST, reported_cost
 from labmates.models.watching import LISTENER
 from labmates.models.wire import (
     WIRE,
@@ -126,6 +127,8 @@ class OpenAIChat(DirectChat, KeepsFields, ChatOpenAI):
         if message.usage_metadata and (written := cleaned["usage"]["prompt_tokens_details"]["cache_write_tokens"]):
             message.usage_metadata.setdefault("input_token_details", {})["cache_creation"] = written
         message.additional_kwargs[WIRE] = attached_by_server(completion)
+        if (cost := reported_cost(completion.get("usage"))) is not None:
+            message.response_metadata[COST] = cost
         if reasoning:
             message.additional_kwargs["reasoning_content"] = reasoning
         cut = cleaned["choices"][0]["finish_reason"] == "length"

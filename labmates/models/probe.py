@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
+from labmates.budgets.money import show_dollars
 from labmates.budgets.usage import read_count
 from labmates.models.attached import attached_to
 from labmates.models.check import check_models
@@ -92,7 +93,8 @@ def _usage(reply: Reply) -> Probe:
     usage = reply.usage
     if usage.estimated:
         return Probe("usage", False, "the server reports no token counts; they are estimated from the text")
-    return Probe("usage", True, f"{usage.input_tokens} + {usage.output_tokens} tokens")
+    cost = f", reported cost {show_dollars(reply.bill or 0)}" if reply.bill_from == "server" else ""
+    return Probe("usage", True, f"{usage.input_tokens} + {usage.output_tokens} tokens{cost}")
 
 
 async def _called(hub: ModelHub, name: str) -> Reply | ModelCallError:

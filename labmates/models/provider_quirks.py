@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labmates.models.failures import ErrorBody
+from labmates.models.error_bodies import ErrorBody
 from labmates.models.prefix import CACHE_FIELD
 
 LIMITS = ("max_tokens", "max_completion_tokens")

@@ -20,7 +20,7 @@ from labmates.errors import UsageError
 from labmates.models.attempt import on_the_wire
 from labmates.models.connection import ANY_TOOL, Request, Send
 from labmates.models.endpoints import NO_KEY, Endpoint
-from labmates.models.failures import one_line
+from labmates.models.error_bodies import one_line
 from labmates.models.gguf import GGUF
 from labmates.models.given import GIVEN
 from labmates.models.names import PLUGINS, PROVIDERS, ModelName
@@ -96,8 +96,6 @@ def per_instance(
     built = lru_cache(maxsize=16)(build)
 
     async def send(request: Request, arguments: dict[str, Any]) -> BaseMessage:
-        if not is_watched:
-            on_the_wire()
         chat = built(request.max_output_tokens, arguments.get("temperature"))
         listener = LISTENER.get() if may_stream else None
         if listener is not None and chat.disable_streaming is True:
@@ -106,6 +104,8 @@ def per_instance(
         choice = {"tool_choice": request.tool_choice.replace(ANY_TOOL, "any")} if request.tool_choice else {}
         asked = chat.bind_tools(list(request.tools), **choice) if request.tools else chat
         messages = list(request.messages)
+        if not is_watched:
+            on_the_wire()
         if marks is not None and arguments.get(CACHE_FIELD, True):
             messages = marks(messages)
         if listener is not None:

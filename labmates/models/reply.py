@@ -9,9 +9,12 @@ from langchain_core.messages import AIMessage
 
 from labmates.budgets.usage import Usage
 
-Fault = Literal["empty", "cut", "cut_tool_call", "bad_tool_call"]
+Fault = Literal["empty", "cut", "cut_tool_call", "bad_tool_call", "filtered"]
 """Faults of a received reply: no content, cut by the length limit, a tool call cut by it, or one whose arguments
-are not a JSON object."""
+are not a JSON object, and a filter of the provider that blocked the prompt or stopped the reply."""
+
+BillSource = Literal["", "server", "table"]
+"""Source of a bill: unknown, the server's report, or the price table."""
 
 Finish = Literal["stop", "length", "tool_calls", "content_filter", "unknown"]
 
@@ -44,6 +47,7 @@ class Reply:
     # The tool call cut by the length limit, with the received arguments, the last of which may be cut. Not in
     # `message`.
     cut_call: ToolCall | None = None
-    bill: int | None = None  # the provider's charge for the call, in micro-dollars; None if the price is unknown
+    bill: int | None = None  # the provider's charge for the call, in micro-dollars; None if unknown
+    bill_from: BillSource = ""  # source of the bill
     notes: tuple[str, ...] = ()  # the server's violations of the protocol, and their treatment
     raw: str = ""  # the text as sent, if a tool call was part of it

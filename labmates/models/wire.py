@@ -6,13 +6,15 @@ The JSON comes from a server and is not trusted. Whole and streamed replies give
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from labmates.budgets.tokens import TEXT_BLOCKS
-from labmates.budgets.usage import read_count
+from labmates.budgets.usage import Usage, read_count
 from labmates.grouping import grouped
 from labmates.models.failures import BrokenReplyError
+from labmates.models.reported_costs import reported_cost
 from labmates.models.watching import Piece
 
 Json = dict[str, Any]
@@ -30,18 +32,53 @@ _DECODER = json.JSONDecoder()
 
 
 def read_completion(body: bytes) -> Json:
-    """Parse the body of a whole reply. Raises `BrokenReplyError` if it is not a JSON object, or holds an error."""
+    """Parse the body of a whole reply.
+
+    Raises `BrokenReplyError` if it is not a JSON object, or has an error or no choice.
+    """
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BrokenReplyError("the answer is not JSON") from error
     if not isinstance(parsed, dict):
         raise BrokenReplyError("the answer is not a JSON object")
-    if parsed.get("error"):
-        raise BrokenReplyError("the answer holds an error", body=parsed)
-    if not isinstance(parsed.get("choices"), list):
+    return checked(parsed)
+
+
+def checked(completion: Json) -> Json:
+    """A whole reply in which the server reports no error of its own; raises `BrokenReplyError` for others."""
+    choices = completion.get("choices")
+    usage = completion.get("usage")
+    if completion.get("error") or completion.get("object") == "error":
+        raise server_error(completion, usage)
+    if not isinstance(choices, list) and {"message", "detail"} & completion.keys():
+        raise server_error(completion, usage)
+    if not isinstance(choices, list):
         raise BrokenReplyError("the answer has no choices: is this a chat completions server?")
-    return parsed
+    if not _dicts(choices):
+        raise server_error({"error": "the answer has no choice"}, usage)
+    if error := choices[0].get("error") if isinstance(choices[0], dict) else None:
+        raise server_error({"error": error}, usage)
+    return completion
+
+
+def server_error(body: Json, usage: Any) -> BrokenReplyError:
+    """The error that a server reports in place of a reply, with the usage that it charges for."""
+    counts = _usage(usage) or {}
+    prompt, written = counts.get("prompt_tokens") or 0, counts.get("completion_tokens") or 0
+    return BrokenReplyError(
+        "the answer holds an error",
+        body=body,
+        usage=Usage(prompt, written) if prompt or written else None,
+        cost=reported_cost(usage),
+    )
+
+
+def page_error(title: str) -> BrokenReplyError:
+    """The error of a page with status 200 in place of a reply; one that names no fault of a server stays."""
+    passing = re.search(r"\b(?:429|5\d\d)\b|unavailable|gateway|time-?out|overload|maintenance|try again", title, re.I)
+    reason = f"the address answers with a page, not as a model's server: {title}"
+    return BrokenReplyError(reason, kind="retry" if passing else "refused")
 
 
 class StreamedReply:
@@ -56,12 +93,15 @@ class StreamedReply:
         self._finish: Any = None
         self._begun = False
         self._done = False
+        self._names_error = False
 
     def add(self, line: bytes) -> None:
         """Add a line of the event stream.
 
         Raises `BrokenReplyError` if the line holds an error, or anything but a JSON object.
         """
+        if line.startswith(b"event:"):
+            self._names_error = line[len(b"event:") :].strip() == b"error"
         if not line.startswith(b"data:"):
             return
         data = line[len(b"data:") :].decode("utf-8", "replace").strip()
@@ -74,8 +114,10 @@ class StreamedReply:
             raise BrokenReplyError("an event of the stream is not JSON") from error
         if end < len(data):
             raise BrokenReplyError("an event of the stream is not JSON")
-        if not isinstance(event, dict) or event.get("error"):
-            raise BrokenReplyError("an event of the stream is not a reply", body=event, begun=self._begun)
+        if not isinstance(event, dict):
+            raise BrokenReplyError("an event of the stream is not a reply")
+        if self._names_error or event.get("error") or event.get("object") == "error":
+            raise server_error(event, event.get("usage") or self._head.get("usage"))
         self._take(event)
 
     def whole(self) -> Json:
@@ -86,7 +128,7 @@ class StreamedReply:
             choices = [{"message": self._message(), "finish_reason": self._finish}] if self._begun else []
         except RecursionError as error:
             raise BrokenReplyError("the events of the stream are nested too deeply") from error
-        return {**self._head, "choices": choices}
+        return checked({**self._head, "choices": choices})
 
     def _message(self) -> Json:
         calls = [merge(call["deltas"]) | call for index in sorted(self._calls) for call in self._calls[index]]
@@ -100,6 +142,8 @@ class StreamedReply:
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return
+        if error := choices[0].get("error"):
+            raise server_error({"error": error}, event.get("usage") or self._head.get("usage"))
         self._begun = True
         self._finish = choices[0].get("finish_reason") or self._finish
         if isinstance(delta := choices[0].get("delta"), dict):

@@ -7,8 +7,9 @@ next attempt. From then on, writes of the earlier attempt are refused.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,18 +77,20 @@ class Claims:
 
         return self._database.write(write)
 
-    def next(self, study: str, most: int, *, attempts: int) -> list[RunRecord]:
-        """Claim up to `most` waiting runs of a study, in queue order.
+    def next(self, study: str, most: int, *, attempts: int, without: Collection[str] = ()) -> list[RunRecord]:
+        """Claim up to `most` waiting runs of a study, in queue order; none with a model in `without`.
 
         The list is empty if all runs have ended or are held by others, or if the study's cap can't pay another run. A
         run whose workers have died in `attempts` attempts fails.
         """
+        models = sa.cast(_RUNS.c.models, sa.Text)
+        others = [sa.not_(models.contains(json.dumps(model), autoescape=True)) for model in without]
 
         def write(connection: sa.Connection) -> list[RunRecord]:
             cap = connection.execute(sa.select(_STUDIES.c.cap).where(_STUDIES.c.name == study).with_for_update()).one()
             now = self._database.now(connection)
             self._free_lost(connection, study, now, attempts)
-            waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(WAITING))
+            waits = sa.and_(_RUNS.c.study == study, _RUNS.c.status.in_(WAITING), *others)
             query = sa.select(*RUN_COLUMNS, _RUNS.c.spent).where(waits).order_by(_RUNS.c.place)
             query = query.with_for_update(skip_locked=True)
             if cap.cap is None:

@@ -110,7 +110,8 @@ RESULTS: Final = ("status", "state_lost", "ok", "result", "images", "files")
 class ChargeEvent(EventBase):
     """The charge to the pool for one call.
 
-    An uncertain charge is for an attempt without a reply that may be billed: it assumes a reply of full length.
+    An uncertain charge is for an attempt without a reply. It assumes that a reply of full length is billed, unless the
+    server reported the usage of the attempt: then its counts are no estimates.
     """
 
     type: Literal["charge"] = "charge"
@@ -122,15 +123,24 @@ class ChargeEvent(EventBase):
     output_price: int = 0  # price of the reply, micro-dollars per million tokens
     estimated: bool = False  # whether token counts are estimates, since the server gave none
     cached: bool = False  # whether the reply came from the cache of calls; it is charged to the pool only
-    bill: int | None = None  # the provider's charge, micro-dollars; None if the price is unknown
+    bill: int | None = None  # the provider's charge, micro-dollars; None if unknown
+    bill_from: Literal["", "server", "table"] = ""  # source of the bill: the server's report, or the price table
     excess: int = 0  # part of the bill beyond the bound of the run, micro-dollars
     uncertain: bool = False  # whether the attempt had no reply
     reason: str = ""  # why an uncertain attempt had no reply
 
     @property
     def real_cost(self) -> int:
-        """The amount counted against a study's cap, in micro-dollars: the bill, or the credits if it is unknown."""
-        return 0 if self.cached else self.amount if self.bill is None else self.bill - self.excess
+        """The amount counted against a study's cap, in micro-dollars: the bill, or the credits if it is unknown.
+
+        A bill that the server reported counts in full. One by the price table, which can only exceed the bound because
+        the server ignored the output limit, counts as far as the bound pays it.
+        """
+        if self.cached:
+            return 0
+        if self.bill is None:
+            return self.amount
+        return self.bill if self.bill_from == "server" else self.bill - self.excess
 
 
 class DecisionEvent(EventBase):

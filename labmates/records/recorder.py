@@ -137,11 +137,14 @@ class Recorder:
 
         Scripted baselines and cached replies are free.
         """
+        charges = [event for event in self.events if event.type == "charge"]
         calls = [event for event in self.events if event.type == "llm_call"]
         paid = [call.step for call in calls if not call.cached and not call.model.startswith("scripted:")]
-        bills = {event.step: event.bill for event in self.events if event.type == "charge"}
-        known = [bill for bill in (self._past.bill, *map(bills.get, paid)) if bill is not None]
-        return sum(known) if len(known) == 1 + len(paid) else None
+        bills = {event.step: event.bill for event in charges}
+        # Attempts without a reply whose usage the server reported.
+        failed = [event.bill for event in charges if event.uncertain and not event.estimated]
+        known = [bill for bill in (self._past.bill, *map(bills.get, paid), *failed) if bill is not None]
+        return sum(known) if len(known) == 1 + len(paid) + len(failed) else None
 
     def excess(self) -> int:
         """The providers' charges beyond the bound of the run, in micro-dollars."""

@@ -13,6 +13,9 @@ RunStatus = Literal["planned", "running", "completed", "exhausted", "failed", "i
 ENDED: frozenset[RunStatus] = frozenset({"completed", "exhausted"})
 """Final states; runs in other states can be resumed."""
 
+PAUSED: Final = "paused: "
+"""Prefix of the error of an interrupted run whose model takes no calls for hours; then when to resume, and why."""
+
 STOPPED: Final = "stopped at its bound"
 """Prefix of the reason for a run that is invalid because it could not pay its next call."""
 

@@ -11,10 +11,11 @@ import sqlalchemy as sa
 from labmates.errors import UsageError, unknown_name
 from labmates.records import schema
 from labmates.records.database import Database
-from labmates.records.run import ENDED
+from labmates.records.run import ENDED, PAUSED
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 
+_MOST_PAUSES = 20
 WAITING: Final = ("planned", "interrupted")
 """States of a study's runs that wait for a worker."""
 _MAY_SPEND = sa.case(
@@ -116,6 +117,21 @@ def study_counts(database: Database, name: str) -> Counts:
 def failure_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:
     """Errors of a study's failed runs, with the number of runs, most frequent first."""
     return _reasons(database, _RUNS.c.error, sa.and_(_RUNS.c.study == name, _RUNS.c.status == "failed"), most)
+
+
+def pauses(database: Database, name: str) -> list[tuple[str, int]]:
+    """When to resume a study's paused runs, and why they are paused, with the number of runs."""
+    paused = sa.and_(_RUNS.c.status == "interrupted", _RUNS.c.error.startswith(PAUSED))
+    found = _reasons(database, _RUNS.c.error, sa.and_(_RUNS.c.study == name, paused), _MOST_PAUSES)
+    return [(reason.removeprefix(PAUSED), number) for reason, number in found]
+
+
+def has_paused(database: Database, name: str, since: float) -> bool:
+    """Whether a run of a study was paused after a moment (Unix time of the database)."""
+    attempts = schema.attempts
+    query = sa.select(attempts.c.run).join(_RUNS, _RUNS.c.id == attempts.c.run)
+    query = query.where(_RUNS.c.study == name, attempts.c.reason.startswith(PAUSED), attempts.c.at >= since)
+    return bool(database.rows(query.limit(1)))
 
 
 def invalid_reasons(database: Database, name: str, most: int) -> list[tuple[str, int]]:

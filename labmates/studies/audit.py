@@ -207,9 +207,13 @@ def _wrong(store: Store, run: RunRecord) -> Iterator[str]:
     # Forks of earlier versions also count inherited events.
     if row.spent not in (cost, costs(numbered)):
         yield f"its study takes it to have cost {show_dollars(row.spent)}, and its events cost {show_dollars(cost)}"
-    if excess := sum(event.excess for event in events if event.type in ("charge", "judge_call")):
-        yield f"its providers charge {show_dollars(excess)} more than its bound could pay; its study doesn't count that"
-    paid = sum(event.real_cost for event in events if isinstance(event, ChargeEvent))
+    charges = [event for event in events if isinstance(event, ChargeEvent)]
+    counted = sum(charge.excess for charge in charges if charge.bill_from == "server")
+    excess = sum(event.excess for event in events if event.type in ("charge", "judge_call"))
+    if excess:
+        left_out = "" if excess == counted else f"; its study doesn't count {show_dollars(excess - counted)} of that"
+        yield f"its providers charge {show_dollars(excess)} more than its bound could pay{left_out}"
+    paid = sum(charge.real_cost for charge in charges) - counted
     if run.most and paid > run.most:
         yield f"its calls have cost {show_dollars(paid)}, more than its bound of {show_dollars(run.most)}"
     if row.status in ENDED and run.status in ENDED:

@@ -14,12 +14,13 @@ from typing import Any
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
 from labmates.loops import to_its_end
+from labmates.models.errors import ModelPausedError
 from labmates.models.tracing import new_trace_id, send_scores
 from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError
 from labmates.records.events import ErrorEvent, Event, ScoreEvent
 from labmates.records.recorder import Recorder
-from labmates.records.run import RunRecord
+from labmates.records.run import PAUSED, RunRecord
 from labmates.records.steps import LeaseLostError, Writer, charges
 from labmates.records.store import Store
 from labmates.sandboxes.folders import own_folder
@@ -202,6 +203,8 @@ async def _attempt(kind: Experiment[Any], condition: Condition, services: Servic
         return {"status": "interrupted", "error": "interrupted"}, True
     except StoppedError:
         return {"status": "interrupted", "error": "interrupted"}, False
+    except ModelPausedError as error:
+        return {"status": "interrupted", "error": f"{PAUSED}{error}"}, False
     except StoreError:  # Not the run's fault, and its end can't be written.
         raise
     except LabmatesError as error:

@@ -24,7 +24,7 @@ from labmates.ray_cluster import connected
 from labmates.records.claims import Claims
 from labmates.records.run import ENDED
 from labmates.records.store import Store
-from labmates.records.studies import study_counts
+from labmates.records.studies import has_paused, study_counts
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import work_on
@@ -165,6 +165,7 @@ class _Driver:
         self._stop_signal = stop_signal
         self._notify = notify or (lambda _: None)
         self._claims = Claims(store, this_worker())
+        self._began = store.database.read(store.database.now)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self._postbox = ray.remote(Postbox).options(num_cpus=0, scheduling_strategy=here).remote()
         options = {"num_cpus": 1, "resources": {SANDBOX: settings.max_sandboxes}, "max_retries": _RETRIES}
@@ -197,9 +198,12 @@ class _Driver:
     def _look(self) -> tuple[int, bool]:
         """The number of claimable runs, and whether other runs are running."""
         self._claims.free_lost(self._spec.name, attempts=self._spec.attempts)
-        counts = study_counts(self._store.database, self._spec.name)
+        database = self._store.database
+        counts = study_counts(database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
-        return 0 if counts.cannot_go_on(self._spec.cap) else waiting, counts.of("running") > 0
+        # New workers would ask a paused model again; those at work go on with other models.
+        is_over = counts.cannot_go_on(self._spec.cap) or has_paused(database, self._spec.name, self._began)
+        return 0 if is_over else waiting, counts.of("running") > 0
 
     async def _collect(self) -> None:
         """Pass on the workers' notes, and raise the errors of finished workers."""

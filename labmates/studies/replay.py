@@ -96,7 +96,7 @@ class RecordedHub(ModelHub):
         events = list(events)
         self._bodies = bodies
         self._calls = {event.step: event for event in events if event.type == "llm_call"}
-        self._bills = {event.step: event.bill for event in events if isinstance(event, ChargeEvent)}
+        self._bills = {event.step: event for event in events if isinstance(event, ChargeEvent)}
         self._overflows = overflow_steps(events)
         self._lost = lost_attempts(events)
         billed = {event.step: event for event in events if isinstance(event, ChargeEvent) and event.bill is not None}
@@ -117,13 +117,17 @@ class RecordedHub(ModelHub):
             self._overflows[step] -= 1
             raise ContextOverflowError("the transcript was too long", model=model)
         meter = parameters.get("meter") or free_meter()
-        for reason in self._lost.pop(step, ()):
+        for attempt in self._lost.pop(step, ()):
             meter.begin()
-            meter.lost(reason)
+            if attempt.estimated:
+                meter.lost(attempt.reason)
+            else:
+                meter.failed(attempt.reason, Usage(attempt.input_tokens, attempt.output_tokens), attempt.bill)
         if event is None:
             raise NewStepError(step)
         meter.begin()
-        return replace(recorded_reply(event, self._bodies), bill=self._bills.get(step))
+        reply, charge = recorded_reply(event, self._bodies), self._bills.get(step)
+        return reply if charge is None else replace(reply, bill=charge.bill, bill_from=charge.bill_from)
 
     def price(self, model: str) -> Price | None:
         """The provider's price by the record; None without a recorded bill."""

@@ -263,7 +263,8 @@ async def work_on(
     """Execute runs of a study as one worker until no run is left, and return the number of runs that it ended.
 
     `settings` override the study's. The stop signal ends running runs at their next step. With `wait`, the worker stays
-    while other workers hold runs, to take over abandoned ones.
+    while other workers hold runs, to take over abandoned ones. If a model takes no calls for hours, its runs are
+    interrupted or stay in the queue; others go on.
 
     Raises
     ------
@@ -320,8 +321,10 @@ class _Worker:
         if self._running and free < max(1, self._places // 8):
             return True
 
+        paused = self._lab.services.hub.paused
+
         def claim() -> list[RunRecord]:
-            claimed = self._claims.next(self._spec.name, free, attempts=self._spec.attempts)
+            claimed = self._claims.next(self._spec.name, free, attempts=self._spec.attempts, without=paused)
             self._held |= {run.id: run for run in claimed}
             return claimed
 

@@ -140,6 +140,8 @@ def fault_text(reply: Reply) -> str | None:
         return render("nudge_cut", limit=_limit_of(reply))
     if "bad_tool_call" in reply.faults:
         return render("nudge_bad_call")
+    if "filtered" in reply.faults:
+        return render("nudge_filtered")
     if "empty" in reply.faults:
         return render("nudge_empty")
     return None

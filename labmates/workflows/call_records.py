@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from labmates.agents.transcript import message_from_data, message_to_data
 from labmates.budgets.ledger import JournalLine
+from labmates.budgets.meter import LostAttempt
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
 from labmates.budgets.usage import Usage
@@ -103,6 +104,7 @@ class CallRecord:
                 estimated=reply.usage.estimated,
                 cached=reply.cached,
                 bill=reply.bill,
+                bill_from=reply.bill_from,
                 excess=excess,
             ),
             *(
@@ -111,21 +113,21 @@ class CallRecord:
             ),
         )
 
-    def lost(self, call: Call, price: Price, entry: JournalLine, reason: str, bill: int | None) -> None:
-        """Record the charge of an attempt that brought no reply and may be billed."""
+    def lost(self, call: Call, price: Price, attempt: LostAttempt) -> None:
+        """Record the charge of an attempt that brought no reply."""
         self._recorder.emit(
             ChargeEvent(
                 **{**call.where, "step": _lost(call.step, len(self._uncertain(call.step)))},
-                amount=-entry.amount,
-                uncovered=entry.uncovered,
-                input_tokens=call.inputs,
-                output_tokens=call.limit,
+                amount=-attempt.entry.amount,
+                uncovered=attempt.entry.uncovered,
+                input_tokens=attempt.usage.input_tokens,
+                output_tokens=attempt.usage.output_tokens,
                 input_price=price.input,
                 output_price=price.output,
-                estimated=True,
+                estimated=not attempt.is_certain,
                 uncertain=True,
-                reason=reason,
-                bill=bill,
+                reason=attempt.reason,
+                bill=attempt.bill,
             )
         )
 
@@ -210,11 +212,10 @@ def overflow_steps(events: Iterable[Event]) -> Counter[str]:
     return Counter(event.step.removesuffix(_TOO_LONG) for event in events if isinstance(event, WarningEvent))
 
 
-def lost_attempts(events: Iterable[Event]) -> dict[str, list[str]]:
-    """The reasons for billed attempts without a reply, by the step of their call."""
-    return grouped(
-        (charged_call(event), event.reason) for event in events if isinstance(event, ChargeEvent) and event.uncertain
-    )
+def lost_attempts(events: Iterable[Event]) -> dict[str, list[ChargeEvent]]:
+    """The charges for attempts without a reply, by the step of their call."""
+    lost = (event for event in events if isinstance(event, ChargeEvent) and event.uncertain)
+    return grouped((charged_call(event), event) for event in lost)
 
 
 def charged_call(charge: ChargeEvent) -> str:

@@ -17,8 +17,8 @@ from typing import Any, Unpack, cast
 from langchain_core.messages import BaseMessage
 
 from labmates.agents.transcript import compact, message_from_data, shorten, with_limit
-from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, JournalLine, Ledger
-from labmates.budgets.meter import CallMeter, Money
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
+from labmates.budgets.meter import CallMeter, LostAttempt, Money
 from labmates.budgets.prices import FREE, Price, PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import estimate_messages, token_bound
@@ -76,8 +76,8 @@ class Caller:
     max_output_tokens
         Output limit of each call.
     bound
-        Spending limit of the run in dollars, beside a purse of credits; calls with a known provider's price draw on
-        both.
+        Spending limit of the run in dollars, beside a purse of credits; calls draw on both, on the bound by the
+        provider's bill.
     lowers_limit
         True for a purse of credits, charged by the price list: a limit that it can't pay is lowered, down to
         `LEAST_OUTPUT_TOKENS`. False for a purse in money, charged by the provider's bill if known: a call that it can't
@@ -260,12 +260,7 @@ class Caller:
         meter, reply = self._meter(call), None
         try:
             reply = await self._reply(call, meter)
-            # Charge a pool of credits by its price list, a bound by the provider's bill if known.
-            listed = reply.usage.cost(self._terms_of(call.speaker.model).price)
-            if self._lowers_limit:
-                meter.settle(listed, None if meter.money is None else reply.bill)
-            else:
-                meter.settle(listed if reply.bill is None else reply.bill, reply.bill)
+            meter.settle(reply.usage, reply.bill)
         finally:
             meter.release()
             self._record(call, reply, meter)
@@ -273,7 +268,7 @@ class Caller:
         return Exchange(replace(reply, limit=call.limit), call.messages)
 
     def _meter(self, call: Call) -> CallMeter:
-        """The payer of a call: its purse, and behind a pool of credits the run's bound if the bill is known."""
+        """The payer of a call: its purse, and behind a pool of credits the run's bound."""
         terms = self._terms_of(call.speaker.model)
         return CallMeter(
             call.purse,
@@ -283,7 +278,9 @@ class Caller:
             call.limit,
             reserved=call.reserved,
             lost=partial(self._lost, call),
-            money=None if self._bound is None or terms.billed is None else Money(self._bound, terms.billed),
+            by_bill=not self._lowers_limit,
+            # A server may report its bill even if its price is unknown.
+            money=None if self._bound is None else Money(self._bound, terms.billed or terms.price),
         )
 
     async def _reply(self, call: Call, meter: CallMeter) -> Reply:
@@ -317,9 +314,9 @@ class Caller:
         if reply is not None and meter.paid is not None:
             self._events.replied(call, reply, self._terms_of(call.speaker.model).price, meter.paid, meter.excess)
 
-    def _lost(self, call: Call, entry: JournalLine, reason: str, bill: int | None) -> None:
-        """Record the charge of an attempt without a reply that may be billed."""
-        self._events.lost(call, self._terms_of(call.speaker.model).price, entry, reason, bill)
+    def _lost(self, call: Call, attempt: LostAttempt) -> None:
+        """Record the charge of an attempt without a reply."""
+        self._events.lost(call, self._terms_of(call.speaker.model).price, attempt)
 
     def _compacted(self, call: Call) -> Call:
         """The call with a transcript that leaves room for a whole reply, at most half of the model's context."""

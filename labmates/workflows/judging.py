@@ -11,8 +11,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from labmates.budgets.ledger import UNLIMITED, InsufficientFundsError, JournalLine, Ledger
-from labmates.budgets.meter import CallMeter
+from labmates.budgets.ledger import UNLIMITED, InsufficientFundsError, Ledger
+from labmates.budgets.meter import CallMeter, LostAttempt
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.budgets.tokens import token_bound
@@ -137,10 +137,10 @@ class JudgeCaller(Caller):
         return replace(call, limit=limit, reserved=token_bound(call.messages))
 
     def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
-        if reply is not None or meter.uncertain:
+        if reply is not None or meter.cost:
             self.calls.append(JudgeCall(call, reply or NO_REPLY, meter.cost, meter.uncertain, meter.excess))
 
-    def _lost(self, call: Call, entry: JournalLine, reason: str, bill: int | None) -> None:
+    def _lost(self, call: Call, attempt: LostAttempt) -> None:
         """Record nothing: the meter counts it."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from labmates.errors import LabmatesError
 from labmates.registry import Registry, lazy
@@ -10,6 +10,14 @@ from labmates.registry import Registry, lazy
 
 class InterruptedWorkError(LabmatesError):
     """The user stopped the work; what was done is kept."""
+
+
+PAUSED_CODE: Final = 75
+"""Exit code of work that a provider refuses for hours: the error says when to resume (``EX_TEMPFAIL`` of sysexits)."""
+
+
+class PausedWorkError(InterruptedWorkError):
+    """A model takes no calls for hours; the reason was shown, and what was done is kept."""
 
 
 class Verb(NamedTuple):

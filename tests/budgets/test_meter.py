@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.budgets.ledger import InsufficientFundsError, JournalLine, Ledger
-from labmates.budgets.meter import CallMeter, Money
+from labmates.budgets.ledger import InsufficientFundsError, Ledger
+from labmates.budgets.meter import CallMeter, LostAttempt, Money
 from labmates.budgets.prices import Price
 from labmates.budgets.purse import Purse
+from labmates.budgets.usage import Usage
 
 STEPS = st.tuples(st.integers(0, 4), st.sampled_from(["begin", "release", "lost", "settle"]), st.integers(0, 3_000))
 
@@ -26,9 +27,9 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
     lost: list[int] = []
     price = Price(input="1", output="2", reasoning="5")
 
-    def note(entry: JournalLine, reason: str, bill: int | None) -> None:
-        assert (reason, bill) == ("cut", None)
-        lost.append(-entry.amount)
+    def note(attempt: LostAttempt) -> None:
+        assert (attempt.reason, attempt.bill) == ("cut", None)
+        lost.append(-attempt.entry.amount)
 
     meters = [CallMeter(purse, price, str(n), 50 * n, 100, reserved=100 * n, lost=note) for n in range(5)]
     held = set[int]()
@@ -39,7 +40,7 @@ def test_calls_at_the_same_time_never_take_more_than_there_is(
                 meter.begin()
                 held.add(which)
         elif what == "settle" and which in held:
-            meter.settle(cost)
+            meter.settle(Usage(cost, 0))
             held.discard(which)
         elif what == "lost":
             meter.lost("cut")
@@ -70,7 +71,7 @@ def test_dollars_behind_a_pool_are_never_overdrawn_and_an_excess_is_counted(boun
             assert pool.available == 1_000_000 - pool.spent
             break
         meter.begin()
-        meter.settle(7, bill)
+        meter.settle(Usage(14, 0), bill)
         billed, excess = billed + bill, excess + meter.excess
     assert dollars.spent == billed - excess <= bound
     assert pool.spent == purse.spent

@@ -61,7 +61,7 @@ def watched_meter() -> tuple[CallMeter, list[str]]:
     """A meter, and the reasons of the attempts that may be billed without a reply."""
     reasons: list[str] = []
     purse = Purse(Ledger(UNLIMITED), "team", {})
-    return CallMeter(purse, Price(), "call", 10, 90, lost=lambda _, reason, __: reasons.append(reason)), reasons
+    return CallMeter(purse, Price(), "call", 10, 90, lost=lambda attempt: reasons.append(attempt.reason)), reasons
 
 
 @dataclass

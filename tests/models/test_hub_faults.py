@@ -12,9 +12,10 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from labmates.models.connection import Backoff
-from labmates.models.errors import ContextOverflowError, EndpointError
+from labmates.models.errors import ContextOverflowError, EndpointError, ModelPausedError
 from labmates.models.hub import ModelHub
 from labmates.models.options import ModelOptions
+from labmates.models.reply import Reply
 from tests.models.conftest import KEY, QUICK, Ask
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault
 
@@ -38,7 +39,15 @@ PASSING: dict[str, tuple[Answer, str]] = {
     "JSON of another shape": (Answer(body=[1, 2]), "the answer is not a JSON object"),
     "no chat completion": (Answer(body={"text": "hello"}), "the answer has no choices"),
     "choices of a wrong type": (Answer(body={"choices": None}), "the answer has no choices"),
-    "a page with status 200": (Answer(body=HTML), "the answer is not JSON"),
+    "a page with status 200": (Answer(body=HTML), "the address answers with a page, not as a model's server: 502 Bad"),
+    "no choice": (Answer(choices=False), "the answer has no choice"),
+    "a choice without message": (Answer(body={"choices": [{}]}), "an empty answer without finish reason"),
+    "an error in the choice": (
+        Answer(body={"choices": [{"error": {"message": "upstream died", "code": 502}, "finish_reason": "error"}]}),
+        "HTTP 502: upstream died",
+    ),
+    "an error of older servers with status 200": (Answer(body={"object": "error", "message": "oops"}), "oops"),
+    "a detail with status 200": (Answer(body={"detail": "no worker"}), "no worker"),
     "an error with status 200": (Answer(body={"error": {"message": "worker died"}}), "worker died"),
 }
 
@@ -62,7 +71,7 @@ async def test_a_failure_that_stays_ends_with_an_endpoint_error(ask: Ask, case: 
         await ask(server, max_retries=1)
     error = caught.value
     assert len(server.requests) == error.attempts == len(error.errors) == 2
-    assert error.status == (answer.status if answer.status != 200 else None)
+    assert error.status == (answer.status if answer.status != 200 else 502 if "HTTP 502" in reason else None)
     assert error.endpoint == server.base_url
     assert error.model == "openai:test-model"
     assert reason in str(error)
@@ -100,13 +109,31 @@ async def test_a_stream_cut_after_its_last_piece_is_whole(ask: Ask) -> None:
     assert (reply.text, reply.finish, reply.attempts) == ("All of it", "stop", 1)
 
 
-async def test_an_error_within_a_stream_is_tried_again(ask: Ask) -> None:
-    body = 'data: {"choices": [{"delta": {"content": "He"}}]}\n\ndata: {"error": {"message": "GPU lost"}}\n\n'
-    failing = Answer(body=body, headers={"content-type": "text/event-stream"})
+BEGUN = 'data: {"choices": [{"delta": {"content": "He"}}]}\n\n'
+EVENTS: dict[str, tuple[str, str]] = {
+    "an error": ('data: {"error": {"message": "GPU lost"}}\n\n', "GPU lost"),
+    "an error and the end": ('data: {"error": {"message": "GPU lost"}}\n\ndata: [DONE]\n\n', "GPU lost"),
+    "an event called error": ('event: error\ndata: {"message": "GPU lost"}\n\n', "GPU lost"),
+    "an error in the choice": (
+        'data: {"choices": [{"delta": {}, "error": {"message": "GPU lost"}, "finish_reason": "error"}]}\n\n',
+        "GPU lost",
+    ),
+    "a finish reason": (
+        'data: {"choices": [{"delta": {}, "finish_reason": "abort"}]}\n\ndata: [DONE]\n\n',
+        "the server stopped: finish reason 'abort'",
+    ),
+}
+
+
+@pytest.mark.parametrize("begun", ["", BEGUN], ids=["at the start", "after text"])
+@pytest.mark.parametrize("case", EVENTS)
+async def test_an_error_within_a_stream_is_tried_again(ask: Ask, case: str, begun: str) -> None:
+    body, reason = EVENTS[case]
+    failing = Answer(body=begun + body, headers={"content-type": "text/event-stream"})
     with OpenAIServer([failing, Answer(text="Hello")]) as server:
         reply = await ask(server, stream=True)
     assert reply.text == "Hello"
-    assert reply.errors == ("GPU lost",)
+    assert reply.errors == (reason,)
 
 
 async def test_a_server_that_dies_half_way_is_given_up_after_all_attempts() -> None:
@@ -134,11 +161,6 @@ REFUSED: dict[str, tuple[int, Json, str]] = {
         422,
         {"detail": [{"loc": ["body", "messages"], "msg": "Field required", "type": "missing"}]},
         "body.messages: Field required",
-    ),
-    "no credit left": (
-        429,
-        {"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}},
-        "HTTP 429: You exceeded your current quota.",
     ),
 }
 
@@ -226,6 +248,17 @@ OVERFLOWS: dict[str, tuple[int, Json, int | None, int | None]] = {
         200000,
         210000,
     ),
+    "Groq, beyond the tokens a minute": (
+        413,
+        {
+            "error": {
+                "message": "Request too large on tokens per minute (TPM): Limit 6000, Requested 6294, please reduce",
+                "code": "rate_limit_exceeded",
+            }
+        },
+        6000,
+        6294,
+    ),
     "a code alone": (400, {"error": {"message": "no", "code": "context_length_exceeded"}}, None, None),
     "as a server error": (500, {"error": "input exceeds the context window of this model"}, None, None),
 }
@@ -256,12 +289,93 @@ async def test_retry_after_as_a_date_is_waited_for(ask: Ask) -> None:
     assert datetime.now(UTC) >= moment.replace(microsecond=0)
 
 
-async def test_retry_after_is_capped() -> None:
-    with OpenAIServer([fault(429, retry_after="86400"), Answer(text="fine")]) as server:
-        backoff = Backoff(first=0.001, longest_asked=0.01)
-        async with ModelHub(ModelOptions(base_url=server.base_url), backoff=backoff) as hub:
-            reply = await hub.call("openai:m", [HumanMessage("Hi")], seed=1, max_output_tokens=5)
-    assert reply.text == "fine"
+QUOTA = {"error": {"message": "You exceeded your current quota.", "code": "insufficient_quota"}}
+DAILY = {"error": {"message": "Rate limit reached on tokens per day (TPD): Limit 500, Used 500, Requested 5"}}
+LATER: dict[str, tuple[Answer, str]] = {
+    "Retry-After of hours": (
+        fault(429, retry_after="18750"),
+        r"until 2\d{3}-\d\d-\d\d \d\d:\d\d UTC \(5 h 13 min after",
+    ),
+    "a wait in the text": (fault(429, {"error": {"message": "Please try again in 5h12m."}}), r"UTC \(5 h 12 min after"),
+    "Google's delay": (
+        fault(429, {"error": {"message": "Quota.", "details": [{"retryDelay": "36000s"}]}}),
+        r"UTC \(10 h 0 min after the refusal\): HTTP 429: Quota\.",
+    ),
+    "a quota a day": (fault(429, DAILY), "takes no calls until its quota or credit is renewed: HTTP 429: Rate limit"),
+    "no credit": (fault(429, QUOTA), "until its quota or credit is renewed: HTTP 429: You exceeded your current quota"),
+    "no money": (fault(402), "takes no calls until its quota or credit is renewed"),
+    "no credit, with status 200": (Answer(body=QUOTA), "takes no calls until its quota or credit is renewed"),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+async def test_a_wait_of_hours_stops_all_calls_of_the_model_and_says_when_to_resume(case: str) -> None:
+    """A call in its backoff is not sent again either; another model of the same server is."""
+    answer, text = LATER[case]
+
+    async def behave(request: Json, number: int) -> Answer:
+        if request["model"] == "n":
+            return Answer(text="fine")
+        if number == 0:
+            return fault(503, retry_after="500")
+        return answer
+
+    with OpenAIServer(behave) as server:
+        async with ModelHub(ModelOptions(base_url=server.base_url)) as hub:
+
+            async def ask(model: str, seed: int) -> Reply:
+                return await hub.call(model, [HumanMessage("Hi")], seed=seed, max_output_tokens=5)
+
+            first = asyncio.create_task(ask("openai:m", 1))
+            while not server.requests:  # noqa: ASYNC110 (the server is another thread)
+                await asyncio.sleep(0.01)
+            for seed in (2, 3):
+                with pytest.raises(ModelPausedError, match=text):
+                    await ask("openai:m", seed)
+            with pytest.raises(ModelPausedError, match=text):
+                await first
+            assert len(server.requests) == 2
+            assert (await ask("openai:n", 4)).text == "fine"
+
+
+async def test_a_refusal_for_want_of_credit_with_a_short_wait_is_tried_again(ask: Ask) -> None:
+    with OpenAIServer([fault(402, retry_after="0.01"), Answer(text="fine")]) as server:
+        assert (await ask(server)).text == "fine"
+
+
+async def test_a_page_of_another_service_is_named_and_not_tried_again(ask: Ask) -> None:
+    page = Answer(body="<html><head><title>Sign in to Campus WLAN</title></head><body>…</body></html>")
+    with OpenAIServer(page) as server, pytest.raises(EndpointError, match="Sign in to Campus WLAN") as caught:
+        await ask(server, max_retries=5)
+    assert len(server.requests) == caught.value.attempts == 1
+
+
+FILTERED: dict[str, Answer] = {
+    "Azure": fault(
+        400,
+        {
+            "error": {
+                "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+                "policy.",
+                "code": "content_filter",
+                "status": 400,
+                "innererror": {"code": "ResponsibleAIPolicyViolation"},
+            }
+        },
+    ),
+    "OpenRouter": fault(403, {"error": {"message": "no", "code": 403, "metadata": {"flagged_input": "Hi"}}}),
+    "with status 200": Answer(body={"error": {"message": "no", "type": "content_filter"}}),
+    "of the reply": Answer(text=None, finish="content_filter"),
+}
+
+
+@pytest.mark.parametrize("case", FILTERED)
+async def test_a_filter_brings_a_faulty_reply_and_no_error(ask: Ask, case: str) -> None:
+    with OpenAIServer(FILTERED[case]) as server:
+        reply = await ask(server)
+    assert len(server.requests) == 1
+    assert (reply.text, reply.faults, reply.finish) == ("", ("filtered",), "content_filter")
+    assert len(reply.notes) == (case != "of the reply")
 
 
 async def test_no_slot_is_held_while_waiting_for_retry_after() -> None:

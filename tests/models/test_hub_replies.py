@@ -50,10 +50,9 @@ ANSWERS: dict[str, tuple[Answer, dict[str, Any]]] = {
         {"text": "one two"},
     ),
     "content of a wrong type": (Answer(text=42), {"text": "", "faults": ("empty",)}),
-    "no choices": (Answer(choices=False), {"text": "", "faults": ("empty",), "finish": "unknown"}),
     "content filter": (
         Answer(text=None, finish="content_filter"),
-        {"finish": "content_filter", "faults": ("empty",)},
+        {"finish": "content_filter", "faults": ("filtered",)},
     ),
     "unknown finish": (Answer(finish="because"), {"finish": "unknown", "text": "ok"}),
     "cut text": (Answer(text="It goes on and", finish="length"), {"text": "It goes on and", "faults": ("cut",)}),

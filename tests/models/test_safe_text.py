@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labmates.models.failures import LONGEST_READ, failure_of, read_error
+from labmates.models.error_bodies import LONGEST_READ, read_error
+from labmates.models.failures import failure_of
 from labmates.models.redact import MASK, Redactor
 from labmates.models.safe import UnsafeValueError, safe_text, safe_value
 

@@ -78,7 +78,7 @@ def test_all_that_can_be_wrong_does_occur() -> None:
     assert any("<html>" in text for text in texts)
     assert any(not text and not message.tool_calls for text, message in zip(texts, messages, strict=True))
     faults = {fault for message in messages for fault in normalise(message, sent=PROMPT, tools=TOOLS).faults}
-    assert faults == {"empty", "cut", "cut_tool_call", "bad_tool_call"}
+    assert faults == {"empty", "cut", "cut_tool_call", "bad_tool_call", "filtered"}
 
 
 def test_now_and_then_a_call_is_right() -> None:

@@ -207,6 +207,33 @@ def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
     assert "more than its bound of $0.0080 could pay" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("price", ["", f"?{PRICE}"], ids=["unknown price", "known price"])
+async def test_a_cap_counts_what_the_server_says_that_it_costs(store: Store, price: str) -> None:
+    play = serve_model(FormFiller(), latency=0)
+
+    async def dear(request: Json, number: int) -> Answer:
+        answer = play(request, number)
+        answer = answer if isinstance(answer, Answer) else await answer
+        return replace(answer, usage={"prompt_tokens": 300, "completion_tokens": 9, "cost": 0.25})
+
+    fixed = {"game": "public-goods", "rounds": 1, "group_size": 2, "groups": 1, "max_output_tokens": 128}
+    data: Any = {"models": [f"openai:m{price}"], "fixed": fixed, "replicates": 6, "bound": 0.3, "cap": 1}
+    with OpenAIServer(dear) as server:
+        spec = study("game", server, **data)
+        spec = spec.model_copy(update={"concurrency": spec.concurrency.model_copy(update={"runs": 1})})
+        enter(store, spec)
+        await work_on(store, spec)
+    runs = [run for run in store.runs(study="game") if run.status != "planned"]
+    assert len(runs) == 2  # Each costs $0.50, of which its bound could pay $0.30; the cap can't pay a third bound.
+    assert study_counts(store.database, "game").spent == 1_000_000 == 250_000 * len(server.requests)
+    for run in runs:
+        assert (run.status, run.bill) == ("completed", "0.5")
+        assert [(c.bill, c.bill_from, c.real_cost) for c in charges(store, run)] == [(250_000, "server", 250_000)] * 2
+        assert sum(charge.excess for charge in charges(store, run)) == 200_000
+        assert "providers charge $0.2000 more than its bound of $0.3000 could pay" in str(run.invalid)
+        assert (await replay(store, run)).is_same
+
+
 async def test_what_is_reserved_holds_any_prompt_and_reply_that_keep_to_the_limit(store: Store) -> None:
     most = Answer(text='{"contribution": 1}', usage={"prompt_tokens": 99_000_000, "completion_tokens": 128})
     data = {**STUDIES["game"], "models": [f"openai:m?{PRICE}"], "replicates": 4, "cap": 1}

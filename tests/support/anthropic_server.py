@@ -98,7 +98,8 @@ def as_anthropic(answer: Answer, asked: Json) -> Json:
     for call in answer.calls:
         arguments = json.loads(call.arguments) if isinstance(call.arguments, str) else call.arguments
         content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
-    finish = "max_tokens" if answer.finish == "length" else "tool_use" if answer.calls else "end_turn"
+    words = {"": "tool_use" if answer.calls else "end_turn", "stop": "end_turn", "length": "max_tokens"}
+    finish = words.get(answer.finish or "", answer.finish)
     usage = _usage(answer, asked) or {}
     counts = {"input_tokens": usage.get("prompt_tokens", 0), "output_tokens": usage.get("completion_tokens", 0)}
     counts |= {name: count for name, count in usage.items() if name.startswith("cache_")}

@@ -48,7 +48,7 @@ def google(answer: Answer) -> Json:
     parts += [
         {"functionCall": {"name": call.name, "args": _arguments(call.arguments)}, **signed} for call in answer.calls
     ]
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": answer.finish or "STOP", "index": 0}
     return {"candidates": [candidate], "usageMetadata": answer.usage}
 
 
@@ -70,7 +70,7 @@ def bedrock(answer: Answer) -> Json:
         {"toolUse": {"toolUseId": call.id, "name": call.name, "input": _arguments(call.arguments)}}
         for call in answer.calls
     ]
-    reason = "tool_use" if answer.calls else "end_turn"
+    reason = answer.finish or ("tool_use" if answer.calls else "end_turn")
     message = {"role": "assistant", "content": content}
     return {"output": {"message": message}, "stopReason": reason, "usage": answer.usage, "metrics": {"latencyMs": 1}}
 

@@ -141,6 +141,7 @@ def record_page() -> str:
                     ["0", "all runs ended as they should; an exhausted budget counts as ended"],
                     ["1", "a run failed or is invalid, or a request could not be carried out"],
                     ["2", "wrong usage; the message is on standard error"],
+                    ["75", "paused: a provider takes no calls for hours; the message says when to resume"],
                     ["130", "interrupted"],
                 ],
             ),

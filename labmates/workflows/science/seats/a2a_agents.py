@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labmates.models.failures import one_line
+from labmates.models.error_bodies import one_line
 from labmates.workflows.science.seats.endpoint import served
 from labmates.workflows.science.seats.session import SeatError, SeatSession
 

@@ -25,7 +25,7 @@ from labmates.budgets.ledger import InsufficientFundsError
 from labmates.budgets.tokens import ATTACHED
 from labmates.errors import LabmatesError
 from labmates.models.attached import Memory, without
-from labmates.models.errors import ContextOverflowError, ModelCallError
+from labmates.models.errors import ContextOverflowError, EndpointError
 from labmates.models.orders import order_of, with_orders
 from labmates.models.protocols.base import RefusedRequestError
 from labmates.models.reply import Reply, ToolCall
@@ -202,7 +202,7 @@ class SeatSession:
         except ContextOverflowError as error:
             raise RefusedRequestError("context_length_exceeded: the transcript is too long") from error
         except LabmatesError as error:
-            if isinstance(error, ModelCallError) and error.status in _INVALID:
+            if isinstance(error, EndpointError) and error.status in _INVALID:
                 self.note("the model's server refused a request of the agent as invalid")
                 raise RefusedRequestError(f"the model's server refused the request: {error}") from error
             self._fault = error

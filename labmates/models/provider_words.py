@@ -1,0 +1,73 @@
+"""What the words of providers and servers mean: finish reasons, and codes, texts and statuses of errors.
+
+The words are data, in ``provider_words.csv``, from the documentation of the providers named there.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+FinishMeaning = Literal["stop", "length", "tool_calls", "content_filter", "bad_tool_call", "server"]
+"""Meaning of a finish reason. ``server``: the server stopped, not the model; ``bad_tool_call``: the server withheld a
+call that it could not parse."""
+
+ErrorMeaning = Literal["retry", "later", "refused", "overflow", "filtered"]
+"""Meaning of an error: a retry may help; only one after hours, or a payment, may; none helps; the prompt is too long;
+a filter blocked it."""
+
+_NARROW: Final[tuple[ErrorMeaning, ...]] = ("overflow", "filtered", "later")
+"""Meanings that a status does not tell, and a type only in part: they win, in this order."""
+_CLEAR: Final = (400, 401, 403, 404, 422)
+"""Statuses of a wrong request, whatever the type of its error."""
+_FINISH_KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+
+
+@cache
+def words(kind: str) -> dict[str, Any]:
+    """The meanings of the words of a kind: ``finish``, ``error``, ``text`` or ``status``."""
+    table = files("labmates.models").joinpath("provider_words.csv").read_text(encoding="utf-8")
+    return {row["word"]: row["meaning"] for row in csv.DictReader(table.splitlines()) if row["kind"] == kind}
+
+
+@cache
+def _texts() -> dict[str, re.Pattern[str]]:
+    meanings = dict.fromkeys(words("text").values())
+    return {
+        meaning: re.compile("|".join(text for text, own in words("text").items() if own == meaning), re.IGNORECASE)
+        for meaning in meanings
+    }
+
+
+def finish_word(metadata: Mapping[str, Any]) -> str:
+    """The finish reason in a message's metadata, in lower case; empty if there is none."""
+    reason = next((reason for key in _FINISH_KEYS if (reason := metadata.get(key))), "")
+    return reason.lower().replace("-", "_") if isinstance(reason, str) else ""
+
+
+def meaning_of_finish(metadata: Mapping[str, Any]) -> FinishMeaning | None:
+    """The meaning of a message's finish reason; None if it is unknown."""
+    feedback = metadata.get("prompt_feedback")
+    if isinstance(feedback, Mapping) and feedback.get("block_reason"):
+        return "content_filter"
+    meaning: FinishMeaning | None = words("finish").get(finish_word(metadata))
+    return meaning
+
+
+def meaning_of_error(codes: Collection[str], text: str, status: int | None) -> ErrorMeaning | None:
+    """The meaning of an error by its `codes` (in lower case), its text, and its HTTP status; None if unknown."""
+    coded = [meaning for code in codes if (meaning := words("error").get(code))]
+    if narrow := next((meaning for meaning in _NARROW if meaning in coded), None):
+        return narrow
+    for meaning in _NARROW:
+        # A rate limit may speak of the context, but a shorter prompt is not what it asks for.
+        if (meaning != "overflow" or status != 429) and _texts()[meaning].search(text):
+            return meaning
+    if status is None or (status not in _CLEAR and "retry" in coded):
+        return min(coded, default=None, key=("retry", "refused").index)
+    known: ErrorMeaning | None = words("status").get(str(status))
+    return known or ("retry" if status >= 500 else "refused")
