@@ -30,7 +30,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -85,6 +85,10 @@ class Remembering:
         """Return a session that starts a process when it is given cells that are not known."""
         path = data if isinstance(data, Path) else await data
         return _Session(self, path)
+
+    async def libraries(self) -> Mapping[str, str]:
+        """Return the versions of the libraries."""
+        return await self.backend.libraries()
 
     async def close(self) -> None:
         """Close the back end."""

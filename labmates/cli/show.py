@@ -59,7 +59,7 @@ def _words(event: Event, bodies: Bodies) -> str:
             text = f"to {event.to}: {bodies.text(event.text)}"
         case "request":
             text = f"{event.kind} to {event.to}: {event.request}"
-        case "approval":
+        case "approval" | "environment":
             text = heading(event)
         case "artifact":
             text = f"{event.name}, version {event.version}{' (partial)' if event.partial else ''}"
@@ -212,6 +212,8 @@ def _tell(event: Event, bodies: Bodies, most: int | None) -> None:
             _text(bodies[event.reply]["content"], most)
         case "failed_reply":
             _head(f"{who}: {title}", "red")
+        case "environment":
+            _head(title, "cyan")
         case "warning" | "error":
             _head(f"{who} {title}".strip(), "red")
 

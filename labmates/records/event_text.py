@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from labmates.records.bodies import Value
@@ -45,8 +46,15 @@ def heading(event: Event) -> str:
             return f"this reply could not be used: {event.reason}"
         case "charge":
             return f"charged for {event.input_tokens} + {event.output_tokens} tokens"
+        case "environment":
+            return f"sandbox with {versions_text(event.versions)}"
         case "warning" | "error":
             return f"{event.type}: {event.text}"
+
+
+def versions_text(versions: Mapping[str, str]) -> str:
+    """Programs with their versions, in one line."""
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def artifact_text(body: Value) -> str:

@@ -265,6 +265,13 @@ class LabelEvent(EventBase):
     failed: bool = False  # whether the judge failed, so that it may be asked again
 
 
+class EnvironmentEvent(EventBase):
+    """What the sandboxes of the run hold, as its agents are told."""
+
+    type: Literal["environment"] = "environment"
+    versions: dict[str, str]  # versions of Python and of the libraries, by name
+
+
 class WarningEvent(EventBase):
     """A warning to readers of the results."""
 
@@ -294,6 +301,7 @@ Event = Annotated[
     | FindingsEvent
     | ScoreEvent
     | LabelEvent
+    | EnvironmentEvent
     | WarningEvent
     | ErrorEvent,
     Field(discriminator="type"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -106,6 +106,10 @@ class SandboxBackend(Protocol):
         SandboxError
             If no session can be started.
         """
+        ...
+
+    async def libraries(self) -> Mapping[str, str]:
+        """The versions of Python and of the libraries in a sandbox, by name, as agents are told."""
         ...
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from labmates.errors import UsageError
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.folders import new_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, hidden_paths, outermost, this_interpreter
+from labmates.sandboxes.libraries import local_libraries
 from labmates.sandboxes.local import RUNNER, LocalEnclosure, kernel_command, local_environment, runner_settings
 from labmates.sandboxes.process import Folders, Limits
 from labmates.sandboxes.warmup import Warmup, warm_up
@@ -109,6 +110,10 @@ class BubblewrapLauncher:
     def prepare(self) -> None:
         """Warm up; see `labmates.sandboxes.process.Launcher`."""
         warm_up()
+
+    def libraries(self) -> Mapping[str, str]:
+        """The versions on this machine; see `labmates.sandboxes.process.Launcher`."""
+        return local_libraries()
 
     def close(self) -> None:
         """Nothing to close."""

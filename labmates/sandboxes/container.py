@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import GVISOR, EngineError, docker_errors, explain_docker_error, remove_container
-from labmates.sandboxes.image.names import find_image, image_tag
+from labmates.sandboxes.image.names import LIBRARIES_LABEL, find_image, image_tag
 from labmates.sandboxes.labels import container_labels
 from labmates.sandboxes.leftovers import sweep_containers
 from labmates.sandboxes.process import Folders, Limits, kernel_environment
@@ -85,6 +87,7 @@ class ContainerLauncher:
             )
         self._client = client
         self._image = image.id  # not by name, which a later build may move
+        self._libraries: dict[str, str] = json.loads(image.labels[LIBRARIES_LABEL])
         self._limits = limits or Limits()
         self._runtime = runtime
         # gVisor can connect to sockets of the host, but not accept connections on inherited descriptors.
@@ -101,6 +104,10 @@ class ContainerLauncher:
             raise SandboxError(f"the engine does not describe itself: {explain_docker_error(error)}") from error
         # Otherwise all containers share one process's part of the processors.
         self._group = "/" if driver == "cgroupfs" else None
+
+    def libraries(self) -> Mapping[str, str]:
+        """The versions in the image; see `labmates.sandboxes.process.Launcher`."""
+        return self._libraries
 
     def close(self) -> None:
         """Close the connections to the engine."""
@@ -146,6 +153,7 @@ class ContainerLauncher:
             "open_files": limits.open_files,
             "processes": None,  # the engine counts them
             "fonts": _FONTS,
+            "modules": None,  # the image holds no others
         }
 
     def _options(self, folders: Folders) -> dict[str, Any]:

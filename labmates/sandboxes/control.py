@@ -248,7 +248,7 @@ def _ending(answer: dict[str, Any]) -> str:
     if not isinstance(code, int):
         return "for a reason that is not known"
     if -code not in set(signal.Signals):
-        return f"exit status {code}"
+        return f"exit status {code}" if answer.get("text") else f"os._exit or the like, with exit status {code}"
     name = signal.Signals(-code).name
     return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"killed by {name}"
 

@@ -20,7 +20,7 @@ from labmates.sandboxes.engine import GVISOR, connect, docker_errors, explain_do
 from labmates.sandboxes.folders import orphaned_folders
 from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
 from labmates.sandboxes.leftovers import old_images, orphaned_containers, stopped_builds
-from labmates.sandboxes.warmup import PACKAGES
+from labmates.sandboxes.libraries import PACKAGES
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -7,11 +7,13 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
+from labmates.sandboxes.libraries import local_libraries, local_modules
 from labmates.sandboxes.memory import exceeds
 from labmates.sandboxes.process import Folders, Limits, kernel_environment
 from labmates.sandboxes.warmup import Warmup, warm_up
@@ -126,6 +128,7 @@ def runner_settings(limits: Limits, warmup: Warmup) -> dict[str, Any]:
         "file_bytes": limits.scratch,
         "open_files": limits.open_files,
         "processes": None,
+        "modules": local_modules(),
         "fonts": str(warmup.fonts) if warmup.fonts else None,
     }
 
@@ -156,6 +159,10 @@ class PlainLauncher:
     def prepare(self) -> None:
         """Warm up; see `labmates.sandboxes.process.Launcher`."""
         warm_up()
+
+    def libraries(self) -> Mapping[str, str]:
+        """The versions on this machine; see `labmates.sandboxes.process.Launcher`."""
+        return local_libraries()
 
     def close(self) -> None:
         """Nothing to close."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,6 +89,10 @@ class Launcher(Protocol):
 
         Raises `SandboxError` if enclosures can't be started.
         """
+        ...
+
+    def libraries(self) -> Mapping[str, str]:
+        """The versions of Python and of the libraries in an enclosure, by name."""
         ...
 
     def close(self) -> None:

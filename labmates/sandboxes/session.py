@@ -7,7 +7,7 @@ import contextlib
 import shutil
 import socket
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -309,6 +309,10 @@ class KernelBackend:
             await session.close()
             raise
         return session
+
+    async def libraries(self) -> Mapping[str, str]:
+        """The versions of the libraries; see `labmates.sandboxes.base.SandboxBackend.libraries`."""
+        return self._launcher.libraries()
 
     async def close(self) -> None:
         """Close all sessions, including those that are still opening."""

@@ -24,11 +24,7 @@ from pathlib import Path
 
 from labmates.sandboxes.folders import cache_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-
-PACKAGES = (
-    "ipykernel", "ipython", "matplotlib", "numpy", "pandas", "scikit-learn", "scipy", "seaborn", "statsmodels",
-)  # fmt: skip
-"""Distributions required by agents' code."""
+from labmates.sandboxes.libraries import PACKAGES
 
 _IMPORTS = """
 import ipykernel.debugger, ipykernel.kernelapp, ipykernel.ipkernel, matplotlib_inline.backend_inline, site

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NoReturn
@@ -85,6 +85,10 @@ class NoSandboxes:
     async def open(self, data: Path | Awaitable[Path]) -> Sandbox:
         """Refuse to open a sandbox."""
         raise NewStepError("code")
+
+    async def libraries(self) -> Mapping[str, str]:
+        """None."""
+        return {}
 
     async def close(self) -> None:
         """Close nothing."""

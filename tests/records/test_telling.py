@@ -18,6 +18,7 @@ VALUES: dict[str, Any] = {
     "amount": 20, "stage": "decide", "decision": {"effort": 3}, "payoffs": {"A1": 1.5}, "to": "eval", "text": 1,
     "kind": "redo", "request": "more", "name": "notes", "version": 2, "content": 1, "judge": "verified",
     "metric": "accuracy", "value": None, "labels": None, "findings": 1, "what": "plan", "approved": False,
+    "versions": {"Python": "3.13.5", "numpy": "2.5.5"},
 }  # fmt: skip
 TOLD = {
     "phase": "phase 2 (planned) started",
@@ -35,6 +36,7 @@ TOLD = {
     "judge_call": "judge verified asked m (10 + 5 tokens)",
     "score": "verified 2 scores accuracy: unscored",
     "label": "verified: unlabelled",
+    "environment": "sandbox with Python 3.13.5, numpy 2.5.5",
     "warning": "warning: slow",
     "error": "error: slow",
 }

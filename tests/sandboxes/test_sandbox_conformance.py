@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from labmates.sandboxes import process
 from labmates.sandboxes.base import SandboxError
+from labmates.sandboxes.libraries import LIBRARIES
 from labmates.sandboxes.session import KernelBackend, KernelSandbox
 from tests.sandboxes.memory import peak_memory, reset_peak_memory
 
@@ -30,10 +32,77 @@ async def test_df_is_the_csv_to_the_last_bit_and_numpy_and_pandas_are_imported(s
     assert (result.status, result.text) == ("ok", "(3, 3) site count weight True pandas numpy\n")
 
 
-async def test_texts_are_of_the_same_type_whatever_else_is_installed(sandbox: KernelSandbox) -> None:
-    assert (
-        await sandbox.run("import sys; df.site.dtype.storage, sys.modules.get('pyarrow')")
-    ).text == "('python', None)\n"
+async def test_code_finds_the_same_packages_whatever_else_is_installed(sandbox: KernelSandbox) -> None:
+    code = """
+import sys
+from importlib.util import find_spec
+print(df.site.dtype.storage, df.site.astype("string").dtype.storage, pd.Series(["a"]).convert_dtypes().dtype.storage)
+print([name for name in ("pyarrow", "debugpy", "networkx", "labmates", "langchain") if find_spec(name)])
+print([name for name in ("pyarrow", "debugpy") if name in sys.modules])
+"""
+    assert (await sandbox.run(code)).text == "python python python\n[]\n[]\n"
+    assert "ModuleNotFoundError: No module named 'pyarrow'" in (await sandbox.run("import pyarrow")).text
+    assert "requires" in (await sandbox.run("df.to_parquet('table.parquet')")).text.replace("required", "requires")
+
+
+async def test_a_child_finds_the_same_packages(sandbox: KernelSandbox) -> None:
+    code = """
+import multiprocessing
+from importlib.util import find_spec
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    print(pool.map(find_spec, ["pyarrow", "networkx"]), pool.map(len, [df]))
+"""
+    assert (await sandbox.run(code)).text == "[None, None] [3]\n"
+
+
+async def test_agents_are_told_the_versions_that_the_sandbox_has(
+    backend: KernelBackend, sandbox: KernelSandbox
+) -> None:
+    told = dict(await backend.libraries())
+    code = f"import importlib.metadata, platform\n{{name: importlib.metadata.version(name) for name in {[*LIBRARIES]}}}"
+    code += "|{'Python': platform.python_version()}"
+    assert list(told) == ["Python", *LIBRARIES]
+    assert ast.literal_eval((await sandbox.run(code)).text) == told
+
+
+async def test_numbers_are_printed_plainly_also_within_others_and_by_forks(sandbox: KernelSandbox) -> None:
+    code = """
+import multiprocessing
+print([np.float64(0.5), np.int64(3)], {"r": np.mean([1, 2])}, (np.bool_(True),), f"{np.float64(0.1)!r}")
+print(repr(np.array([0.25, np.nan])), repr(np.arange(3, dtype="int16")), df.weight.tolist(), df.iloc[0].to_dict())
+print(multiprocessing.get_context("fork").Pool(1).map(repr, [np.float64(0.5)]))
+df["count"].max(), {"a": df.weight.sum()}
+"""
+    assert (await sandbox.run(code)).text == (
+        "[0.5, 3] {'r': 1.5} (True,) 0.1\n"
+        "array([0.25,  nan]) array([0, 1, 2], dtype=int16) [0.1, 0.30000000000000004, nan] "
+        "{'site': 'A', 'count': 1, 'weight': 0.1}\n"
+        "['0.5']\n"
+        "(3, {'a': 0.4})\n"
+    )
+
+
+async def test_how_numbers_are_printed_can_be_set_for_later_calls(sandbox: KernelSandbox) -> None:
+    await sandbox.run("np.set_printoptions(precision=3)")
+    assert (await sandbox.run("print(np.array([1.23456]), [np.float64(2)])")).text == "[1.235] [2.0]\n"
+    await sandbox.run("np.set_printoptions(precision=8)")
+
+
+async def test_a_warning_is_shown_once_a_call_without_the_folders_of_this_machine(sandbox: KernelSandbox) -> None:
+    code = """
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+x = np.random.default_rng(0).normal(size=(60, 3)) * [1, 1e3, 1e6]
+scores = cross_val_score(LogisticRegression(max_iter=2), x, x[:, 0] > 0, cv=3)
+"""
+    for _ in range(2):
+        text = (await sandbox.run(code)).text
+        assert text.startswith("sklearn/linear_model/_logistic.py:")
+        assert text.count("ConvergenceWarning: ") == 1
+    code = (
+        "import warnings\nwith warnings.catch_warnings(record=True) as caught:\n    warnings.simplefilter('always')\n"
+    )
+    assert (await sandbox.run(f"{code}    for _ in range(3): np.log(np.array([-1.0]))\nlen(caught)")).text == "3\n"
 
 
 async def test_variables_are_kept_between_calls_and_a_last_expression_is_shown(sandbox: KernelSandbox) -> None:
@@ -112,10 +181,31 @@ async def test_a_syntax_error_shows_the_line(sandbox: KernelSandbox) -> None:
     assert "SyntaxError" in result.text
 
 
-async def test_leaving_by_an_exception_does_not_end_the_session(sandbox: KernelSandbox) -> None:
+ENDED = "The call ended here, as its code asked. Variables are kept.\n"
+
+
+@pytest.mark.parametrize(
+    ("leaves", "status", "text"),
+    [
+        ("exit()", "ok", ENDED),
+        ("quit", "ok", ENDED),
+        ("import sys; sys.exit(0)", "ok", ENDED),
+        ("raise SystemExit", "ok", ENDED),
+        ("get_ipython().ask_exit()", "ok", ENDED),
+        ("exit(1)", "error", f"SystemExit: 1\n{ENDED}"),
+        ("def check(): quit('no rows')\ncheck()", "error", f"SystemExit: no rows\n{ENDED}"),
+        ("import sys; sys.exit('no rows')", "error", f"SystemExit: no rows\n{ENDED}"),
+        ("import asyncio; await asyncio.sleep(0); exit()", "ok", ENDED),
+        ("import warnings; warnings.simplefilter('always'); exit()", "ok", ENDED),
+    ],
+)
+async def test_code_that_exits_ends_its_call_alone(sandbox: KernelSandbox, leaves: str, status: str, text: str) -> None:
     await sandbox.run("kept = 1")
-    assert "SystemExit" in (await sandbox.run("import sys; sys.exit(1)")).text
-    assert (await sandbox.run("kept")).text == "1\n"
+    result = await sandbox.run(f"print('before')\n{leaves}\nprint('after')")
+    assert (result.status, result.text, result.note, result.state_lost) == (status, f"before\n{text}", "", False)
+    assert sandbox._client is not None
+    # IPython would end its loop a moment later.
+    assert (await sandbox.run("import time; time.sleep(0.2); kept")).text == "1\n"
 
 
 async def test_reading_input_is_an_error_instead_of_a_wait(sandbox: KernelSandbox) -> None:
@@ -265,7 +355,7 @@ async def test_code_that_ignores_interrupts_is_killed_and_df_loaded_again(sandbo
 
 @pytest.mark.parametrize(
     ("code", "why"),
-    [("import os; print('bye', flush=True); os._exit(3)", "exit status 3"),
+    [("import os; print('bye', flush=True); os._exit(3)", "os._exit or the like, with exit status 3"),
      ("import ctypes; print('bye', flush=True); ctypes.string_at(0)", "SIGSEGV")],
 )  # fmt: skip
 async def test_a_kernel_that_dies_is_replaced_and_told(sandbox: KernelSandbox, code: str, why: str) -> None:

@@ -22,10 +22,10 @@ from typing import Any, NoReturn
 _PACKET_BYTES = 60_000
 
 
-def main(runner: str, address: str) -> None:
+def main(runner: str, names: str, address: str) -> None:
     """Go on in a process of its own, and fork runners until the socket is removed."""
     gc.disable()  # as the runner does
-    nursery = _imported_runner(runner)
+    nursery = _imported_runner(runner, names)
     gc.freeze()
     serve(address, socket.SOCK_SEQPACKET, lambda line: _serve(line, nursery))
 
@@ -52,13 +52,12 @@ def serve(address: str, kind: socket.SocketKind, take_over: Callable[[socket.soc
                 line.close()
 
 
-def _imported_runner(folder: str) -> Any:
+def _imported_runner(folder: str, names: str) -> Any:
     spec = spec_from_file_location("runner", f"{folder}/__init__.py")
     assert spec is not None
     sys.modules["runner"] = module_from_spec(spec)
     nursery = importlib.import_module("runner.nursery")
-    modules: dict[str, Any] = sys.modules
-    modules.update(debugpy=None, pyarrow=None)  # as the runner does
+    importlib.import_module("runner.packages").find_only(names.split(","))  # as the runner does
     for module in ("numpy", "pandas", *nursery._LIKELY):
         importlib.import_module(module)
     return nursery

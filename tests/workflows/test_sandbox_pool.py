@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,6 +42,9 @@ class Counted:
         self.open_now += 1
         self.most = max(self.most, self.open_now)
         return CountedSandbox(self)
+
+    async def libraries(self) -> Mapping[str, str]:
+        return {}
 
     async def close(self) -> None:
         assert self.open_now == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from labmates.sandboxes.image.names import (
 )
 from labmates.sandboxes.image.recipe import Recipe, make_image
 from labmates.sandboxes.image.wheels import download_wheels, pinned_packages
+from labmates.sandboxes.libraries import LIBRARIES
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -31,7 +33,7 @@ _PYTHON = ("/opt/venv/bin/python", "-s", "-P", "-c")
 _UNPRIVILEGED = "import os; assert os.getuid() == os.getgid() == 10001, os.getuid(); "
 _TRY_PACKAGES = (
     f"{_UNPRIVILEGED}import ipykernel.kernelapp, matplotlib.pyplot, numpy, pandas, scipy.stats, seaborn, "
-    "sklearn.ensemble, statsmodels.api"
+    "sklearn.ensemble, statsmodels.api; pandas.DataFrame().style"
 )
 _TRY_RUNNER = f"{_UNPRIVILEGED}import sys; sys.path.append('/opt/labmates'); import runner.nursery"
 
@@ -82,16 +84,18 @@ def _build_packages(client: DockerClient, base: str, tell: Callable[[str], None]
     image = get_base(client, base, tell, renew=renew, meanwhile=lambda likely: download_wheels(likely, tell))
     target = examine_base(client, image)
     wheels = download_wheels(target, tell)
+    pinned = dict(package.split("==") for package in pinned_packages(target))
+    libraries = {"Python": target.python, **{name: pinned[name] for name in LIBRARIES}}
     recipe = Recipe(
         tag=packages_tag(),
         kind="packages",
         base=base,
         files={
             "Dockerfile": RECIPES["packages"],
-            "requirements.txt": "\n".join(pinned_packages(target)).encode(),
+            "requirements.txt": "\n".join(f"{name}=={version}" for name, version in pinned.items()).encode(),
             **{f"wheels/{path.name}": path for path in wheels.iterdir()},
         },
-        arguments={"BASE_IMAGE": str(image.id)},
+        arguments={"BASE_IMAGE": str(image.id), "LIBRARIES": json.dumps(libraries)},
         check=lambda built: _try(client, built, _TRY_PACKAGES),
     )
     return make_image(client, recipe, tell)

@@ -25,6 +25,8 @@ KIND_LABEL = "labmates.image"
 """Label of every image of ours: ``sandbox``, ``packages``, ``base``, or ``build`` for an unfinished build."""
 BASE_LABEL = "labmates.base"
 """Label with the base of an image."""
+LIBRARIES_LABEL = "labmates.libraries"
+"""Label with the versions of Python and of the libraries in an image, a JSON object by name."""
 VERSION_LABEL = "labmates.version"
 """Label with the version of labmates that made an image."""
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import zmq
 from ipykernel.compiler import XCachingCompiler
@@ -17,10 +17,12 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core import page
+from IPython.core.autocall import ZMQExitAutocall
 from jupyter_client.session import Session
+from traitlets import Instance
 from traitlets.config import Config
 
-from .output import BUDGET, short_traceback, short_warning, trim
+from .output import BUDGET, short_traceback, short_warning, show_warning, trim
 from .processes import give_headroom
 from .stream import Output
 
@@ -41,10 +43,30 @@ class CellCompiler(XCachingCompiler):
         return f"<cell {number}>"
 
 
+class Leave(ZMQExitAutocall):
+    """The function `exit` of cells, which ends its cell as that of Python ends a program."""
+
+    def __call__(self, code: object = None) -> NoReturn:
+        """Raise `SystemExit`."""
+        raise SystemExit(code)
+
+
 class Shell(ZMQInteractiveShell):
-    """Shows short tracebacks and survives a full memory."""
+    """Shows short tracebacks, survives a full memory, and ends cells, but not itself, by `SystemExit`."""
 
     memory = 0
+    exiter = Instance(Leave, ())
+
+    async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> Any:
+        """Run a part of a cell; True if the cell is to end with it."""
+        ends = await super().run_code(code_obj, result, async_=async_)  # type: ignore[no-untyped-call]
+        if result is not None and isinstance(result.error_in_exec, SystemExit) and not result.error_in_exec.code:
+            result.error_in_exec = None  # it ended as its author wants
+        return ends
+
+    def ask_exit(self) -> None:
+        """End the cell."""
+        raise SystemExit
 
     def showtraceback(self, exc_tuple: Any = None, *_args: Any, **_options: Any) -> None:
         """Show the current exception."""
@@ -52,7 +74,12 @@ class Shell(ZMQInteractiveShell):
         if isinstance(error, MemoryError):
             traceback.clear_frames(trace)
             give_headroom(self.memory)
-        self._showtraceback(kind, error, short_traceback(error, trace))  # type: ignore[no-untyped-call]
+        lines = short_traceback(error, trace)
+        if isinstance(error, SystemExit):
+            # IPython would advise to type `exit` now, in words of its own.
+            warnings.filterwarnings("ignore", "To exit: use", UserWarning)
+            lines = [*lines[-1:] * bool(error.code), "The call ended here, as its code asked. Variables are kept."]
+        self._showtraceback(kind, error, lines)  # type: ignore[no-untyped-call]
         error.__traceback__ = None  # or it would keep the values of its frames alive
 
     def showsyntaxerror(self, *_args: Any, **_options: Any) -> None:
@@ -124,7 +151,7 @@ def make_app(settings: dict[str, Any]) -> Any:
     )
     app.initialize()
     stdout: Any = sys.stdout
-    warnings.formatwarning = short_warning
+    warnings.formatwarning, warnings.showwarning = short_warning, show_warning
     shell = app.shell
 
     def before(_info: Any) -> None:

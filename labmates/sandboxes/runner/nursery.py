@@ -17,13 +17,14 @@ import time
 import traceback
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from .files import list_files, open_file
 from .filter import refuse_calls
 from .forking import drop_streams, fork, reap
 from .kernel import make_app
 from .output import MESSAGE_CHARS, encodable
+from .packages import find_only
 from .processes import adopt_orphans, find_strays, limit_resources, oom_kills, set_dumpable, spent_seconds
 
 _PACKET_BYTES = 60_000
@@ -41,8 +42,8 @@ def main(settings_path: str) -> None:
     The settings: `control` (path of the control socket), `ports` (channel to number), `data` (CSV file, which need not
     be there before the first kernel is asked for), `fonts` (folder with matplotlib's list of fonts, or null), `alone`
     (true if all processes that can be seen are the session's own), `idle` (seconds without an order after which likely
-    modules are imported), `memory`, `address_space` (whether `memory` also limits that), `file_bytes`, `processes` (or
-    null) and `open_files`.
+    modules are imported), `modules` (names of those that are found among the packages, or null for all), `memory`,
+    `address_space` (whether `memory` also limits that), `file_bytes`, `processes` (or null) and `open_files`.
     """
     settings = json.loads(Path(settings_path).read_bytes())
     control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -90,14 +91,15 @@ class Nursery:
         self._out = Path("out").absolute()
         self._out.mkdir(exist_ok=True)
         site.sethelper()  # Python was started without its module `site`
-        # A debugger is large, and nobody will debug. With pyarrow, pandas would take other types for texts, and 500 MB.
-        cast(dict[str, Any], sys.modules).update(debugpy=None, pyarrow=None)
+        if settings["modules"] is not None:
+            find_only(settings["modules"])
         import numpy as np
         import pandas as pd
         from patsy.eval import EvalFactor  # type: ignore[import-untyped]
 
         # A set of these decides which fault of a formula is told. By default, their hash has an address in it.
         EvalFactor.__hash__ = lambda factor: hash(factor.code)
+        np.set_printoptions(legacy="1.25")  # 0.5 instead of np.float64(0.5), which is a tenth of what agents read
         self._names = {"np": np, "pd": pd}
         self._likely = list(_LIKELY)
         self._idle_milliseconds = int(1000 * settings["idle"])
@@ -193,6 +195,7 @@ class Nursery:
                 Path("/proc/self/oom_score_adj").write_text("900")  # rather this process than the one that can tell
             app = make_app({**self._settings, "key": key, "number": self._number, "listeners": listeners})
             app.shell.user_ns.update(self._names, df=self._df)
+            sys.argv = [""]  # as in a session that was started by hand: parsers of arguments find none
             gc.freeze()
             gc.enable()
             os.close(complain)

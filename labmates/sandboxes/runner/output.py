@@ -8,7 +8,7 @@ import threading
 import traceback
 import warnings
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 MESSAGE_CHARS = 4_000
 """How long an exception's own text may be."""
@@ -40,6 +40,14 @@ class TextBudget:
             self._tail = ""
             self.images = _IMAGES
             self.dropped = 0
+            self._warnings: set[str] = set()
+
+    def is_new(self, warning: str) -> bool:
+        """Whether the cell has not warned so yet."""
+        with self._lock:
+            known = warning in self._warnings
+            self._warnings.add(warning)
+            return not known
 
     def take(self, text: str) -> str:
         """The part of `text` that may be sent."""
@@ -88,6 +96,20 @@ def short_warning(
 ) -> str:
     """The text of a warning, which is the same wherever libraries are installed."""
     return _format_warning(message, category, _short(filename), lineno, line or linecache.getline(filename, lineno))
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning once a cell: libraries repeat theirs with every fit."""
+    text = short_warning(message, category, filename, lineno, line)
+    if BUDGET.is_new(text):
+        (file or sys.stderr).write(text)
 
 
 def _short(path: str) -> str:

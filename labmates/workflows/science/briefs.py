@@ -125,7 +125,6 @@ def plan_prompt(ctx: LabContext, lab: LabState, purse: Purse) -> Order:
 def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Order:
     """A member's order to work."""
     team, phase = ctx.team(lab), lab["agenda"][0]
-    hint = ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}")
     turns, task = ctx.condition.turns_of(team), phase["members"][seat.id]["task"]
     held = ctx.held(team, states=ctx.organisation.states(seat))
     lacking = [name for name in ctx.mcp.names(ctx.organisation.tools) if name not in held]
@@ -144,7 +143,7 @@ def work_prompt(ctx: LabContext, lab: LabState, seat: Seat, purse: Purse) -> Ord
         mail=mail_text(ctx, lab, seat),
         turns=Shown(str(turns), {"turns": turns}),
         tools=Shown(f"all but {', '.join(lacking)}" if lacking else "all", {"lacking": lacking}),
-        code_hint=hint if team.has_code else ctx.organisation.render("no_code_hint"),
+        code_hint=ctx.code_hint if team.has_code else ctx.organisation.render("no_code_hint"),
         writes="You write" if seat == team.lead else f"The {team.lead.title} writes",
         artifact=Shown(team.artifact, {"artifact": team.artifact}),
         artifacts=Shown("\n\n".join(f"`{name}`\n{_bullets(lines)}" for name, lines in also.items()), {"also": also}),

@@ -18,6 +18,7 @@ from labmates.agents.transcript import kept_data, kept_message
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.purse import Purse
 from labmates.models.names import SEAT
+from labmates.records.event_text import versions_text
 from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
 from labmates.tasks.base import Dataset, Task
@@ -47,7 +48,8 @@ _ABOUT = ("name", "description", "to_team", "target_team")
 
 @dataclass(frozen=True)
 class LabContext:
-    """The context of one run of the lab. `findings_text` says what the paper has to state, `form` how it is stated.
+    """The context of one run of the lab. `findings_text` says what the paper has to state, `form` how it is stated,
+    `libraries` which versions the sandboxes hold.
 
     `kept` holds what a node keeps while a person answers its interrupt, `system_messages` the system prompts so far, by
     seat.
@@ -67,6 +69,7 @@ class LabContext:
     mcp: McpTools
     approvals: Approvals
     agents: SeatAgents
+    libraries: Mapping[str, str]
     kept: dict[str, Any] = field(default_factory=dict)
     system_messages: dict[str, BaseMessage] = field(default_factory=dict)
 
@@ -74,6 +77,12 @@ class LabContext:
     def organisation(self) -> Organisation:
         """The organisation of this run."""
         return self.condition.crew
+
+    @property
+    def code_hint(self) -> str:
+        """What agents are told of the tool `run_code`."""
+        timeout, libraries = f"{self.condition.code_timeout:g}", versions_text(self.libraries)
+        return self.organisation.render("code_hint", timeout=timeout, libraries=libraries)
 
     def team(self, lab: LabState) -> Team:
         """The team of the current phase."""

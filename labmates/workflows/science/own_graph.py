@@ -392,7 +392,7 @@ def _brief(ctx: LabContext) -> Order:
         brief=ctx.task.brief,
         findings=ctx.findings_text,
         data=data,
-        code_hint=ctx.organisation.render("code_hint", timeout=f"{ctx.condition.code_timeout:g}"),
+        code_hint=ctx.code_hint,
         artifacts="\n".join(f"- {section}" for section in team.sections),
         stating=ctx.organisation.render("findings_section", example=findings_example(ctx.task)),
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
@@ -24,6 +24,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ArtifactEvent,
     ChargeEvent,
+    EnvironmentEvent,
     Event,
     FindingsEvent,
     MessageEvent,
@@ -70,6 +71,7 @@ FEW_EVENTS: Final = 100
 PAPER = "paper"
 """The last stage of a single team, which hands its results to its own paper."""
 
+_ENVIRONMENT = "environment"
 _TRUTHS_KEPT = 256
 _making_truth = Lock()
 
@@ -137,6 +139,7 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
     try:
         findings, form = findings_fields_text(task), findings_form(task)
         dataset, parts = await preparing
+        libraries = await _libraries(services)
         await mcp.open(condition.crew.tools)
         async with following as live:
             caller = _caller(condition, services, live)
@@ -156,10 +159,24 @@ async def opened(condition: ScienceCondition, services: Services) -> AsyncIterat
                 mcp,
                 _approvals(condition, services, caller.steps, live),
                 agents,
+                libraries,
             )
     finally:
         closing = (mcp.close(), sandboxes.close(), *([agents.close()] if agents else []))
         await asyncio.shield(asyncio.gather(*closing))
+
+
+async def _libraries(services: Services) -> Mapping[str, str]:
+    """The versions of the libraries in the run's sandboxes; a resumed run and a rerun take them from the record."""
+    known = (record.done(_ENVIRONMENT, _ENVIRONMENT) for record in (services.recorder, services.past) if record)
+    event = cast(EnvironmentEvent | None, next(filter(None, known), None))
+    if event is None and services.past is not None:
+        return {}  # the record of an earlier version of labmates
+    if event is None:
+        assert services.sandbox_pool is not None
+        event = EnvironmentEvent(step=_ENVIRONMENT, versions=dict(await services.sandbox_pool.backend.libraries()))
+    services.recorder.once(event)
+    return event.versions
 
 
 def _caller(condition: ScienceCondition, services: Services, live: Live | None) -> Caller:
