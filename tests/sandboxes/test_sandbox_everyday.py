@@ -82,7 +82,7 @@ async def played(backend: KernelBackend, table: Path) -> Mapping[str, Given]:
     return given
 
 
-def test_each_library_that_agents_are_told_of_has_at_least_80_calls() -> None:
+async def test_each_library_that_agents_are_told_of_has_at_least_80_calls() -> None:
     names = {"sklearn": "scikit-learn"}
     assert {names.get(library, library) for library in CALLS} == set(LIBRARIES)
     for library, lines in CALLS.items():
