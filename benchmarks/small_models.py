@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from labmates.agents.prompts import render
 from labmates.agents.transcript import message_from_data
 from labmates.api import arun
 from labmates.budgets.tokens import text_of
@@ -43,6 +42,7 @@ from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.graph import NO_TOKENS, decision_form, default_words, sanction_form
 from labmates.workflows.playing import decision_of
 from labmates.workflows.science.baselines.diligent import Diligent
+from labmates.workflows.science.member import reminder
 
 TASKS = ("anomaly", "biomarker")
 ORGANISATIONS = ("solo", "pipeline")
@@ -212,8 +212,8 @@ async def first_call(
     reply = await hub.call(model, messages, tools=tools, seed=seed, max_output_tokens=400)
     if reply.tool_calls or "bad_tool_call" in reply.faults:
         return True, False, ""
-    reminder = HumanMessage(render("nudge_no_tool", tools=", ".join(names)))
-    second = await hub.call(model, [*messages, reply.message, reminder], tools=tools, seed=seed, max_output_tokens=400)
+    again = [*messages, reply.message, HumanMessage(reminder(names))]
+    second = await hub.call(model, again, tools=tools, seed=seed, max_output_tokens=400)
     return False, bool(second.tool_calls), f"{reply.text[:160]} … {second.text[:80]}"
 
 

@@ -6,6 +6,7 @@ The loop can resume anywhere: recorded calls are replayed, not repeated.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -45,6 +46,14 @@ async def work(state: WorkOrder, runtime: Runtime[LabContext]) -> dict[str, obje
         async with ctx.agents.step(seat.id):
             await worker.work()
     return {"results": {seat.id: worker.result()}, "spent": {team.name: purse.spent}, "spent_by": purse.spent_by}
+
+
+def reminder(held: Sequence[str]) -> str:
+    """The message to an agent with these tools whose reply called none."""
+    example = {"name": "run_code", "arguments": {"code": "print(df.describe())"}}
+    if "run_code" not in held:
+        example = {"name": "list_artifacts", "arguments": {}}
+    return render("nudge_no_tool", tools=", ".join(held), example=json.dumps(example))
 
 
 class _Worker:
@@ -149,14 +158,10 @@ class _Worker:
 
     def _remark(self, reply: Reply) -> str:
         """The message to the agent about a reply without a usable tool call."""
-        fault, held = fault_text(reply), self.tools.held
+        fault = fault_text(reply)
         if fault and {"bad_tool_call", "cut_tool_call"} & {*reply.faults}:
             return fault
-        example = {"name": "run_code", "arguments": {"code": "print(df.describe())"}}
-        if "run_code" not in held:
-            example = {"name": "list_artifacts", "arguments": {}}
-        reminder = render("nudge_no_tool", tools=", ".join(held), example=json.dumps(example))
-        return f"{fault}\n{reminder}" if fault else reminder
+        return "\n".join(filter(None, [fault, reminder(self.tools.held)]))
 
     def _last_reply(self) -> str:
         """The notice before the agent's last reply; empty otherwise."""
