@@ -9,7 +9,7 @@ IMAGE_REQUIREMENTS := labmates/sandboxes/image/requirements.txt
 # Where Python was told to keep no compiled modules (many images do), each process would compile ours and the tests anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup develop demo test tests test-oldest lint format docs sample bench constraints image-requirements clean
+.PHONY: setup develop demo test tests test-oldest lint format docs sample bench results constraints image-requirements clean
 
 setup: .venv/.ready
 
@@ -79,6 +79,11 @@ sample: develop
 
 bench: develop
 	$(BIN)/python -m benchmarks
+
+# The page of results; repeat it to complete an interrupted one. Model files: make results MODELS="gguf:smollm2 gguf:/path/qwen.gguf"
+MODELS ?= gguf:smollm2
+results: develop
+	$(BIN)/python -m benchmarks.results $(MODELS)
 
 constraints:
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --no-emit-index-url \

@@ -1,0 +1,182 @@
+"""Play games and the lab with baselines and small models, and write the page of results from the store.
+
+    python -m benchmarks.results gguf:smollm2 gguf:/models/qwen05.gguf gguf:/models/qwen15.gguf
+    python -m benchmarks.results --only-page gguf:smollm2
+
+Runs that the store holds are not played again, so an interrupted command is completed by repeating it, and more models
+or games are added by naming them. A model whose file is missing is left out, and the page says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import labmates
+from labmates import condition_types as types
+from labmates._version import __version__
+from labmates.errors import UsageError
+from labmates.games.registry import GAMES
+from labmates.models.catalog import Catalog
+from labmates.models.options import ModelOptions
+from labmates.records.run import ENDED, RunRecord
+from labmates.records.store import Store
+from labmates.reports import runs as parts
+from labmates.reports.results import cells, results_table
+from labmates.stats.tables import Table
+from labmates.studies.settings import RunSettings
+
+BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
+ANALYST = "scripted:diligent"
+GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 1, "max_output_tokens": 128}
+SIMULATIONS = 2
+LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.05", "max_turns": 4, "max_output_tokens": 512}
+GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
+LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
+STRONG = Path(__file__).with_name("strong_model_runs.csv")
+SETTINGS = {"call_timeout": 900.0, "max_concurrent_calls": 2}
+
+
+class Play(NamedTuple):
+    """A condition, and how often it is played."""
+
+    kind: str
+    condition: dict[str, Any]
+    replicates: int
+
+
+def found(references: Sequence[str]) -> tuple[Catalog, list[str], list[str]]:
+    """The models whose files can be read, by their full names, and why others are left out."""
+    catalog, models, missing = Catalog(ModelOptions(**SETTINGS)), [], []
+    for reference in references:
+        try:
+            models.append(catalog.name_of(reference))
+        except UsageError as error:
+            missing.append(str(error))
+    return catalog, models, missing
+
+
+def plays(models: Sequence[str], games: Sequence[str], *, with_lab: bool) -> Iterator[Play]:
+    """All conditions: cheap ones first, so that an early end leaves whole tables."""
+    for model in (*BASELINES, *models):
+        for game in games:
+            yield Play("game", {**GAME, "game": game, "model": model}, SIMULATIONS)
+    if with_lab:
+        for model in (ANALYST, *models):
+            for organisation in ({"solo": True}, {"organisation": "pipeline"}):
+                yield Play("science", {**LAB, **organisation, "model": model}, 1)
+
+
+def play_missing(store_url: str, planned: Iterable[Play], catalog: Catalog) -> None:
+    """Play what the store lacks."""
+    settings = RunSettings(models=catalog.options())
+    for kind, condition, replicates in planned:
+        with Store(store_url) as store:
+            known = [run for run in store.runs(kind=kind) if is_of(run, condition) and run.status in ENDED]
+        for seed in sorted(set(range(replicates)) - {run.seed for run in known}):
+            print(f"{kind}, seed {seed}: {condition}", flush=True)
+            labmates.run(types.Kind(kind), seed=seed, store=store_url, settings=settings, progress=True, **condition)
+
+
+def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
+    """Whether a run is one of a condition."""
+    wanted = dict(condition)
+    is_alone = wanted.pop("solo", False)
+    wanted.pop("organisation", None)
+    same = all(str(run.condition.get(name)) == str(value) for name, value in wanted.items())
+    return same and (run.kind != "science" or bool(run.condition.get("solo")) is is_alone)
+
+
+def markdown(table: Table) -> list[str]:
+    """A table as lines of Markdown."""
+    lines = [f"| {' | '.join(column.title for column in table.columns)} |"]
+    lines.append(f"|{'|'.join(' ---: ' if right else ' --- ' for right in table.sides())}|")
+    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in table.cells()]
+    return [*lines, "", *(note for note in table.notes)]
+
+
+def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str:
+    """The page, from the runs in the store."""
+    with Store(store_url) as store:
+        runs = [
+            run
+            for run in store.runs()
+            if run.status in ENDED and any(run.kind == p.kind and is_of(run, p.condition) for p in planned)
+        ]
+        costs = store.costs([run.id for run in runs])
+    games = [run for run in runs if run.kind == "game"]
+    alone = [run for run in runs if run.kind == "science" and run.condition.get("solo")]
+    teams = [run for run in runs if run.kind == "science" and not run.condition.get("solo")]
+    have = {(run.kind, run.key, run.seed) for run in runs}
+    lacking = sum(play.replicates for play in planned) - len(have)
+    lines = [
+        "# Results with small models",
+        "",
+        "Written by `make results` from its store; every number can be recomputed. The models are far too small for "
+        "the lab: their zeros are the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 digest.",
+        "",
+        f"labmates {__version__}, {platform.machine()}, {len(runs)} runs.",
+        "",
+    ]
+    lines += [f"Not measured: {lacking} of the planned runs (complete them with `make results`)."] if lacking else []
+    lines += [f"Left out: {reason}." for reason in missing]
+    lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema."), ""]
+    lines += markdown(results_table("games", "", cells(games, GAME_METRICS), GAME_METRICS)) if games else ["No runs."]
+    lines += ["", "## Lab, alone", "", *rules(LAB, "One run each."), ""]
+    lines += markdown(results_table("alone", "", cells(alone, LAB_METRICS), LAB_METRICS)) if alone else ["No runs."]
+    lines += ["", "## Lab, four teams on equal terms", ""]
+    lines += markdown(results_table("teams", "", cells(teams, LAB_METRICS), LAB_METRICS)) if teams else ["No runs."]
+    lines += ["", "## Tokens and time", ""]
+    for title, mine in (("Games", games), ("Lab, alone", alone), ("Lab, four teams", teams)):
+        lines += [f"{title}:", "", *markdown(parts.use(mine, costs).tables[0]), ""] if mine else []
+    return "\n".join([*lines, *strong(), ""])
+
+
+def rules(condition: dict[str, Any], more: str) -> list[str]:
+    """A condition as a sentence."""
+    return [", ".join(f"{name.replace('_', ' ')} {value}" for name, value in condition.items()) + f". {more}"]
+
+
+def strong() -> list[str]:
+    """The runs of a strong model, which are not repeated here."""
+    with STRONG.open(encoding="utf-8", newline="") as file:
+        heads, *rows = csv.reader(file)
+    table = Table("strong", "", None, [dict(zip(heads, row, strict=True)) for row in rows])
+    return [
+        "## Ten lab runs of a strong model",
+        "",
+        "Played once, in November 2026, at the commit 2c4febc5, seed 3, difficulty medium unless it is named, with "
+        "bubblewrap on two processors. A strong chat model answered each request through an OpenAI-compatible server, "
+        "one conversation at a time. Costs are credits at $0.5 and $3 per million tokens. In all these runs "
+        "scikit-learn failed in the sandbox, which cost two to three replies each; the scores of later versions are "
+        "not comparable. The last run stated right findings in a paper whose text contradicts them. `–` was not noted.",
+        "",
+        *markdown(table),
+    ]
+
+
+def main() -> None:
+    """Read the arguments, play, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", default=["gguf:smollm2"], help="models, for instance gguf:PATH")
+    parser.add_argument("--game", action="append", choices=GAMES.names(), help="a game; repeatable; default: all")
+    parser.add_argument("--without-lab", action="store_true", help="play the games alone")
+    parser.add_argument("--only-page", action="store_true", help="play nothing; write the page from the store")
+    parser.add_argument("--store", default="sqlite:///build/results.db")
+    parser.add_argument("--page", type=Path, default=Path("docs/results.md"))
+    options = parser.parse_args()
+    catalog, models, missing = found(options.models)
+    planned = list(plays(models, options.game or GAMES.names(), with_lab=not options.without_lab))
+    if not options.only_page:
+        Path("build").mkdir(exist_ok=True)
+        play_missing(options.store, planned, catalog)
+    options.page.write_text(page(options.store, planned, missing), encoding="utf-8")
+    print(f"wrote {options.page}")
+
+
+if __name__ == "__main__":
+    main()
