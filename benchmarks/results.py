@@ -13,6 +13,7 @@ import argparse
 import csv
 import platform
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ BASELINES = ("scripted:random", "scripted:fair-share", "scripted:defect")
 ANALYST = "scripted:diligent"
 GAME = {"groups": 2, "group_size": 2, "rounds": 2, "repair_turns": 1, "max_output_tokens": 128}
 SIMULATIONS = 2
-LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.05", "max_turns": 4, "max_output_tokens": 512}
+LAB = {"task": "anomaly", "difficulty": "easy", "budget": "0.2", "max_turns": 3, "max_output_tokens": 384}
 GAME_METRICS = ("level", "cooperation", "efficiency", "failed_decision_rate")
 LAB_METRICS = ("skill", "accuracy", "artifacts_missing", "failed_reply_rate")
 STRONG = Path(__file__).with_name("strong_model_runs.csv")
@@ -72,14 +73,20 @@ def plays(models: Sequence[str], games: Sequence[str], *, with_lab: bool) -> Ite
 
 
 def play_missing(store_url: str, planned: Iterable[Play], catalog: Catalog) -> None:
-    """Play what the store lacks."""
+    """Play what the store lacks, and resume what was interrupted."""
     settings = RunSettings(models=catalog.options())
     for kind, condition, replicates in planned:
         with Store(store_url) as store:
-            known = [run for run in store.runs(kind=kind) if is_of(run, condition) and run.status in ENDED]
-        for seed in sorted(set(range(replicates)) - {run.seed for run in known}):
-            print(f"{kind}, seed {seed}: {condition}", flush=True)
-            labmates.run(types.Kind(kind), seed=seed, store=store_url, settings=settings, progress=True, **condition)
+            known = {run.seed: run for run in store.runs(kind=kind) if is_of(run, condition)}
+        for seed in range(replicates):
+            run = known.get(seed)
+            if run is None:
+                print(f"{kind}, seed {seed}: {condition}", flush=True)
+                labmates.run(
+                    types.Kind(kind), seed=seed, store=store_url, settings=settings, progress=True, **condition
+                )
+            elif run.status not in ENDED:
+                labmates.resume([run.id], store=store_url, progress=True)
 
 
 def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
@@ -93,6 +100,9 @@ def is_of(run: RunRecord, condition: dict[str, Any]) -> bool:
 
 def markdown(table: Table) -> list[str]:
     """A table as lines of Markdown."""
+    # Two simulations give no interval that says anything.
+    table.columns = tuple(replace(column, shows="value") for column in table.columns)
+    table.notes = tuple(note for note in table.notes if "interval" not in note)
     lines = [f"| {' | '.join(column.title for column in table.columns)} |"]
     lines.append(f"|{'|'.join(' ---: ' if right else ' --- ' for right in table.sides())}|")
     lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in table.cells()]
@@ -119,9 +129,14 @@ def page(store_url: str, planned: Sequence[Play], missing: Sequence[str]) -> str
         "Written by `make results` from its store; every number can be recomputed. The models are far too small for "
         "the lab: their zeros are the result. `MODEL@DIGEST` is a model file and the start of its SHA-256 digest.",
         "",
+        "With models of 135 million, 0.5 and 1.5 billion parameters a whole run takes about an hour on two processors "
+        '(estimated): `make results MODELS="gguf:smollm2 gguf:/models/qwen05.gguf?slots=2 …"`.',
+        "",
         f"labmates {__version__}, {platform.machine()}, {len(runs)} runs.",
         "",
     ]
+    if all(map(parts.is_baseline, {model for run in runs for model in run.models})):
+        lines += ["Not measured yet: language models; so far the scripted baselines have played.", ""]
     lines += [f"Not measured: {lacking} of the planned runs (complete them with `make results`)."] if lacking else []
     lines += [f"Left out: {reason}." for reason in missing]
     lines += ["", "## Games", "", *rules(GAME, f"{SIMULATIONS} simulations each; replies without a schema."), ""]
