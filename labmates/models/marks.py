@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from itertools import chain
+from contextlib import suppress
 
 OPEN = re.compile(r"<think(?:ing)?>|\[THINK\]", re.IGNORECASE)
 CLOSE = re.compile(r"</think(?:ing)?>|\[/THINK\]", re.IGNORECASE)
@@ -18,10 +18,14 @@ Written = tuple[str, str]
 """A call in a text: the name of an offered tool, and its arguments as JSON, which may be broken."""
 
 _MESSAGE, _CALL, _END_OF_CALL = "<|message|>", "<tool_call>", "</tool_call>"
-_STOP = re.compile(r"<\|(?:end|call|return|start|channel)\|>")
-_CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
+_HEAD = re.compile(
+    r"(?:<\|(?:end|call|return)\|>\s{0,9})?(?:<\|start\|>[^<]{0,99})?"
+    r"<\|channel\|>([^<]{0,99})(?:<\|constrain\|>[^<]{0,99})?<\|message\|>"
+)
+_LEAD = re.compile(r"\s*(?:assistant)?\s*(?:to=[\w.-]+)?\s*")
+"""What may stand before the first head, whose beginning is part of the prompt."""
+_STOP_AT_END = re.compile(r"<\|(?:end|call|return)\|>\Z")
 _RECIPIENT = re.compile(r"\bto=([\w.-]+)")
-_LONE_RECIPIENT = re.compile(r"\s*(?:assistant)?\s*to=[\w.-]+\s*\Z")
 _BARE = re.compile(r"\A\s*(?:analysis|commentary)(?s:.*)assistant(?:final|commentary)")
 """A reply in channels whose marks were dropped, as special tokens are by some servers."""
 _BARE_HEAD = re.compile(r"(?:\A\s*|assistant)(analysis|commentary|final)( to=[\w.-]+)?(?: ?json(?=\s*\{))?")
@@ -56,15 +60,14 @@ def meant_tool(name: str, offered: Collection[str]) -> str | None:
 def written_calls(text: str, offered: Collection[str]) -> tuple[str, list[Written]]:
     """The text without the tool calls in it, and these calls; the whole text if they are not unambiguous.
 
-    Calls between marks may follow other text; without marks, the text must be nothing but one JSON object, fenced or
-    not, with the name of an offered tool and its arguments.
+    Calls between marks may follow other text, but no text follows them: it would make them examples. Without marks, the
+    text must be nothing but one JSON object, fenced or not, with the name of an offered tool and its arguments.
     """
     before, *blocks = text.split(_CALL)
     if blocks:
         pieces = [block.partition(_END_OF_CALL) for block in blocks]
-        tagged = [_call_objects(piece.strip(), offered) for piece, _, _ in pieces]
-        rest = "".join([before, *(after for _, _, after in pieces)]).strip()
-        return (rest, list(chain(*tagged))) if all(tagged) else (text, [])
+        tagged = [not after.strip() and _call_objects(piece.strip(), offered) for piece, _, after in pieces]
+        return (before.strip(), [call for found in tagged for call in found or ()]) if all(tagged) else (text, [])
     whole = text.strip()
     for end in _ENDS:
         whole = whole.removesuffix(end).rstrip()
@@ -105,32 +108,45 @@ def _call_object(value: object, offered: Collection[str]) -> Written | None:
 def split_channels(text: str, offered: Collection[str]) -> tuple[str, str, list[Written]]:
     """Split a reply in the channels of harmony (gpt-oss) into its text, its reasoning and its calls.
 
-    The final channel is text; analysis and commentary are reasoning, except for a message to an offered tool, which is
-    its call.
+    A reply in channels begins with the head of a message; marks elsewhere are text. The final channel is text, to the
+    end of the reply; analysis and commentary are reasoning, except for a message to an offered tool, which is its call.
     """
     if _MESSAGE not in text and _BARE.match(text):
         text = _BARE_HEAD.sub(rf"<|start|>assistant<|channel|>\1\2{_MESSAGE}", text)
-    first, *rest = text.split(_MESSAGE)
-    if not rest:
+    lead = _LEAD.match(text)
+    assert lead is not None
+    begin, head = 0, _HEAD.match(text, lead.end())
+    if head is None:
         return text, "", []
-    said, head = _until_stop(first)
-    if _LONE_RECIPIENT.match(said):
-        said, head = "", first
-    answer, thought, calls = [said], list[str](), list[Written]()
-    for piece in rest:
-        channel, recipient = _CHANNEL.search(head), _RECIPIENT.search(head)
-        content, head = _until_stop(piece)
-        if recipient and (tool := meant_tool(recipient[1], offered)):
-            calls.append((tool, content.strip()))
+    answer, thought, calls = "", list[str](), list[Written]()
+    while head is not None:
+        recipient = _RECIPIENT.search(text, begin, head.end())
+        tool = meant_tool(recipient[1], offered) if recipient else None
+        if tool is None and head[1].strip() == "final":
+            answer = text[head.end() :]  # the last message, whatever marks it speaks of
+            break
+        begin = head.end()
+        head = _HEAD.search(text, begin if tool is None else _end_of_object(text, begin))
+        content = _content(text[begin : head.start() if head else None])
+        if tool is None:
+            thought.append(content)
         else:
-            (thought if channel and channel[1] != "final" else answer).append(content.strip())
-    return "\n".join(filter(None, answer)).strip(), "\n".join(filter(None, thought)), calls
+            calls.append((tool, content))
+        begin = head.start() if head else begin
+    return _content(answer), "\n".join(filter(None, thought)), calls
 
 
-def _until_stop(text: str) -> tuple[str, str]:
-    """The text up to the mark that ends a message, and the rest."""
-    stop = _STOP.search(text)
-    return (text[: stop.start()], text[stop.start() :]) if stop else (text, "")
+def _end_of_object(text: str, at: int) -> int:
+    """The end of the JSON object at `at`, which may hold marks; `at` if there is none."""
+    begin = text.find("{", at)
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, begin)[1] if begin >= 0 and not text[at:begin].strip() else at
+    return at
+
+
+def _content(text: str) -> str:
+    """The content of a message, without the mark that ends it."""
+    return _STOP_AT_END.sub("", text.strip()).strip()
 
 
 def split_thinking(text: str, *, cut: bool) -> tuple[str, str]:

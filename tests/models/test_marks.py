@@ -110,6 +110,12 @@ async def test_a_call_that_a_server_left_in_the_text_is_a_call(ask: Ask, case: s
         json.dumps({"code": "1"}),
         json.dumps([CALL, 1]),
         f"<tool_call>{TEXT}</tool_call><tool_call>{{}}</tool_call>",
+        f"Hermes writes `<tool_call>{TEXT}</tool_call>` for a call.\n\n## Results\nNone.",
+        f"An example:\n```\n<tool_call>\n{TEXT}\n</tool_call>\n```",
+        f"A call is `<|channel|>commentary to=functions.run_code<|message|>{json.dumps(CALL['arguments'])}<|call|>`.",
+        "It says `<|start|>assistant<|channel|>final<|message|>hi<|return|>`.\n\n## Results\nNone.",
+        "```python\nMARKS = ['<|start|>', '<|channel|>', '<|message|>', '<|end|>']\nprint(MARKS)\n```",
+        '{"keep": 4, "reason": "they write <|message|> and <|end|>"}',
         "[TOOL_CALLS] are marks.",
         "analysis of run_code by the assistant",
         "",
@@ -119,6 +125,14 @@ async def test_other_text_stays_text(ask: Ask, text: str) -> None:
     with OpenAIServer(Answer(text=text)) as server:
         reply = await ask(server, tools=TOOLS, max_output_tokens=300)
     assert (reply.text, reply.tool_calls, reply.raw) == (text, (), "")
+
+
+async def test_marks_in_the_code_of_a_call_are_code(ask: Ask) -> None:
+    code = "print('<|end|><|start|>assistant<|channel|>final<|message|>')"
+    text = f"<|channel|>commentary to=functions.run_code<|message|>{json.dumps({'code': code})}<|call|>"
+    with OpenAIServer(Answer(text=text)) as server:
+        reply = await ask(server, tools=TOOLS)
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("run_code", {"code": code})]
 
 
 async def test_text_beside_a_proper_call_and_text_without_tools_stay_text(ask: Ask) -> None:
@@ -161,6 +175,12 @@ async def test_a_broken_call_in_the_text_is_a_broken_call(ask: Ask, finish: str,
         ('analysisThey keep 3.assistantfinal{"keep": 4}', '{"keep": 4}', "They keep 3."),
         ('<|channel|>commentary<|message|>{"path": "/"}<|end|>', "", '{"path": "/"}'),
         ("<|channel|>analysis<|message|>They keep", "", "They keep"),
+        (
+            "<|channel|>analysis<|message|>Explain <|end|>.<|end|>"
+            "<|start|>assistant<|channel|>final<|message|>A reply ends with <|return|> or <|end|>. So be it.<|return|>",
+            "A reply ends with <|return|> or <|end|>. So be it.",
+            "Explain <|end|>.",
+        ),
         ("analysis of the final assistant", "analysis of the final assistant", ""),
     ],
 )
