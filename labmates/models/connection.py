@@ -317,6 +317,8 @@ def _account(
     meter: CallMeter, attempt: Attempt, reason: str, price: Price | None, failure: Failure | None = None
 ) -> None:
     """Charge a failed attempt by the usage or cost that the server reported, else as one that may be billed."""
+    if failure is not None and failure.kind == "filtered":
+        return  # The caller gets an empty reply in its place, and pays for that.
     if failure is not None and (failure.usage is not None or failure.cost):
         usage = failure.usage or Usage(0, 0)
         bill = failure.cost if failure.cost is not None or price is None else usage.cost(price)

@@ -119,3 +119,27 @@ async def test_a_failure_of_the_server_has_the_same_consequences_in_any_dress(
     for name, game in played.items():
         assert game.uncertain == (game.failed if name in LOST_ON_THE_WAY else 0)
         assert replace(game, uncertain=0) == usual, name
+
+
+async def test_a_filter_that_blocks_a_prompt_costs_its_player_a_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    blocked = fault(400, {"error": {"message": "no", "code": "content_filter"}})
+    answer = serve_model(FormFiller(), latency=0)
+
+    def behave(request: Json, number: int) -> Any:
+        return blocked if number == 1 else answer(request, number)
+
+    with OpenAIServer(behave) as server:
+        [run] = await labmates.arun(
+            "game",
+            store=f"sqlite:///{tmp_path}/runs.db",
+            game="public-goods",
+            model=f"openai:m?base_url={server.base_url}&price.input=1&price.output=2",
+            rounds=1,
+            group_size=3,
+            groups=1,
+        )
+    assert (run.status, run.usage.llm_calls, run.usage.failed_replies) == ("completed", 4, 1)
+    assert run.usage.uncertain_attempts == 0
