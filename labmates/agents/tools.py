@@ -67,7 +67,7 @@ class ReplaceSection(_Arguments):
 
 
 class StateFindings(RootModel[dict[str, Any]]):
-    """State your team's findings, as far as they are known; replaces all that your team stated before."""
+    """State the findings of your work, as far as they are known; replaces all that you or your team stated before."""
 
 
 class ListArtifacts(_Arguments):

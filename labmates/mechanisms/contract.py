@@ -65,7 +65,8 @@ class Contract(Negotiation):
 
     def ask_for(self, game: NormalForm) -> str:
         """The request for a contract."""
-        return "Propose a contract: for each action, the payment from the others to a player who takes it."
+        payers = "other player" if game.players == 2 else "others"
+        return f"Propose a contract: for each action, the payment from the {payers} to a player who takes it."
 
     def tell(self, game: NormalForm, design: Answer) -> str:
         """The payment for each action."""

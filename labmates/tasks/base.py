@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, Field
 
@@ -26,6 +26,9 @@ DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
 TruthT = TypeVar("TruthT", bound=BaseModel)
 FindingsT = TypeVar("FindingsT", bound=BaseModel)
 LevelT = TypeVar("LevelT")
+
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A finding that is a share: a percentage is invalid, so that its writer is told, not scored for another value."""
 
 _CSV_ROWS = 100
 

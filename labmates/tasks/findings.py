@@ -352,9 +352,11 @@ def _errors(model: type[BaseModel], name: str, value: object) -> list[tuple[tupl
 
 
 def _message(message: str, value: object) -> str:
-    """The message about an invalid value, with the value if it is a text in place of a number."""
-    if not isinstance(value, str) or "valid" not in message or not re.search("integer|number", message):
+    """The message about an invalid value, with the value if it is a text or a number."""
+    if not isinstance(value, str | float | int):
         return _cut(message)
+    if not isinstance(value, str) or "valid" not in message or not re.search("integer|number", message):
+        return f"{_cut(message)} (given: {_cut(json.dumps(value, ensure_ascii=False))})"
     if _AMBIGUOUS.fullmatch(value.strip()):
         return f"{_cut(value)!r} can be read in two ways; write a plain number"
     return f"{_cut(value)!r} is not a plain number"

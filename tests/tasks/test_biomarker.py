@@ -364,7 +364,7 @@ EFFECTS = st.lists(
 SUBTYPES = st.lists(
     st.builds(
         Subtype,
-        share=st.none() | st.floats(),
+        share=st.none() | st.floats(0, 1),
         high=st.lists(NAMES, max_size=5),
         low=st.lists(NAMES, max_size=5),
         treatment_effect=st.none() | st.floats(-1e9, 1e9),

@@ -28,7 +28,7 @@ from labmates.tasks.anomaly.data import (
     normal_readings,
 )
 from labmates.tasks.anomaly.instruments import AnomalyInstruments
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Share, Task, finding, level_of
 from labmates.tasks.choices import Listed
 from labmates.tasks.noise import random_for
 from labmates.tasks.scoring import (
@@ -89,7 +89,7 @@ class AnomalyFindings(BaseModel):
     n_point: int | None = finding("number of point anomalies", 1)
     n_contextual: int | None = finding("number of contextual anomalies", 1)
     n_collective: int | None = finding("number of collective anomalies", 1)
-    anomalous_share: float | None = finding(
+    anomalous_share: Share | None = finding(
         "share of all samples at which at least one sensor is abnormal, between 0 and 1", 0.5
     )
     most_affected_sensor: Tag | None = finding("column of the sensor that is involved in most anomalies", "XX1")

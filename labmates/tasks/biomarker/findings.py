@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Credit, finding
+from labmates.tasks.base import Credit, Share, finding
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.scoring import (
     NOT_STATED,
@@ -60,7 +60,7 @@ class MarkerEffect(BaseModel):
 class Subtype(BaseModel):
     """One kind of patients."""
 
-    share: float | None = Field(None, description="share of all patients, between 0 and 1")
+    share: Share | None = Field(None, description="share of all patients, between 0 and 1")
     high: list[Name] = Field(
         default_factory=list, max_length=100, description="columns of the markers that are clearly raised in it"
     )
@@ -99,7 +99,7 @@ class BiomarkerFindings(BaseModel):
         [{"marker": "XX1", "sign": "-", "size": 9.5}],
         most=200,
     )
-    benefit_share: float | None = finding(
+    benefit_share: Share | None = finding(
         "share of patients whose expected effect of the treatment, given their markers, is above zero; between 0 and 1",
         0.01,
     )

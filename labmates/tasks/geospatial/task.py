@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task, finding, level_of
+from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Share, Task, finding, level_of
 from labmates.tasks.choices import AnySign, Sign
 from labmates.tasks.geospatial.data import COVARIATES, LEVELS, Ground, draw_ground
 from labmates.tasks.geospatial.instruments import GeospatialInstruments
@@ -114,7 +114,7 @@ class GeospatialFindings(BaseModel):
         "direction in which the correlation reaches furthest, in degrees clockwise from north, from 0 to 180", 0.0
     )
     anisotropy_ratio: float | None = finding("longest over shortest practical range, without unit, at least 1", 9.0)
-    nugget_share: float | None = finding(
+    nugget_share: Share | None = finding(
         "nugget as a share of the sill (nugget included) of what rock and covariates leave of the log "
         "grade, hot spots apart, between 0 and 1",
         1.0,

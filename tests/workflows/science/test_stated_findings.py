@@ -81,6 +81,22 @@ def test_the_true_findings_are_recorded_as_they_are(name: str) -> None:
     assert stated.answer.startswith(f"Recorded: {len(right)} of {len(right)} findings.")
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("biomarker", {"benefit_share": 97}, "field 'benefit_share': "),
+        ("biomarker", {"subtypes": [{"share": 0.2}, {"share": 97}]}, "field 'subtypes'[1].share: "),
+        ("anomaly", {"anomalous_share": 97}, "field 'anomalous_share': "),
+        ("geospatial", {"nugget_share": 97}, "field 'nugget_share': "),
+    ],
+)
+def test_a_percentage_in_the_place_of_a_share_is_refused_and_told(name: str, values: dict[str, Any], told: str) -> None:
+    with pytest.raises(ToolError) as error:
+        findings_form(get_task(name)).check(values)
+    assert f"{told}Input should be less than or equal to 1 (given: 97)" in str(error.value)
+    assert "between 0 and 1" in str(error.value)
+
+
 def test_a_number_in_quotes_is_mended_and_told() -> None:
     stated = findings_form(get_task("ecology")).check({"n_species": "1,200"})
     assert stated.values == {"n_species": 1200}
@@ -99,7 +115,7 @@ def test_a_number_in_quotes_is_mended_and_told() -> None:
         ({"mood": 1, "n_species": 6}, ["unknown field 'mood'", "The fields are n_species, shift_surveys"]),
         (
             {"interactions": [{"source": "a", "target": "b", "sign": "plus"}]},
-            ["'interactions'[0].sign", '- sign ("+" or "-")'],
+            ["'interactions'[0].sign: Input should be '+' or '-' (given: \"plus\")", '- sign ("+" or "-")'],
         ),
         ({"forecast": [{"species": "a", "abundance": float("nan")}]}, ["nan is not a number", "mean count per survey"]),
         ({"n_species": "1,5"}, ["can be read in two ways"]),
