@@ -149,15 +149,16 @@ def findings_schema(form: FindingsForm) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
+_CHECKED = ("description", "maxItems", "maxLength", "minimum", "maximum")
+
+
 def _bare(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without descriptions and length limits, which are checked anyway."""
+    """A schema without descriptions and limits, which are checked anyway."""
 
     def bare(value: Any) -> Any:
         return _bare(value) if isinstance(value, Mapping) else value
 
-    reduced: dict[str, Any] = {
-        key: value for key, value in schema.items() if key not in ("description", "maxItems", "maxLength")
-    }
+    reduced: dict[str, Any] = {key: value for key, value in schema.items() if key not in _CHECKED}
     if isinstance(fields := reduced.get("properties"), Mapping):
         reduced["properties"] = {name: bare(field) for name, field in fields.items()}
     parts: dict[str, Any] = {
