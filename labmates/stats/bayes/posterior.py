@@ -17,11 +17,6 @@ from labmates.stats.multiplicity import holm
 if TYPE_CHECKING:
     import pandas as pd
 
-GOOD_R_HAT = 1.01
-AGREE = 0.1
-"""Maximum difference of means between importance sampling and NUTS, in posterior standard deviations."""
-IMPORTANCE, NUTS = "importance sampling", "NUTS"
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -50,30 +45,21 @@ class Summary:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Diagnostics of draws.
+    """Diagnostics of draws from importance sampling.
 
     Attributes
     ----------
-    method
-        ``importance sampling`` or ``NUTS``.
     effective
-        Effective number of draws; for NUTS, the minimum over parameters.
+        Effective number of draws.
     k_hat
-        Of importance sampling; above 0.7 the draws can't be trusted.
-    r_hat
-        Of NUTS, the maximum over parameters; above 1.01 the chains disagree.
-    divergences
-        Of NUTS.
+        Above 0.7 the draws can't be trusted.
     warnings
         Problems with their remedies.
     """
 
-    method: str
     draws: int
     effective: float
-    k_hat: float | None = None
-    r_hat: float | None = None
-    divergences: int | None = None
+    k_hat: float
     warnings: tuple[str, ...] = ()
 
 
@@ -151,100 +137,12 @@ def from_sample(names: Sequence[str], draws: Array, sample: Sample) -> Posterior
         warnings.append(
             f"k-hat is {sample.k_hat:.2f}, above {GOOD_K}: a few draws carry most of the weight, even after the "
             f"proposal was adapted, widened and sampled with more draws ({sample.attempts} attempts), so means and "
-            "intervals can't be trusted. Compare them with --check-nuts (extra 'analysis'). Often the cause "
-            "is too little data for the model: more models or games, or the simpler specification, help."
+            "intervals can't be trusted. Compare the coefficients with those of least squares beside them. Often the "
+            "cause is too little data for the model: more models or games, or the simpler specification, help."
         )
     elif sample.effective < LEAST_EFFECTIVE:
-        warnings.append(_few(sample.effective, "ask for more draws"))
-    return Posterior(
-        tuple(names),
-        draws,
-        Diagnostics(IMPORTANCE, len(draws), sample.effective, k_hat=sample.k_hat, warnings=tuple(warnings)),
-    )
-
-
-def from_chains(names: Sequence[str], chains: Array, *, divergences: int) -> Posterior:
-    """The posterior from NUTS chains of shape ``(chains, draws, parameters)``."""
-    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-
-    r_hat = float(np.max(split_gelman_rubin(chains)))
-    effective = float(np.min(effective_sample_size(chains)))
-    warnings = []
-    if not r_hat <= GOOD_R_HAT:
         warnings.append(
-            f"R-hat is {r_hat:.3f}, above {GOOD_R_HAT}: the chains of NUTS do not agree with each other yet. Run them "
-            "longer (--nuts-draws), and do not use this cross-check as evidence until they do."
+            f"only {sample.effective:.0f} effective draws, fewer than {LEAST_EFFECTIVE}: the ends of 95 % intervals "
+            "are uncertain; ask for more draws."
         )
-    if divergences:
-        warnings.append(
-            f"{divergences} transitions of NUTS diverged: there may be a region that it could not enter. Trust the "
-            "importance sampler if its k-hat is good."
-        )
-    if effective < LEAST_EFFECTIVE:
-        warnings.append(_few(effective, "run the chains longer (--nuts-draws)"))
-    draws = chains.reshape(-1, chains.shape[-1])
-    diagnostics = Diagnostics(
-        NUTS, len(draws), effective, r_hat=r_hat, divergences=divergences, warnings=tuple(warnings)
-    )
-    return Posterior(tuple(names), draws, diagnostics)
-
-
-def _few(effective: float, advice: str) -> str:
-    return (
-        f"only {effective:.0f} effective draws, fewer than {LEAST_EFFECTIVE}: the ends of 95 % intervals are "
-        f"uncertain; {advice}."
-    )
-
-
-def difference(ours: Posterior, theirs: Posterior) -> dict[str, float]:
-    """The difference of two fits' means in posterior standard deviations, for each common parameter."""
-    return {
-        name: abs(ours.summaries[name].mean - theirs.summaries[name].mean) / ours.summaries[name].sd
-        for name in ours.names
-        if name in theirs.names
-    }
-
-
-def furthest(ours: Posterior, theirs: Posterior) -> tuple[float, str]:
-    """The largest difference of means in posterior standard deviations, and its parameter."""
-    differences = difference(ours, theirs)
-    name = max(differences, key=differences.__getitem__)
-    return differences[name], name
-
-
-@dataclass(frozen=True)
-class CrossCheck:
-    """The comparison of a fit with NUTS.
-
-    Attributes
-    ----------
-    name
-        Of the fit.
-    most
-        The largest difference of means in posterior standard deviations, at `parameter`.
-    """
-
-    name: str
-    posterior: Posterior
-    most: float
-    parameter: str
-
-    @classmethod
-    def of(cls, name: str, ours: Posterior, theirs: Posterior) -> CrossCheck:
-        """The comparison of a fit with that of NUTS."""
-        return cls(name, theirs, *furthest(ours, theirs))
-
-    @property
-    def sentence(self) -> str:
-        """The result as a sentence."""
-        diagnostics = self.posterior.diagnostics
-        start = (
-            f"NUTS ({self.name}): R-hat {diagnostics.r_hat:.3f}, {diagnostics.effective:.0f} effective draws; "
-            "means differ by"
-        )
-        if self.most <= AGREE:
-            return f"{start} {self.most:.3f} posterior standard deviations at most."
-        return (
-            f"{start} {self.most:.2f} posterior standard deviations for {self.parameter}, more than {AGREE}: run both "
-            "longer, and trust neither until they agree."
-        )
+    return Posterior(tuple(names), draws, Diagnostics(len(draws), sample.effective, sample.k_hat, tuple(warnings)))

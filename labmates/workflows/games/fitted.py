@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,23 +15,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from labmates.stats.bayes.blocks import Block, Evaluated
+    from labmates.stats.intervals import Estimate
     from labmates.stats.tables import Table
 
 FormT = TypeVar("FormT", bound=str)
-MOST_DRAWS = 4000
-"""Draws of each fit in a file, which bound the size of the log likelihoods of all cells."""
 ROWS = Export(
     "rows_out",
     (".csv", ".parquet"),
     "Write the analysed rows, after all exclusions, with their predictors: .csv or .parquet.",
     check=lazy("labmates.stats.table_files:check_table"),
-)
-DRAWS = Export(
-    "draws_out",
-    (".nc",),
-    "Write posterior and prior draws, log likelihoods and replications as netCDF (.nc) for ArviZ, one file per fit "
-    "(extra 'analysis').",
-    check=lazy("labmates.stats.bayes.inference_data:check_netcdf"),
 )
 
 
@@ -61,10 +53,8 @@ class CheckParams(Params):
     draws: int = Field(2000, ge=500, le=20_000, description="Posterior draws per fit.")
 
 
-def exports(
-    rows: Callable[[], pd.DataFrame], fits: Callable[[], list[Evaluated]]
-) -> dict[str, Callable[[Path], Sequence[Path]]]:
-    """Writers of `ROWS` and `DRAWS`."""
+def exports(rows: Callable[[], pd.DataFrame]) -> dict[str, Callable[[Path], Sequence[Path]]]:
+    """The writer of `ROWS`."""
 
     def write_rows(path: Path) -> Sequence[Path]:
         from labmates.stats.table_files import write_tables
@@ -72,12 +62,32 @@ def exports(
 
         return write_tables([Table("rows", "Rows as analysed", None, rows())], path)
 
-    def write_draws(path: Path) -> Sequence[Path]:
-        from labmates.stats.bayes.inference_data import write_netcdf
+    return {ROWS.name: write_rows}
 
-        return write_netcdf(fits(), path)
 
-    return {ROWS.name: write_rows, DRAWS.name: write_draws}
+def least_squares_table(fits: Mapping[str, tuple[Sequence[str], list[Estimate] | None]]) -> Table:
+    """Coefficients of least squares with errors clustered by model, as a plain check beside the Bayesian fits.
+
+    Parameters
+    ----------
+    fits
+        By outcome, the labels of the coefficients and their estimates, as from `clustered_ols`.
+    """
+    from labmates.stats.tables import Column, Table
+
+    rows = [
+        {"outcome": outcome, "predictor": label, **estimate.row("beta"), "p": estimate.p}
+        for outcome, (labels, estimates) in fits.items()
+        for label, estimate in zip(labels, estimates or (), strict=bool(estimates))
+    ]
+    notes = [
+        "Least squares on the observed means, intervals with errors clustered by model: a check that shares nothing "
+        "with the fits above. With few models the intervals are too narrow, and errors in the predictors are ignored."
+    ]
+    notes += [f"{outcome}: too few models for the predictors." for outcome, (_, found) in fits.items() if not found]
+    columns = [Column("outcome", once=True), Column("predictor"), Column("beta", "β", "+.3f")]
+    columns += [Column("beta", "95 % CI", "+.3f", shows="interval"), Column("p", form=".3f")]
+    return Table("least-squares", "Least squares, clustered by model", columns, rows, notes)
 
 
 def compared(

@@ -1,9 +1,8 @@
-"""Checks of fits: densities against dense ones, what wrong models look like, left-out models, priors, and netCDF."""
+"""Checks of fits: densities against dense ones, what wrong models look like, left-out models, and priors."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,28 +111,3 @@ def test_a_prior_that_data_cannot_overrule_is_told_and_one_that_they_can_is_not(
     far = replace(beta, log_prior=beta.log_prior - 20 * beta.draws[:, 0] / beta.draws[:, 0].std())
     pulled = replace(one, parameters={"beta": far})
     assert "Priors matter for weakest-link" in verdict(pulled)
-
-
-def test_a_netcdf_file_has_arviz_groups_with_what_was_fitted(robust: Evaluated, tmp_path: Path) -> None:
-    pytest.importorskip("arviz_base")
-    import xarray
-
-    from labmates.errors import UsageError
-    from labmates.stats.bayes.inference_data import write_netcdf
-
-    [path] = write_netcdf([robust], tmp_path / "fit.nc")
-    with xarray.open_datatree(path, engine="h5netcdf") as found:
-        beta = found["posterior"]["beta"]
-        assert beta.dims == ("chain", "draw", "predictor")
-        size = beta.sel(predictor="size").values[0]
-        assert size == pytest.approx(robust.posterior["size"])
-        by_model = found["log_likelihood/by_model"]
-        assert found["log_likelihood"]["outcome"].shape == (1, DRAWS, len(robust.cells))
-        assert by_model.coords["model"].values.tolist() == list(robust.models)
-        assert np.asarray(by_model)[0] == pytest.approx(robust.by_model)
-        assert np.asarray(found["prior"]["sigma"]).min() >= 0
-        assert found["observed_data"]["outcome"].values == pytest.approx(robust.observed)
-        assert found["sample_stats"].attrs["k_hat"] == pytest.approx(robust.posterior.diagnostics.k_hat)
-        assert set(found["log_prior"].data_vars) == {"intercept", "beta", "sigma"}
-    with pytest.raises(UsageError, match=r"ends in \.nc"):
-        write_netcdf([robust], tmp_path / "fit.csv")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labmates.stats.bayes.figures import draw_forest
-from labmates.stats.bayes.posterior import IMPORTANCE, Diagnostics, Posterior
+from labmates.stats.bayes.posterior import Diagnostics, Posterior
 from labmates.stats.figures import new_figure, svg_text
 
 
@@ -14,7 +14,7 @@ from labmates.stats.figures import new_figure, svg_text
 def test_numbers_below_narrow_panels_do_not_run_into_each_other(scale: float) -> None:
     figure, panels = new_figure(1.6 + 2.9 * 3, 1.6, columns=3)
     draws = np.array([-0.9, -0.39, 0.12])[:, None] * scale
-    fitted = Posterior(("x",), draws, Diagnostics(IMPORTANCE, 3, 3.0))
+    fitted = Posterior(("x",), draws, Diagnostics(3, 3.0, 0.0))
     for axes in panels:
         draw_forest(axes, ["x"], {"robust": fitted}, str, "")
     assert svg_text(figure)  # which lays it out

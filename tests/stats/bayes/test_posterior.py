@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labmates.stats.bayes.importance import Sample
-from labmates.stats.bayes.posterior import adjusted, difference, from_chains, from_sample
+from labmates.stats.bayes.posterior import adjusted, from_sample
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import ADJUSTED, CREDIBLE
 
@@ -55,8 +55,7 @@ def test_a_bad_k_hat_is_told_with_its_number_and_what_to_do() -> None:
     [warning] = from_sample(("a", "b"), _draws(), replace(GOOD, k_hat=0.93, attempts=4)).diagnostics.warnings
 
     assert "0.93" in warning
-    assert "--check-nuts" in warning
-    assert "'analysis'" in warning
+    assert "least squares" in warning
 
 
 def test_few_effective_draws_are_told() -> None:
@@ -72,31 +71,3 @@ def test_frame_and_json_have_one_entry_per_parameter() -> None:
     data = json.loads(json.dumps(posterior.json()))
     assert [one["name"] for one in data["parameters"]] == ["a", "b"]
     assert data["diagnostics"]["k_hat"] == 0.2
-
-
-def test_chains_that_agree_have_no_warning() -> None:
-    pytest.importorskip("numpyro")
-    chains = np.random.default_rng(0).normal(size=(4, 1000, 2))
-
-    found = from_chains(("a", "b"), chains, divergences=0).diagnostics
-
-    assert found.r_hat is not None
-    assert found.r_hat <= 1.01
-    assert found.effective > 2000
-    assert found.warnings == ()
-
-
-def test_chains_that_disagree_or_diverge_are_told() -> None:
-    pytest.importorskip("numpyro")
-    chains = np.random.default_rng(0).normal(size=(2, 1000, 2)) + np.array([0.0, 1.0])[:, None, None]
-
-    warnings = " ".join(from_chains(("a", "b"), chains, divergences=7).diagnostics.warnings)
-
-    assert "R-hat" in warnings
-    assert "7 transitions" in warnings
-
-
-def test_the_difference_of_two_fits_is_in_posterior_standard_deviations() -> None:
-    ours, theirs = from_sample(("a", "b"), _draws(), GOOD), from_sample(("a", "b"), _draws() + np.array([0.1, 0]), GOOD)
-
-    assert difference(ours, theirs) == pytest.approx({"a": 1.0, "b": 0.0}, abs=0.02)

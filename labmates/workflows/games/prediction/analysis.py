@@ -10,7 +10,15 @@ from pydantic import Field, FilePath
 
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Analysis, Drawing, Result, Runs, TooFewRunsError
-from labmates.workflows.games.fitted import DRAWS, MOST_DRAWS, ROWS, CheckParams, FitParams, checked, compared, exports
+from labmates.workflows.games.fitted import (
+    ROWS,
+    CheckParams,
+    FitParams,
+    checked,
+    compared,
+    exports,
+    least_squares_table,
+)
 from labmates.workflows.games.prediction import FORMS, Form
 
 if TYPE_CHECKING:
@@ -105,7 +113,6 @@ class PredictionParams(MaterialParams):
         description="Use profiles from another condition, such as reasoning=cot; repeatable.",
     )
     draws: int = Field(4000, ge=500, le=100_000, description="Posterior draws per fit.")
-    check_nuts: bool = Field(False, description="Check every fit with NUTS; takes minutes (extra 'analysis').")
 
 
 class PredictionCheckParams(CheckParams, MaterialParams):
@@ -122,29 +129,24 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
     come from labmates profile (standard rules, no reasoning prompt), lab runs from labmates run science; models without
     one of the two are excluded and listed.
     """
-    from labmates.workflows.games.prediction.evaluated import evaluated
     from labmates.workflows.games.prediction.report import forest_figure, predict_outcomes
     from labmates.workflows.games.prediction.sources import check_variant
-    from labmates.workflows.games.prediction.tables import effects_table, predictors_table, rows_frame
+    from labmates.workflows.games.prediction.tables import effects_table, least_squares, predictors_table, rows_frame
     from labmates.workflows.games.prediction.usefulness import answers_table
 
     check_variant(params.variant)
     material, outcomes, without = params.assembled(runs, params.variant)
     forms = tuple(dict.fromkeys(params.spec)) or FORMS
-    results = predict_outcomes(
-        outcomes,
-        forms=forms,
-        draws=params.draws,
-        seed=params.draws_seed,
-        check=params.check_nuts,
-        watch=runs.watch if params.check_nuts else None,
-    )
+    results = predict_outcomes(outcomes, forms=forms, draws=params.draws, seed=params.draws_seed)
     answers = answers_table(outcomes, seed=params.draws_seed)
     left_out = [*without, *material.left_out]
-    fits = [(result.assembled.outcome, fit) for result in results for fit in result.fits.values()]
-    how = {"draws": min(params.draws, MOST_DRAWS), "seed": params.draws_seed}
     return Result(
-        [answers, *(effects_table(form, results) for form in forms), predictors_table(results)],
+        [
+            answers,
+            *(effects_table(form, results) for form in forms),
+            least_squares_table({result.assembled.outcome: least_squares(result.assembled.data) for result in results}),
+            predictors_table(results),
+        ],
         [
             Drawing(
                 "prediction",
@@ -163,7 +165,7 @@ def prediction(runs: Runs, params: PredictionParams) -> Result:
         ],
         remarks=_remarks(results, left_out),
         warnings=[f"{_name(result)}, {warning}" for result in results for warning in result.warnings],
-        exports=exports(lambda: rows_frame(outcomes), lambda: [evaluated(fit, name, **how) for name, fit in fits]),
+        exports=exports(lambda: rows_frame(outcomes)),
     )
 
 
@@ -193,7 +195,6 @@ def _name(result: OutcomeResult) -> str:
 def _remarks(results: Sequence[OutcomeResult], left_out: Sequence[LeftOut]) -> dict[str, list[str]]:
     everything = [*left_out, *(item for result in results for item in result.assembled.left_out)]
     return {
-        "NUTS": [f"{_name(result)}: {sentence}" for result in results for sentence in result.agreement],
         "Notes": [f"{_name(result)}: {note}" for result in results for note in result.assembled.notes],
         "Left out": list(dict.fromkeys(item.sentence for item in everything)),
     }
@@ -235,7 +236,7 @@ PREDICTION = Analysis(
     choices=("study",),
     objects="",
     has_figures=True,
-    exports=(ROWS, DRAWS),
+    exports=(ROWS,),
 )
 USEFULNESS = Analysis(
     "usefulness",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labmates.stats.bayes.figures import draw_forest
@@ -13,7 +13,6 @@ from labmates.workflows.games.prediction import FORMS, Form
 from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import evidence, verdict
 from labmates.workflows.games.prediction.fit import PredictionFit, fit_prediction
-from labmates.workflows.games.prediction.nuts import fit_nuts
 from labmates.workflows.games.prediction.tables import OutcomeResult, label
 from labmates.workflows.games.prediction.usefulness import usefulness
 
@@ -44,43 +43,19 @@ def predict_outcomes(
     forms: Sequence[Form] = FORMS,
     draws: int = DRAWS,
     seed: int = 0,
-    check: bool = False,
-    watch: Callable[[str], None] | None = None,
 ) -> list[OutcomeResult]:
-    """Fit the model to each outcome (cooperative-profiles paper, section 4.1.2).
-
-    Parameters
-    ----------
-    check
-        Also fit each by NUTS; MissingExtraError without the extra `analysis`.
-    watch
-        Called with a progress message before each fit.
-    """
+    """Fit the model to each outcome (cooperative-profiles paper, section 4.1.2)."""
     analysed = {assembled.outcome: (assembled.data, evidence(assembled.data, seed=seed)) for assembled in outcomes}
     useful = usefulness(analysed)
-    notify = watch or (lambda _: None)
-    fitted = [_fits(assembled, forms, draws, seed, check, notify) for assembled in outcomes]
-    p_holm = _adjusted([fits for fits, _ in fitted], forms)
+    fitted = [
+        {form: fit_prediction(assembled.data, form, draws=draws, seed=seed) for form in forms} for assembled in outcomes
+    ]
     results = []
-    for assembled, (fits, checks), p_values in zip(outcomes, fitted, p_holm, strict=True):
+    for assembled, fits, p_values in zip(outcomes, fitted, _adjusted(fitted, forms), strict=True):
         tests, use = analysed[assembled.outcome][1], useful[assembled.outcome]
         sentences = (use.sentence, *verdict(assembled.outcome, fits, tests, p_values, use.p_holm))
-        results.append(OutcomeResult(assembled, fits, checks, tests, use, p_values, sentences))
+        results.append(OutcomeResult(assembled, fits, tests, use, p_values, sentences))
     return results
-
-
-def _fits(
-    assembled: Assembled, forms: Sequence[Form], draws: int, seed: int, check: bool, watch: Callable[[str], None]
-) -> tuple[dict[Form, PredictionFit], dict[Form, Posterior]]:
-    fits: dict[Form, PredictionFit] = {}
-    checks: dict[Form, Posterior] = {}
-    for form in forms:
-        watch(f"{assembled.outcome}: the form {form}")
-        fits[form] = fit_prediction(assembled.data, form, draws=draws, seed=seed)
-        if check:
-            watch(f"{assembled.outcome}: the form {form} by NUTS")
-            checks[form] = fit_nuts(assembled.data, form, seed=seed)
-    return fits, checks
 
 
 def _adjusted(

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from labmates.stats.bayes.covariates import PREFIX
-from labmates.stats.bayes.posterior import CrossCheck, Posterior
+from labmates.stats.clustered import clustered_ols
+from labmates.stats.intervals import Estimate
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.prediction import Form
+from labmates.workflows.games.prediction.data import PredictionData
 from labmates.workflows.games.prediction.design_matrix import Assembled
 from labmates.workflows.games.prediction.evidence import Evidence
 from labmates.workflows.games.prediction.fit import BETWEEN, DATA_SET, DEVIATION, INTERCEPT, NOISE, RUN, PredictionFit
@@ -64,7 +68,6 @@ class OutcomeResult:
 
     assembled: Assembled
     fits: Mapping[Form, PredictionFit]
-    checks: Mapping[Form, Posterior]
     evidence: Evidence
     useful: Usefulness
     p_holm: Mapping[Form, Mapping[str, float]]
@@ -73,17 +76,7 @@ class OutcomeResult:
     @property
     def warnings(self) -> list[str]:
         """The warnings about the fits, each with its form."""
-        ours = [f"{form}: {text}" for form, fit in self.fits.items() for text in fit.warnings]
-        theirs = [f"{form}, NUTS: {text}" for form, fit in self.checks.items() for text in fit.diagnostics.warnings]
-        return ours + theirs
-
-    @property
-    def agreement(self) -> list[str]:
-        """The agreement of each form's fit with the fit by NUTS, in sentences."""
-        return [
-            CrossCheck.of(form, self.fits[form].posterior, posterior).sentence
-            for form, posterior in self.checks.items()
-        ]
+        return [f"{form}: {text}" for form, fit in self.fits.items() for text in fit.warnings]
 
     def json(self) -> dict[str, Any]:
         """The object as JSON data."""
@@ -109,7 +102,6 @@ class OutcomeResult:
                 }
                 for form, fit in self.fits.items()
             },
-            "nuts": {form: posterior.json() for form, posterior in self.checks.items()},
             "evidence": asdict(self.evidence),
             "verdict": list(self.verdict),
             "left_out": [asdict(left) for left in assembled.left_out],
@@ -145,6 +137,14 @@ def effects_table(form: Form, results: Sequence[OutcomeResult]) -> Table:
     if any(column.heading == "printed" for column in columns):
         notes.append("Printed: Table 7 of the cooperative-profiles paper, from other runs scored by a model.")
     return Table(f"prediction-{form}", TITLES[form], columns, rows, [scales, HOLM, *notes])
+
+
+def least_squares(data: PredictionData) -> tuple[list[str], list[Estimate] | None]:
+    """The labels and estimates of least squares on observed levels, for comparison; see `clustered_ols`."""
+    by_model = np.column_stack([np.ones(len(data.models)), data.levels, data.benchmarks])
+    design = np.column_stack([by_model[data.model_of], data.conditions])
+    names = (INTERCEPT, *data.games, *data.controls, *data.columns)
+    return [label(name) for name in names], clustered_ols(design, data.outcome, data.model_of)
 
 
 def _categories(form: Form, results: Sequence[OutcomeResult]) -> Iterable[tuple[str, list[str]]]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.workflows.analysis import Analysis, Drawing, Result, Runs
-from labmates.workflows.games.fitted import DRAWS, MOST_DRAWS, ROWS, CheckParams, FitParams, checked, compared, exports
+from labmates.workflows.games.fitted import ROWS, CheckParams, FitParams, checked, compared, exports
 
 if TYPE_CHECKING:
     from labmates.stats.bayes.blocks import Block
@@ -62,8 +62,6 @@ class ProximityParams(SimulationsParams):
     """Parameters of the regression of cooperation."""
 
     draws: int = Field(4000, ge=500, le=1_000_000, description="Posterior draws.")
-    check_nuts: bool = Field(False, description="Check the fit with NUTS (extra 'analysis'); takes a minute or more.")
-    nuts_draws: int = Field(1000, ge=100, le=100_000, description="NUTS draws in each of four chains.")
 
 
 class ProximityCheckParams(CheckParams, SimulationsParams):
@@ -78,7 +76,6 @@ def proximity(runs: Runs, params: ProximityParams) -> Result:
     compares two specifications: the paper's, which treats a model's simulations as independent, and a robust one with
     random differences between models. Base conclusions on the robust one.
     """
-    from labmates.workflows.games.proximity.evaluated import evaluated
     from labmates.workflows.games.proximity.report import (
         forest_figure,
         proximity_json,
@@ -93,10 +90,8 @@ def proximity(runs: Runs, params: ProximityParams) -> Result:
         specifications=params.specifications(),
         draws=params.draws,
         seed=params.seed,
-        nuts_draws=params.nuts_draws if params.check_nuts else None,
         covariates=params.own(),
     )
-    how = {"draws": min(params.draws, MOST_DRAWS), "seed": params.seed}
     return Result(
         proximity_tables(report),
         [
@@ -111,9 +106,7 @@ def proximity(runs: Runs, params: ProximityParams) -> Result:
         objects=[proximity_json(report)],
         remarks=_remarks(report),
         warnings=report.warnings,
-        exports=exports(
-            lambda: report.prepared.frame, lambda: [evaluated(fit, params.outcome, **how) for fit in report.fits]
-        ),
+        exports=exports(lambda: report.prepared.frame),
     )
 
 
@@ -136,7 +129,7 @@ def _remarks(report: ProximityReport) -> dict[str, list[str]]:
     dropped = [f"{fit.specification}: {note}" for fit in report.fits for note in fit.notes]
     return {
         "Over models": tests,
-        "Draws": [*draws, *(crossed.sentence for crossed in report.cross_checks)],
+        "Draws": draws,
         "Notes": [*report.prepared.notes, *dropped],
         "Left out": [f"{left.what}: {left.rows} rows, {left.reason}" for left in report.prepared.left_out],
     }
@@ -177,7 +170,7 @@ PROXIMITY = Analysis(
     kind="game",
     objects="",
     has_figures=True,
-    exports=(ROWS, DRAWS),
+    exports=(ROWS,),
 )
 CHECK_PROXIMITY = Analysis(
     "check/proximity",

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from labmates.stats.bayes.covariates import PREFIX, Covariates
 from labmates.stats.bayes.figures import draw_forest
 from labmates.stats.bayes.importance import DRAWS
-from labmates.stats.bayes.posterior import CrossCheck, Posterior, adjusted
+from labmates.stats.bayes.posterior import adjusted
+from labmates.stats.clustered import clustered_ols
 from labmates.stats.figures import new_figure
 from labmates.stats.multiplicity import mark
 from labmates.stats.tables import Column, Table
 from labmates.workflows.games.cooperation import AXES
+from labmates.workflows.games.fitted import least_squares_table
 from labmates.workflows.games.proximity.cells import (
     COT,
     GAME_PREFIX,
@@ -107,7 +109,6 @@ class ProximityReport:
     fits: tuple[Fit, ...]
     checks: Checks
     verdict: tuple[str, ...]
-    cross_checks: tuple[CrossCheck, ...] = ()
 
     @cached_property
     def p_holm(self) -> dict[Specification, dict[str, float]]:
@@ -125,9 +126,7 @@ class ProximityReport:
     @property
     def warnings(self) -> list[str]:
         """The problems of the draws, and their remedies."""
-        posteriors: list[tuple[str, Posterior]] = [(fit.specification, fit.posterior) for fit in self.fits]
-        posteriors += [(check.name, check.posterior) for check in self.cross_checks]
-        return [f"{name}: {text}" for name, posterior in posteriors for text in posterior.diagnostics.warnings]
+        return [f"{fit.specification}: {text}" for fit in self.fits for text in fit.posterior.diagnostics.warnings]
 
 
 def proximity_report(
@@ -138,7 +137,6 @@ def proximity_report(
     specifications: Sequence[Specification] = SPECIFICATIONS,
     draws: int = DRAWS,
     seed: int = 0,
-    nuts_draws: int | None = None,
     covariates: Covariates | None = None,
 ) -> ProximityReport:
     """Fit the regression of proximity to observations.
@@ -149,31 +147,18 @@ def proximity_report(
         ``cooperation``, ``efficiency``, or ``proximity``, the paper's distance.
     question
         ``strategy`` (Table 1), or ``prompt``: whether the wording matters (Table 5).
-    nuts_draws
-        Cross-check everything by NUTS, with this number of draws in each of four chains.
     covariates
         The user's predictors of models; see `labmates.stats.bayes.covariates`.
 
     Raises
     ------
     UsageError
-        If the data are insufficient (see `prepare`), or NumPyro is not installed for `nuts_draws`.
+        If the data are insufficient (see `prepare`).
     """
-    if nuts_draws is not None:
-        from labmates.stats.bayes.nuts import check_numpyro
-
-        check_numpyro()
     prepared = prepare(observations, outcome=outcome, question=question, covariates=covariates)
     fits = tuple(fit(prepared.cells, name, draws=draws, seed=seed) for name in specifications)
     beside = checks(prepared.cells, seed=seed)
-    crossed = tuple(_crossed(each, nuts_draws, seed) for each in fits) if nuts_draws is not None else ()
-    return ProximityReport(prepared, fits, beside, tuple(verdict(fits, beside, outcome)), crossed)
-
-
-def _crossed(fit: Fit, draws: int, seed: int) -> CrossCheck:
-    from labmates.workflows.games.proximity.nuts import fit_cells
-
-    return CrossCheck.of(fit.specification, fit.posterior, fit_cells(fit, draws=draws, seed=seed))
+    return ProximityReport(prepared, fits, beside, tuple(verdict(fits, beside, outcome)))
 
 
 def proximity_tables(report: ProximityReport) -> list[Table]:
@@ -201,6 +186,9 @@ def proximity_tables(report: ProximityReport) -> list[Table]:
     tables = [
         Table("coefficients", f"Regression of {outcome}", [*first, *columns], rows, notes),
     ]
+    estimates = clustered_ols(cells.design, cells.mean, cells.model, cells.count)
+    names = [label(name) for name in (INTERCEPT, *cells.names)]
+    tables.append(least_squares_table({outcome: (names, estimates)}))
     if len(cells.families) > 1:
         rows = [_row(report, "Family", FAMILY_PREFIX + name, name) for name in cells.families]
         tables.append(Table("families", "Family intercepts", [Column("predictor", "family"), *columns[:many]], rows))
@@ -272,15 +260,6 @@ def proximity_json(report: ProximityReport) -> dict[str, Any]:
             "variance_inflation": {name: _finite(value) for name, value in beside.inflation.items()},
             "leverage": beside.leverage,
         },
-        "nuts": [
-            {
-                "specification": check.name,
-                "largest_difference": check.most,
-                "parameter": check.parameter,
-                **check.posterior.json(),
-            }
-            for check in report.cross_checks
-        ],
         "warnings": report.warnings,
         "verdict": list(report.verdict),
     }
