@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -28,7 +28,7 @@ from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.own_graph import SeatModel, load_function, message_of
 from labmates.workflows.science.seats.a2a_agents import run_a2a
 from labmates.workflows.science.seats.programs import check_command, run_command
-from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSession, SeatTerms, tools_of
+from labmates.workflows.science.seats.session import Agent, SeatAgent, SeatSession, SeatTerms
 
 
 class SeatAgents:
@@ -68,7 +68,7 @@ class SeatAgents:
         if self._live is None:
             raise UsageError(f"model '{model}': a person can't be asked here")
         _, seat = self._seats.get(name, ("", None))
-        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model), tools_of)
+        return Person(self._live, seat.seconds if seat and seat.human else seconds_of(model), _forms)
 
     @asynccontextmanager
     async def step(self, seat: str) -> AsyncIterator[None]:
@@ -183,3 +183,8 @@ async def _run_python(session: SeatSession, place: str) -> str:
         messages = ended.get("messages", []) if isinstance(ended, Mapping) else [ended]
         made = messages[-1] if messages else ""
     return str(made.text) if isinstance(made, BaseMessage) else "" if made is None else str(made)
+
+
+def _forms(call: Call) -> Sequence[dict[str, Any]]:
+    """The tools that a person may use in a reply; the lab also lists them in steps that allow none."""
+    return () if call.step.split("/")[3] in ("plan", "bid", "deliberation") else call.tools

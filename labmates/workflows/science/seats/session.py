@@ -109,7 +109,7 @@ class SeatSession:
     def __init__(self, place: str, call: Call, caller: Caller, terms: SeatTerms) -> None:
         self.place, self.key = place, f"lm-{secrets.token_urlsafe(24)}"
         self.opening, self._past = _opening(call.messages)
-        self.tools = list(tools_of(call))
+        self.tools = list(call.tools)
         self._caller, self._terms = caller, terms
         self._call: Call | None = None
         self._newest = call
@@ -349,11 +349,6 @@ class SeatAgent:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
-
-
-def tools_of(call: Call) -> Sequence[dict[str, Any]]:
-    """The tools allowed in a reply; the lab also lists them in steps without tools."""
-    return () if call.step.split("/")[3] in ("plan", "bid", "deliberation") else call.tools
 
 
 def _opening(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], deque[tuple[str, dict[str, Any], str]]]:
