@@ -33,6 +33,7 @@ class DilemmaRun(RunOptions, total=False):
 
     max_output_tokens: int
     temperature: float | None
+    thoughts: Literal["tools", "turn", "all"]
     repair_turns: int
     prices: Any
     structured: bool
@@ -79,6 +80,7 @@ class GameRun(RunOptions, total=False):
 
     max_output_tokens: int
     temperature: float | None
+    thoughts: Literal["tools", "turn", "all"]
     repair_turns: int
     prices: Any
     structured: bool
@@ -111,6 +113,7 @@ class ScienceRun(RunOptions, total=False):
     max_output_tokens: int
     context_tokens: int | None
     temperature: float | None
+    thoughts: Literal["tools", "turn", "all"]
     deliberation_rounds: int
     max_requests: int
     output_excerpt: Literal["ends", "first"]
@@ -145,6 +148,7 @@ class StrategiesRun(RunOptions, total=False):
 
     max_output_tokens: int
     temperature: float | None
+    thoughts: Literal["tools", "turn", "all"]
     repair_turns: int
     prices: Any
     model: Required[Any]
@@ -162,6 +166,7 @@ class TournamentRun(RunOptions, total=False):
 
     max_output_tokens: int
     temperature: float | None
+    thoughts: Literal["tools", "turn", "all"]
     repair_turns: int
     prices: Any
     structured: bool

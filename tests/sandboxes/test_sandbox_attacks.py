@@ -563,7 +563,10 @@ async def test_whatever_ends_the_kernel_the_agent_is_told_and_has_df_again(
     await works_as_before(neighbour)
 
 
-@pytest.mark.parametrize("code", ["quit()", "import os; os.kill(os.getppid(), 9); import time; time.sleep(0.2)"])
+LATE_END = "import os, threading; threading.Timer(0.3, os._exit, [0]).start()"
+
+
+@pytest.mark.parametrize("code", [LATE_END, "import os; os.kill(os.getppid(), 9); import time; time.sleep(0.2)"])
 async def test_a_kernel_that_ends_after_its_call_is_noticed(isolated: KernelSandbox, code: str) -> None:
     await isolated.run("kept = 1")
     first = await isolated.run(code)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,8 @@ async def test_runs_that_are_claimed_while_the_worker_is_cancelled_are_given_bac
     enter(store, spec)
     loop, real = asyncio.get_running_loop(), Claims.next
 
-    def claim(self: Claims, study: str, most: int, *, attempts: int) -> list[RunRecord]:
-        claimed = real(self, study, most, attempts=attempts)
+    def claim(self: Claims, study: str, most: int, **how: Any) -> list[RunRecord]:
+        claimed = real(self, study, most, **how)
         loop.call_soon_threadsafe(working.cancel)
         return claimed
 

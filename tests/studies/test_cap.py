@@ -202,7 +202,7 @@ def test_a_bill_beyond_what_a_call_may_cost_is_a_fault_and_breaks_no_cap(
     assert run_command(["store", "check", "--deep", "--store", store.url]) == 1
     said = capsys.readouterr().out
     assert "recomputed, it differs" not in said
-    assert "more than its bound could pay; its study doesn't count that" in said
+    assert "more than its bound could pay; its study doesn't count $0.0150 of that" in said
     assert _report(store.database, "game", stopped=False, as_json=False) == 1
     assert "more than its bound of $0.0080 could pay" in capsys.readouterr().out
 

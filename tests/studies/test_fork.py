@@ -155,7 +155,7 @@ async def test_a_changed_model_of_one_team_writes_from_what_the_others_had_found
 async def test_a_larger_budget_resumes_an_exhausted_run_where_its_first_agent_stopped(
     store: Store,
 ) -> None:
-    origin = await played(store, busy_without_code, budget="0.02", reserve="0")
+    origin = await played(store, busy_without_code, budget="0.03", reserve="0")
     assert origin.status == "exhausted"
     events = store.events(origin.id)
     with pytest.raises(UsageError, match="'model/0/ml_engineer/deliberation/1/0'"):
@@ -166,7 +166,7 @@ async def test_a_larger_budget_resumes_an_exhausted_run_where_its_first_agent_st
         run = await go_on(store, forked)
     assert run.status == "completed"
     assert run.budget is not None
-    assert float(run.budget["spent"]) > 0.02
+    assert float(run.budget["spent"]) > 0.03
 
 
 async def test_a_transcript_that_no_model_could_hold_is_not_asked_again(store: Store) -> None:

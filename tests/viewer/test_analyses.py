@@ -61,7 +61,7 @@ def test_a_study_offers_the_analyses_of_its_experiments(store: Store) -> None:
         assert "/analyses?study=pilot" in site.get("/studies").text
         assert "/analyses?study=pilot" in site.get("/?study=pilot").text
         offered = site.get("/analyses?study=pilot").text
-        for name in ("scores", "teamwork", "teams", "agreement"):
+        for name in ("scores", "teamwork", "agreement"):
             assert f"/analyses?study=pilot&amp;analysis={name}" in offered
         shown = site.get("/analyses?study=pilot&analysis=scores").text
         assert "Scores by judge" in shown
@@ -94,7 +94,7 @@ def test_a_figure_is_saved_in_the_formats_of_journals(store: Store, monkeypatch:
 
 
 def test_an_analysis_without_a_result_says_why(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "all seats are taken by one model" in page(store, "teams")
+    assert "no seed has all three arms" in page(store, "necessity")
     for error in (UsageError(f"too odd {HOSTILE}"), KeyError(HOSTILE)):
         register(monkeypatch, error)
         told = page(store, "scores")
