@@ -49,8 +49,9 @@ class Messages(Protocol):
 
     def tool(self, tool: Json) -> Json:
         """The tool as a function."""
-        function = {"name": tool["name"], "parameters": tool["input_schema"]}
-        return {"type": "function", "function": function | {"description": tool.get("description", "")}}
+        # In the order of the lab's own tools: the estimate of a text depends on the order of its parts.
+        described = {"name": tool["name"], "description": tool.get("description", "")}
+        return {"type": "function", "function": {**described, "parameters": tool["input_schema"]}}
 
     def response_format(self, body: Json) -> Json | None:
         """The JSON schema of the output."""
