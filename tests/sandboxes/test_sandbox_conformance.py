@@ -517,3 +517,18 @@ async def test_data_that_cannot_be_read_is_a_sandbox_error(backend: KernelBacken
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+async def test_a_process_that_a_cell_forked_ends_with_the_cell(sandbox: KernelSandbox) -> None:
+    code = """\
+import os, sys, warnings
+with warnings.catch_warnings(action="ignore"):
+    if not os.fork():
+        %s
+print(os.waitstatus_to_exitcode(os.wait()[1]) if NUMBER == os.getpid() else "fork")
+"""
+    await sandbox.run("import os\nNUMBER = os.getpid()")
+    for end, printed in [("exit()", "0"), ("sys.exit(3)", "SystemExit: 3\n3"), ("1 / 0", "1"), ("pass", "fork\n0")]:
+        result = await sandbox.run(code % end, timeout=5)
+        assert (result.status, result.text.strip().endswith(printed)) == ("ok", True), result.text
+    assert (await sandbox.run("print(NUMBER == os.getpid())")).text.strip() == "True"

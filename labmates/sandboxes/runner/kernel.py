@@ -56,6 +56,27 @@ class Shell(ZMQInteractiveShell):
 
     memory = 0
     exiter = Instance(Leave, ())
+    _process = 0  # that of the kernel while a cell runs
+
+    async def run_ast_nodes(
+        self,
+        nodelist: Any,
+        cell_name: str,
+        interactivity: str = "last_expr",
+        compiler: Any = compile,
+        result: Any = None,
+    ) -> Any:
+        """Run a cell; a process that it forked ends with it, or it would answer in the kernel's place."""
+        self._process = os.getpid()
+        failed = await super().run_ast_nodes(nodelist, cell_name, interactivity, compiler, result)
+        if self._is_fork():
+            code = getattr(result.error_in_exec, "code", result.error_in_exec is not None)
+            os._exit(code & 255 if isinstance(code, int) else 1)
+        self._process = 0
+        return failed
+
+    def _is_fork(self) -> bool:
+        return self._process not in (0, os.getpid())
 
     async def run_code(self, code_obj: Any, result: Any = None, *, async_: bool = False) -> Any:
         """Run a part of a cell; True if the cell is to end with it."""
@@ -78,7 +99,12 @@ class Shell(ZMQInteractiveShell):
         if isinstance(error, SystemExit):
             # IPython would advise to type `exit` now, in words of its own.
             warnings.filterwarnings("ignore", "To exit: use", UserWarning)
-            lines = [*lines[-1:] * bool(error.code), "The call ended here, as its code asked. Variables are kept."]
+            lines = lines[-1:] * bool(error.code)
+            if not self._is_fork():
+                lines.append("The call ended here, as its code asked. Variables are kept.")
+        if self._is_fork():  # the kernel alone may send messages
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
+            return
         self._showtraceback(kind, error, lines)  # type: ignore[no-untyped-call]
         error.__traceback__ = None  # or it would keep the values of its frames alive
 
