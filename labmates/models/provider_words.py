@@ -27,11 +27,16 @@ _CLEAR: Final = (400, 401, 403, 404, 422)
 _FINISH_KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 
 
+# Read at import: at the first reply it would block the event loop.
+_TABLE: Final = tuple(
+    csv.DictReader(files("labmates.models").joinpath("provider_words.csv").read_text("utf-8").splitlines())
+)
+
+
 @cache
 def words(kind: str) -> dict[str, Any]:
     """The meanings of the words of a kind: ``finish``, ``error``, ``text`` or ``status``."""
-    table = files("labmates.models").joinpath("provider_words.csv").read_text(encoding="utf-8")
-    return {row["word"]: row["meaning"] for row in csv.DictReader(table.splitlines()) if row["kind"] == kind}
+    return {row["word"]: row["meaning"] for row in _TABLE if row["kind"] == kind}
 
 
 @cache

@@ -312,7 +312,7 @@ class KernelBackend:
 
     async def libraries(self) -> Mapping[str, str]:
         """The versions of the libraries; see `labmates.sandboxes.base.SandboxBackend.libraries`."""
-        return self._launcher.libraries()
+        return await in_thread(self._launcher.libraries)
 
     async def close(self) -> None:
         """Close all sessions, including those that are still opening."""

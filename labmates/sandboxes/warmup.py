@@ -24,7 +24,7 @@ from pathlib import Path
 
 from labmates.sandboxes.folders import cache_folder, remove_folder
 from labmates.sandboxes.interpreter import FLAGS, this_interpreter
-from labmates.sandboxes.libraries import PACKAGES
+from labmates.sandboxes.libraries import PACKAGES, local_modules
 
 _IMPORTS = """
 import ipykernel.debugger, ipykernel.kernelapp, ipykernel.ipkernel, matplotlib_inline.backend_inline, site
@@ -61,6 +61,7 @@ def warm_up() -> Warmup:
 
 @cache
 def _prepared() -> Warmup:
+    local_modules()  # kept for the launches, which must not read files in the event loop
     folder = cache_folder("kernel") / _fingerprint()
     bytecode, fonts = folder / _BYTECODE, folder / _FONTS
     # Check both: compiled packages may have been reinstalled.
