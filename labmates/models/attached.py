@@ -101,7 +101,7 @@ def attached_to(message: BaseMessage) -> Json | None:
 
 
 def with_attachment(message: AIMessage, attached: Mapping[str, Any] | None) -> AIMessage:
-    """The message with an attachment in place of its own."""
+    """The message with this attachment instead of its current one."""
     more = {name: value for name, value in message.additional_kwargs.items() if name != ATTACHED}
     return message.model_copy(update={"additional_kwargs": more | ({ATTACHED: attached} if attached else {})})
 

@@ -210,7 +210,7 @@ class Connection:
     persistence: Persistence  # the retry policy
     redact: Redactor  # removes secrets from errors
     price: Price | None = None  # the provider's price; None if unknown
-    is_foreign: bool = True  # whether another package reads the answers, with errors of its own
+    is_foreign: bool = True  # whether another package reads the answers and raises its own errors
     paused: Pause | None = None  # why nothing is sent to the model any more
     closed: asyncio.Event = field(default_factory=asyncio.Event)  # set with the pause
 

@@ -46,7 +46,7 @@ def read_completion(body: bytes) -> Json:
 
 
 def checked(completion: Json) -> Json:
-    """A whole reply in which the server reports no error of its own; raises `BrokenReplyError` for others."""
+    """A whole reply without an error of the server; raises `BrokenReplyError` for others."""
     choices = completion.get("choices")
     usage = completion.get("usage")
     if completion.get("error") or completion.get("object") == "error":

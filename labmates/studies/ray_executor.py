@@ -201,7 +201,7 @@ class _Driver:
         database = self._store.database
         counts = study_counts(database, self._spec.name)
         waiting = counts.of("planned", "interrupted")
-        # New workers would ask a paused model again; those at work go on with other models.
+        # New workers would call a paused model again; running workers continue with other models.
         is_over = counts.cannot_go_on(self._spec.cap) or has_paused(database, self._spec.name, self._began)
         return 0 if is_over else waiting, counts.of("running") > 0
 

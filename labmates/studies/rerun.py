@@ -40,7 +40,7 @@ async def rerun(
     The `recorder` works in memory; its steps are replayed. The `hub` answers model calls. Without `judging`, only
     judges without models score. The `ledger` is by default the run's bound. `past`, by default the recorder, is the
     record of the whole run, which answers instead of servers and people. With `repeated`, code is executed again, and
-    the run goes on with its recorded results (see `labmates.workflows.services.Services`).
+    the run continues with its recorded results (see `labmates.workflows.services.Services`).
     """
     from langsmith import tracing_context
 

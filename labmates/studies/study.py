@@ -69,7 +69,7 @@ def enter(
 
     `watch` receives the number of runs examined. Raises `UsageError` if the study is invalid, its cap can't pay one
     run, its bound can't pay a run's budget, its runs were started with another seed or salt, or another study holds
-    runs of a study without a name of its own.
+    runs of an unnamed study.
     """
     cells = _Cells(spec, source)
     if faults := list(_money_faults(spec, cells)):

@@ -91,7 +91,7 @@ class Caller:
     live
         Link to the run's pages, which may listen to replies; None without pages.
     thoughts
-        Which of its own thoughts a model gets back.
+        Which of its earlier thoughts a model receives again.
 
     Attributes
     ----------
