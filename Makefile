@@ -60,6 +60,7 @@ tests: .venv/.compiled
 lint: develop
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python -m tests.support.condition_types
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 

@@ -15,7 +15,6 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ScoreEvent, ToolCallEvent
 from labmates.studies.result import Run
 from labmates.workflows.verb import VERBS
-from tests.support import condition_types
 from tests.support.plugins import ROOT
 
 GAME: dict[str, Any] = {"game": "o-ring", "model": "scripted:random", "rounds": 1, "group_size": 2}
@@ -77,11 +76,6 @@ def test_a_run_is_a_table_in_notebooks_without_markup_of_its_texts() -> None:
     assert "<th>&lt;i&gt;</th><td>0.5124</td>" in table
     assert "<th>j: quality</th><td>unscored</td>" in table
     assert "m:&lt;b&gt;, seed 3): &lt;script&gt;" in table
-
-
-def test_the_typed_parameters_are_those_of_the_conditions() -> None:
-    """Make them anew with ``python -m tests.support.condition_types``."""
-    assert condition_types.PATH.read_text(encoding="utf-8") == condition_types.source()
 
 
 def test_what_type_checkers_refuse_is_refused_with_the_allowed_words() -> None:

@@ -1,4 +1,4 @@
-"""The typed parameters of `labmates.run`, made from the conditions: ``python -m tests.support.condition_types``."""
+"""The stub with the typed parameters of `labmates.run`: ``python -m tests.support.condition_types`` writes it."""
 
 from __future__ import annotations
 
@@ -11,56 +11,33 @@ from pydantic.fields import FieldInfo
 from labmates.workflows.experiment import EXPERIMENTS, Condition
 from tests.support.plugins import ROOT
 
-PATH = ROOT / "labmates" / "condition_types.py"
-HEAD = '''"""The parameters of `labmates.run` by experiment, for type checkers.
-
-Made from the models of the conditions by ``python -m tests.support.condition_types``.
-"""
-
-from __future__ import annotations
-
+PATH = ROOT / "labmates" / "condition_types.pyi"
+HEAD = """# Made from the models of the conditions by: python -m tests.support.condition_types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NewType, Protocol, Required, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, NewType, Protocol, Required, TypedDict, TypeVar, Unpack, overload
 
-if TYPE_CHECKING:
-    from labmates.studies.settings import RunSettings
-    from labmates.workflows.approval import Ask
+from labmates.studies.settings import RunSettings
+from labmates.workflows.approval import Ask
 
 R_co = TypeVar("R_co", covariant=True)
 Kind = NewType("Kind", str)
-"""The name of an experiment of another package, whose parameters no type checker knows."""
-
 
 class RunOptions(TypedDict, total=False):
-    """The parameters that runs of all experiments have."""
-
     seed: int
     replicates: int
     store: str | None
     settings: RunSettings | Mapping[str, Any] | None
     progress: bool
     approve: Ask | None
-'''
-
-
-FUNCTION = '''
-
-class RunFunction(Protocol[R_co]):
-    """A function that runs conditions of any experiment."""
-
-'''
+"""
+FUNCTION = "\nclass RunFunction(Protocol[R_co]):\n"
 OVERLOAD = "    @overload\n    def __call__(self, kind: {kind}, **condition: {condition}) -> R_co: ...\n"
-TAIL = '''
-
-def by_experiment(function: Callable[..., R_co]) -> RunFunction[R_co]:
-    """The same function; type checkers know its parameters by experiment."""
-    return cast(RunFunction[R_co], function)
-'''
+TAIL = "\ndef by_experiment(function: Callable[..., R_co]) -> RunFunction[R_co]: ...\n"
 
 
 def source() -> str:
-    """The module's source code."""
-    names = [name for name in EXPERIMENTS.names() if not EXPERIMENTS.package(name)]
+    """The stub's source code."""
+    names = EXPERIMENTS.names()
     parameters = "".join(_typed_dict(name, EXPERIMENTS.get(name).condition) for name in names)
     kinds = {f'Literal["{name}"]': f"Unpack[{_class_name(name)}]" for name in names} | {"Kind": "Any"}
     overloads = "".join(OVERLOAD.format(kind=kind, condition=condition) for kind, condition in kinds.items())
@@ -68,11 +45,11 @@ def source() -> str:
 
 
 def _class_name(name: str) -> str:
-    return f"{name.capitalize()}Run"
+    return f"{name.title().replace('-', '')}Run"
 
 
 def _typed_dict(name: str, condition: type[Condition]) -> str:
-    head = f'\n\nclass {_class_name(name)}(RunOptions, total=False):\n    """Parameters of ``{name}``."""\n\n'
+    head = f"\nclass {_class_name(name)}(RunOptions, total=False):\n"
     free = {
         field
         for validator in condition.__pydantic_decorators__.field_validators.values()

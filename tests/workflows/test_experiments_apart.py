@@ -24,7 +24,6 @@ ALLOWED = {
     "tasks": "tasks are of science",
     "stats": "replicator dynamics are the evolution of populations",
     "records/migrations": "what stores of earlier versions held",
-    "condition_types.py": "made from the conditions of the experiments",
 }
 """Folders and modules in which such words have a meaning of their own."""
 COMMAND = re.compile(r"labmates (run|study|report|analyze) ")
