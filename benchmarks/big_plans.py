@@ -14,13 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from labmates.bounded_yaml import Source
-from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.store import Store
 from labmates.studies.plan import make_plan
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
+from labmates.util.bounded_yaml import Source
+from labmates.util.process_ids import this_worker
 
 _CELLS = {"game": ["public-goods", "weakest-link"], "rounds": [1, 2, 3, 4, 5], "reasoning": ["none", "tom"]}
 

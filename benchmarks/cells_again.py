@@ -23,9 +23,9 @@ from typing import Any
 
 from labmates.sandboxes.base import CodeResult, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
-from labmates.seeds import derive
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
+from labmates.util.seeds import derive
 from labmates.workflows.science.evidence import SHARED, prepare
 
 AT_ONCE = 8

@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from typing import Any
 
-from labmates.bounded_yaml import Source
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import audit, begun_runs
@@ -20,7 +19,8 @@ from labmates.studies.processes import work_in_processes
 from labmates.studies.ray_executor import work_on_ray
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
-from labmates.workflows.stop_signal import StopSignal
+from labmates.util.bounded_yaml import Source
+from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 
 STUDY = "chaos"

@@ -14,18 +14,18 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from pydantic import Field
 
-from labmates.bounded_yaml import Source
 from labmates.budgets.ledger import Ledger
 from labmates.budgets.prices import PriceList
 from labmates.budgets.purse import Purse
 from labmates.models.scripted import BASELINES
 from labmates.models.scripted.base import Draft, Heard, ScriptedModel
 from labmates.studies.spec import StudySpec, read_spec
-from labmates.workflows.caller import Caller
-from labmates.workflows.calls import Speaker
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome
-from labmates.workflows.services import Services
-from labmates.workflows.stop_signal import Steps
+from labmates.util.bounded_yaml import Source
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.calls.caller import Caller
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, Metric, Outcome
+from labmates.workflows.protocol.services import Services
+from labmates.workflows.protocol.stop_signal import Steps
 
 PLAYERS = ("one", "other")
 LATENCY_SECONDS = 0.1

@@ -31,8 +31,8 @@ from labmates.records.store import Store
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import make_condition
 from labmates.workflows.games.profiling import profile_games
+from labmates.workflows.protocol.experiment import make_condition
 
 _KEY = re.compile(r'"(\w+)": …')
 _MOST = re.compile(r'^- "(\w+)": \d+ to (\d+)', re.MULTILINE)

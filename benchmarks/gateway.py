@@ -25,9 +25,9 @@ from labmates.gateway.seats import Seats
 from labmates.gateway.server import make_server
 from labmates.gateway.state import Gateway
 from labmates.gateway.upstream import Upstream
-from labmates.loopback import open_socket
 from labmates.models.entries import Access
 from labmates.records.store import Store
+from labmates.util.loopback import open_socket
 from tests.support.openai_server import Answer, OpenAIServer
 
 AT_ONCE = 32

@@ -22,7 +22,7 @@ from labmates.stats import intervals
 from labmates.stats.coefficients import Floats, concordance, pearson
 from labmates.stats.domains import ANY, AT_MOST_ONE, COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate
-from labmates.workflows.agreement import coefficients_over_models
+from labmates.workflows.analyses.agreement import coefficients_over_models
 
 RUNS = (2, 3, 5, 10, 20)
 MODELS = (3, 4, 9, 10, 20, 34)

@@ -44,10 +44,10 @@ from labmates.records.events import ArtifactEvent, ChargeEvent, LLMCallEvent
 from labmates.records.recorder import Recorder
 from labmates.sandboxes.base import CodeResult, Sandbox, SandboxBackend
 from labmates.sandboxes.choose import choose_backend
-from labmates.workflows.sandbox_pool import SandboxPool
+from labmates.sandboxes.pool import SandboxPool
+from labmates.workflows.protocol.services import Services
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.experiment import SCIENCE
-from labmates.workflows.services import Services
 
 TASKS = ("anomaly", "biomarker", "ecology", "geospatial")
 MODELS = ("scripted:diligent", "scripted:talkative")

@@ -33,14 +33,14 @@ from labmates.models.options import ModelOptions
 from labmates.models.scripted import BASELINES
 from labmates.records.events import DecisionEvent, FailedReplyEvent, LLMCallEvent
 from labmates.records.store import Store
-from labmates.seeds import derive
 from labmates.studies.result import Run
-from labmates.workflows.asking import sent_back
-from labmates.workflows.call_records import recorded_reply
-from labmates.workflows.experiment import condition_of
+from labmates.util.seeds import derive
+from labmates.workflows.calls.asking import sent_back
+from labmates.workflows.calls.call_records import recorded_reply
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.graph import NO_TOKENS, decision_form, default_words, sanction_form
-from labmates.workflows.playing import decision_of
+from labmates.workflows.play.playing import decision_of
+from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.baselines.diligent import Diligent
 from labmates.workflows.science.member import reminder
 

@@ -21,11 +21,11 @@ from labmates.stats.domains import SHARE, Domain
 from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
 from labmates.studies.conformance import check_experiment
-from labmates.workflows import playing
-from labmates.workflows.analysis import ANALYSES, Analysis, Params, Result, Runs
-from labmates.workflows.calls import Speaker
-from labmates.workflows.experiment import EXPERIMENTS, Experiment, Metric, Outcome
-from labmates.workflows.services import Services
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.play import playing
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Params, Result, Runs
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment, Metric, Outcome
+from labmates.workflows.protocol.services import Services
 
 
 class ContestCondition(playing.PlayCondition):

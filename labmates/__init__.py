@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from labmates.mechanisms.base import Mechanism
     from labmates.studies.result import Run
     from labmates.tasks.base import Task
-    from labmates.workflows.analysis import Analysis, Result
-    from labmates.workflows.experiment import Condition, Experiment
+    from labmates.workflows.protocol.analysis import Analysis, Result
+    from labmates.workflows.protocol.experiment import Condition, Experiment
 
 __all__ = [
     "Analysis",
@@ -63,13 +63,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Analysis": "labmates.workflows.analysis",
-    "Condition": "labmates.workflows.experiment",
-    "Experiment": "labmates.workflows.experiment",
+    "Analysis": "labmates.workflows.protocol.analysis",
+    "Condition": "labmates.workflows.protocol.experiment",
+    "Experiment": "labmates.workflows.protocol.experiment",
     "Game": "labmates.games.base",
     "Judge": "labmates.judges.base",
     "Mechanism": "labmates.mechanisms.base",
-    "Result": "labmates.workflows.analysis",
+    "Result": "labmates.workflows.protocol.analysis",
     "Run": "labmates.studies.result",
     "SharedBudget": "labmates.budgets.shared_budget",
     "Task": "labmates.tasks.base",
@@ -79,6 +79,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: `labmates --help` must not wait for LangGraph and pandas.
-    if name in __all__ or (not name.startswith("_") and name in import_module("labmates.workflows.verb").VERBS):
+    verbs = import_module("labmates.workflows.protocol.verb").VERBS
+    if name in __all__ or (not name.startswith("_") and name in verbs):
         return getattr(import_module(_HOMES.get(name, "labmates.api")), name)
     raise AttributeError(f"module 'labmates' has no attribute '{name}'")

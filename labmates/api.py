@@ -17,7 +17,6 @@ from labmates import condition_types as types
 from labmates.errors import LabmatesError, UsageError, explain, unknown_name
 from labmates.judges.panel import ALWAYS, make_panel
 from labmates.judges.registry import registered_name
-from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
 from labmates.records.frames import ROWS, Rows, chosen_runs, frame
@@ -26,7 +25,6 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_record
 from labmates.reports.report import check_report, store_report, study_report, write_report
-from labmates.safe_text import clean
 from labmates.studies.fork import fork as fork_run
 from labmates.studies.judging import Judged, judge_runs, judgeable
 from labmates.studies.lab import StudyLab
@@ -42,11 +40,13 @@ from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
 from labmates.studies.source import find_study
 from labmates.studies.spec import read_spec
 from labmates.studies.study import enter, work_on
-from labmates.workflows.analysis import ANALYSES, Result, Runs
-from labmates.workflows.approval import Ask, approver_of
-from labmates.workflows.experiment import EXPERIMENTS, make_condition
-from labmates.workflows.stop_signal import StopSignal
-from labmates.workflows.verb import VERBS
+from labmates.util.loops import run_async
+from labmates.util.safe_text import clean
+from labmates.workflows.people.approval import Ask, approver_of
+from labmates.workflows.protocol.analysis import ANALYSES, Result, Runs
+from labmates.workflows.protocol.experiment import EXPERIMENTS, make_condition
+from labmates.workflows.protocol.stop_signal import StopSignal
+from labmates.workflows.protocol.verb import VERBS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ def run(
     progress
         Show a progress bar in a notebook; elsewhere, print each phase and each end to standard error.
     approve
-        Answers the questions of an organisation that asks a person (`labmates.workflows.approval.Question`): True for
+        Answers the questions of an organisation that asks a person (`workflows.people.approval.Question`): True for
         yes; False or a text, the reason, for no. The interrupt of an organisation as code may get any JSON value.
     **condition
         Parameters of the condition, for instance ``task="ecology", model="scripted:diligent"``.

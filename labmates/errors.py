@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from labmates.safe_text import without_password
+from labmates.util.safe_text import without_password
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import WeakSet
 
 from labmates.errors import LabmatesError, UsageError, unknown_name
-from labmates.grouping import grouped
+from labmates.util.grouping import grouped
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -197,7 +197,7 @@ def _declared() -> Mapping[str, Mapping[str, str]]:
     names = filter(lambda name: os.path.isfile(f"{root}/{name}/__init__.py"), os.listdir(root))  # noqa: PTH113, PTH208
     for folder in sorted(names):
         package = importlib.import_module(f"labmates.workflows.{folder}")
-        for group, entries in package.ENTRIES.items():
+        for group, entries in getattr(package, "ENTRIES", {}).items():
             declared[group] |= {name: package.__name__ + where for name, where in entries.items()}
     return declared
 

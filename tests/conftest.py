@@ -138,8 +138,8 @@ def sqlite_waits_for_no_disk() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_sandboxes_on_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no sandbox ahead for a model that may never need it: most models of tests never do, and starts are dear."""
-    monkeypatch.setattr("labmates.workflows.sandbox_pool._TRIALS", 0)
-    monkeypatch.setattr("labmates.workflows.sandbox_pool._HABITS", {})
+    monkeypatch.setattr("labmates.sandboxes.pool._TRIALS", 0)
+    monkeypatch.setattr("labmates.sandboxes.pool._HABITS", {})
 
 
 @pytest.fixture(autouse=True)

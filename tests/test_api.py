@@ -14,7 +14,7 @@ from labmates import api
 from labmates.records.bodies import Bodies
 from labmates.records.events import ScoreEvent, ToolCallEvent
 from labmates.studies.result import Run
-from labmates.workflows.verb import VERBS
+from labmates.workflows.protocol.verb import VERBS
 from tests.support.plugins import ROOT
 
 GAME: dict[str, Any] = {"game": "o-ring", "model": "scripted:random", "rounds": 1, "group_size": 2}

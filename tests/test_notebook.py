@@ -17,8 +17,8 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 import labmates
-from labmates.loops import run_async
 from labmates.records.store import Store
+from labmates.util.loops import run_async
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
 

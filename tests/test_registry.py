@@ -17,9 +17,9 @@ from labmates.judges.registry import JUDGES
 from labmates.models.scripted import BASELINES
 from labmates.registry import PluginError, Registry
 from labmates.tasks.registry import TASKS
-from labmates.workflows.analysis import ANALYSES
-from labmates.workflows.experiment import EXPERIMENTS
-from labmates.workflows.verb import VERBS
+from labmates.workflows.protocol.analysis import ANALYSES
+from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.workflows.protocol.verb import VERBS
 from tests.support.plugins import install
 
 GROUP = "labmates.things"
@@ -63,7 +63,12 @@ def test_every_entry_that_an_experiment_declares_belongs_to_a_registry_and_loads
         for module in iter_modules(workflows.__path__)
         if module.ispkg
     ]
-    declared = [(group, name) for package in packages for group, names in package.ENTRIES.items() for name in names]
+    declared = [
+        (group, name)
+        for package in packages
+        for group, names in getattr(package, "ENTRIES", {}).items()
+        for name in names
+    ]
     assert len(declared) == len(set(declared)) > 30
     for group, name in declared:
         assert registries[group].is_own(name)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from labmates.agents.tools import ToolError
 from labmates.errors import MissingExtraError, UsageError
-from labmates.loopback import LOOPBACK
+from labmates.util.loopback import LOOPBACK
 
 if TYPE_CHECKING:
     from mcp import Client

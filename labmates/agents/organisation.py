@@ -32,7 +32,7 @@ from labmates.agents.organisation_parts import (
 from labmates.agents.prompts import template
 from labmates.agents.tools import TOOLS
 from labmates.errors import did_you_mean
-from labmates.safe_text import PLAIN_LETTERS
+from labmates.util.safe_text import PLAIN_LETTERS
 
 _MORE_VALUES = {
     "role": ("part",),

@@ -20,9 +20,9 @@ from pydantic import BeforeValidator, SerializerFunctionWrapHandler, ValidationE
 from labmates.agents.mcp_servers import McpServer
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import GRAPH, Channels, Seat, Team, Tokens
-from labmates.bounded_yaml import Source, read_source
 from labmates.errors import UsageError, did_you_mean, plain_fault, unknown_name
 from labmates.registry import Registry
+from labmates.util.bounded_yaml import Source, read_source
 
 _ROLE_FILE = re.compile(r"\S+\.md")
 BUILT_IN = ("pipeline", "solo", "independent", "centralised", "decentralised", "hybrid", "blackboard")

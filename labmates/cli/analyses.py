@@ -18,8 +18,8 @@ from labmates.cli.results import chosen_runs, parsed, present
 from labmates.cli.tables import out_option
 from labmates.cli.verbs import verb_command
 from labmates.errors import UsageError
-from labmates.workflows.analysis import ANALYSES, Analysis, Export, Result
-from labmates.workflows.verb import VERBS
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Export, Result
+from labmates.workflows.protocol.verb import VERBS
 
 
 class Analyses(SuggestingGroup):

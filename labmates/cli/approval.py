@@ -12,7 +12,7 @@ from labmates.errors import LabmatesError
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
-    from labmates.workflows.approval import Answer, Question
+    from labmates.workflows.people.approval import Answer, Question
 
 
 def can_ask(runs: Sequence[RunRecord]) -> bool:
@@ -25,7 +25,7 @@ async def ask_in_terminal(question: Question, notify: Callable[[str], None]) -> 
 
     Raises `LabmatesError` if standard input ends before the answer.
     """
-    from labmates.workflows.approval import read_reply
+    from labmates.workflows.people.approval import read_reply
 
     notify(f"\n{question.heading}:\n\n{question.text}\n")
     while True:

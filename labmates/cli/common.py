@@ -18,7 +18,7 @@ from labmates.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from labmates.workflows.analysis import Choice
+    from labmates.workflows.protocol.analysis import Choice
 
 _LONGEST_SUMMARY = 300
 """Maximum characters; by default, click cuts summaries to one line."""
@@ -195,7 +195,9 @@ def _content() -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"{FILE} can't be read: {error}") from error
-    from labmates.workflows.experiment import EXPERIMENTS  # imported late: without a file, help needs no experiments
+    from labmates.workflows.protocol.experiment import (
+        EXPERIMENTS,  # imported late: without a file, help needs no experiments
+    )
 
     _check_names("", content, _TABLES)
     _check_names("run.", content["run"] if isinstance(content.get("run"), dict) else {}, EXPERIMENTS.names())

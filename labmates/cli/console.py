@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from labmates.safe_text import clean as clean
+from labmates.util.safe_text import clean as clean
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,9 +10,9 @@ from labmates.cli.common import store_option, verbose_option
 from labmates.cli.lab import execute, settings_of
 from labmates.cli.options import options_of
 from labmates.errors import UsageError
-from labmates.loops import run_async
 from labmates.models.options import ModelOptions
 from labmates.studies.settings import RunSettings
+from labmates.util.loops import run_async
 
 
 @click.command(epilog="Example: labmates fork 3f9a2c41d7 --at 120 --set model.writing=scripted:hasty --set budget=2")
@@ -61,7 +61,7 @@ def _change(text: str) -> tuple[str, Any]:
     """Parse ``FIELD=VALUE`` with a YAML value."""
     import yaml
 
-    from labmates.bounded_yaml import compose_yaml, yaml_value
+    from labmates.util.bounded_yaml import compose_yaml, yaml_value
 
     name, equals, value = text.partition("=")
     if not equals or not name.strip():

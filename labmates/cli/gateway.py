@@ -66,8 +66,8 @@ def gateway(
     from labmates.gateway.server import make_server
     from labmates.gateway.state import Gateway
     from labmates.gateway.upstream import read_upstreams
-    from labmates.loopback import address_of, open_socket
     from labmates.records.store import Store
+    from labmates.util.loopback import address_of, open_socket
 
     for name, values in (("--seat", seats), ("--upstream", upstreams)):
         if not values:

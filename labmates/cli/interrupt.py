@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from labmates.workflows.stop_signal import StopSignal
+    from labmates.workflows.protocol.stop_signal import StopSignal
 
 T = TypeVar("T")
 

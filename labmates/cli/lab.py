@@ -19,8 +19,8 @@ from labmates.errors import UsageError, explain
 from labmates.models.options import ModelOptions
 from labmates.studies.lab import StudyLab
 from labmates.studies.settings import APPROVAL, RunSettings, approval_fault
-from labmates.workflows.experiment import EXPERIMENTS, Condition
-from labmates.workflows.verb import PAUSED_CODE, InterruptedWorkError, PausedWorkError
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition
+from labmates.workflows.protocol.verb import PAUSED_CODE, InterruptedWorkError, PausedWorkError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -112,7 +112,7 @@ def execute(
     from labmates.cli.approval import can_ask
     from labmates.cli.progress import Progress
     from labmates.studies.session import Session
-    from labmates.workflows.stop_signal import StopSignal
+    from labmates.workflows.protocol.stop_signal import StopSignal
 
     again = f"{command or f'labmates run {runs[0].kind}'} --resume"
     stop_signal = StopSignal()

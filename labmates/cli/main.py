@@ -16,9 +16,9 @@ from labmates.cli.common import SuggestingGroup, refuse_repeated_options
 from labmates.cli.console import NO_ROOM, complain, make_streams_safe
 from labmates.errors import LabmatesError, UsageError
 from labmates.registry import lazy
-from labmates.safe_text import without_password
-from labmates.workflows.listing import look_at_all
-from labmates.workflows.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
+from labmates.util.safe_text import without_password
+from labmates.workflows.protocol.listing import look_at_all
+from labmates.workflows.protocol.verb import PAUSED_CODE, VERBS, InterruptedWorkError, PausedWorkError
 
 OWN = {
     "run": ("labmates.cli.run:run", "Run one condition of an experiment, one or more times."),

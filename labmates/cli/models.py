@@ -216,6 +216,6 @@ check.params += options_of(ModelOptions, leave_out=("batch", "batch_window", "ba
 
 def _baselines() -> dict[str, str]:
     from labmates.models.scripted import BASELINES, describe
-    from labmates.workflows.listing import look_at_all
+    from labmates.workflows.protocol.listing import look_at_all
 
     return {f"scripted:{name}": text for name, text in look_at_all(BASELINES, describe, complain).items()}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
     from labmates.studies.spec import StudySpec
-    from labmates.workflows.approval import Answer, Question
+    from labmates.workflows.people.approval import Answer, Question
 
 
 class Progress(Lines):

@@ -35,7 +35,7 @@ def report(study: str | None, path: Path, kind: str | None, every: bool, pdf: bo
     from labmates.records.store import Store
     from labmates.reports.page import find_browser, print_page
     from labmates.reports.report import check_report, store_report, study_report, write_report
-    from labmates.workflows.experiment import EXPERIMENTS
+    from labmates.workflows.protocol.experiment import EXPERIMENTS
 
     if (study is not None) + (kind is not None) + every > 1:
         raise UsageError("a report is of one STUDY, of one --kind, or of --all runs")

@@ -18,8 +18,8 @@ from labmates.models.entries import Access
 from labmates.models.options import ModelOptions
 from labmates.models.settings import write_query
 from labmates.studies.settings import RunSettings
-from labmates.workflows.analysis import Missing, Result, Runs, TooFewRunsError
-from labmates.workflows.experiment import Condition
+from labmates.workflows.protocol.analysis import Missing, Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.experiment import Condition
 
 if TYPE_CHECKING:
     from labmates.stats.tables import Table

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from labmates.cli.common import SectionedCommand, SuggestingGroup, json_option, store_option, verbose_option
 from labmates.cli.lab import CommandLab, condition_sections
 from labmates.cli.options import condition_given
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 
 class Kinds(SuggestingGroup):

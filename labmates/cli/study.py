@@ -117,12 +117,12 @@ def run(
     The same command resumes an interrupted study, and does nothing when all runs have ended. A study that has grown
     (more replicates, more values) keeps its runs. Other machines that reach the store can join: labmates worker.
     """
-    from labmates.ray_cluster import check_executor
     from labmates.records.store import Store
     from labmates.records.studies import study_counts
     from labmates.studies.source import find_study
     from labmates.studies.spec import in_batches, read_spec
     from labmates.studies.study import enter
+    from labmates.util.ray_cluster import check_executor
 
     check_executor(executor, ray_address)
     source = find_study(study)
@@ -259,7 +259,7 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
     from labmates.cli.progress import following
     from labmates.studies.processes import work_in_processes
     from labmates.studies.study import work_on
-    from labmates.workflows.stop_signal import StopSignal
+    from labmates.workflows.protocol.stop_signal import StopSignal
 
     stop_signal = StopSignal()
 
@@ -288,7 +288,7 @@ def _execute(database: Store, spec: StudySpec, workers: int, executor: str, ray_
 def _report(database: Database, name: str, stopped: bool, as_json: bool) -> int:
     from labmates.budgets.money import show_dollars
     from labmates.records.studies import pauses, study_record
-    from labmates.workflows.verb import PAUSED_CODE
+    from labmates.workflows.protocol.verb import PAUSED_CODE
 
     counts = _show_status(database, stored_study(database, name), as_json)
     if stopped:

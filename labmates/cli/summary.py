@@ -9,7 +9,7 @@ from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.cli.console import clean, complain, out
 from labmates.cli.tables import print_grid
 from labmates.records.events import ChargeEvent, Event, LLMCallEvent, ScoreEvent
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord, Usage

@@ -1,4 +1,4 @@
-"""Commands of the verbs of experiments and other packages (`labmates.workflows.verb`)."""
+"""Commands of the verbs of experiments and other packages (`labmates.workflows.protocol.verb`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from labmates.cli.lab import CommandLab, condition_sections, model_options_with_
 from labmates.cli.options import condition_given, flag, options_of, with_arguments_first
 from labmates.cli.results import options_for, parsed, present
 from labmates.cli.tables import out_option
-from labmates.workflows.analysis import Params
-from labmates.workflows.command import Command
-from labmates.workflows.experiment import EXPERIMENTS
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.analysis import Params
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.workflows.protocol.verb import Verb
 
 
 class ManyWords(SectionedCommand):

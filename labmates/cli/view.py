@@ -50,10 +50,10 @@ def view(
 
     STORE is a URL or the path of an SQLite file, and is only read. With RUN, the browser opens that run's page.
     """
-    from labmates.loopback import open_socket
     from labmates.pages.links import Links
     from labmates.records.database import MissingStoreError
     from labmates.records.store import Store
+    from labmates.util.loopback import open_socket
     from labmates.viewer.export import export_pages
     from labmates.viewer.sample import sample_store
     from labmates.viewer.server import USUAL_PORT, serve

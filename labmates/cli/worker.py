@@ -13,7 +13,7 @@ from labmates.cli.common import verbose_option
 from labmates.cli.console import err, notify
 
 if TYPE_CHECKING:
-    from labmates.workflows.stop_signal import StopSignal
+    from labmates.workflows.protocol.stop_signal import StopSignal
 
 _WATCH_SECONDS = 1.0
 
@@ -48,8 +48,8 @@ def worker(
     from labmates.records.studies import pauses
     from labmates.studies.settings import RunSettings
     from labmates.studies.study import stored_spec, work_on
-    from labmates.workflows.stop_signal import StopSignal
-    from labmates.workflows.verb import PAUSED_CODE
+    from labmates.workflows.protocol.stop_signal import StopSignal
+    from labmates.workflows.protocol.verb import PAUSED_CODE
 
     # Workers are started by schedulers, also while the database restarts.
     with err().status(f"opening the store (waiting for it up to {PATIENCE_SECONDS:.0f} s) …"):

@@ -27,10 +27,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from labmates.bounded_yaml import compose_yaml, yaml_value
 from labmates.errors import UsageError
 from labmates.games.repeated import MOST_ACTIONS, MOST_COMPOSITIONS, MOST_PLAYERS, compositions
 from labmates.registry import Registry
+from labmates.util.bounded_yaml import compose_yaml, yaml_value
 
 PAYOFFS: Registry[Any] = Registry("payoffs", "labmates.payoffs")
 """Payoffs of other packages: the path of a YAML file, the content of one, or a function that takes a number of players

@@ -27,10 +27,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from labmates.bounded_yaml import read_source
 from labmates.errors import UsageError, explain
 from labmates.games.base import Exact
 from labmates.games.normal_form import NormalForm, Profile, check_size, neutral_labels
+from labmates.util.bounded_yaml import read_source
 
 
 class Pool(BaseModel):

@@ -21,9 +21,7 @@ from labmates.budgets.tokens import text_of
 from labmates.budgets.usage import Usage
 from labmates.errors import UsageError
 from labmates.gateway.exchanges import Exchange, Record
-from labmates.loops import to_its_end
 from labmates.models.protocols.base import Json, RefusedRequestError
-from labmates.process_ids import this_worker
 from labmates.records.claims import BEAT_SECONDS, Claims
 from labmates.records.database import StoreError
 from labmates.records.events import ChargeEvent, LLMCallEvent, WarningEvent
@@ -32,8 +30,10 @@ from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.studies.runs import accounted
-from labmates.workflows.experiment import Condition
-from labmates.workflows.live import live_run
+from labmates.util.loops import to_its_end
+from labmates.util.process_ids import this_worker
+from labmates.workflows.people.live import live_run
+from labmates.workflows.protocol.experiment import Condition
 
 _log = logging.getLogger(__name__)
 _MOST_CHARS = 500

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
-from labmates.garbage import rare_collection
 from labmates.gateway.asking import ask
 from labmates.gateway.calls import Call
 from labmates.gateway.passing import pass_on
@@ -19,6 +18,7 @@ from labmates.gateway.state import Gateway
 from labmates.models.protocols import PROTOCOLS
 from labmates.models.protocols.base import Protocol, RefusedRequestError, shown_key
 from labmates.models.protocols.responses import RESPONSES
+from labmates.util.garbage import rare_collection
 
 _STOP_SECONDS = 3
 

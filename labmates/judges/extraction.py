@@ -17,10 +17,10 @@ from labmates.judges.base import Report
 from labmates.judges.injection import RULES, fenced
 from labmates.judges.interview import REPAIR, ModelJudge, digest
 from labmates.models.objects import UnusableAnswerError
-from labmates.relaxed_json import find_objects
 from labmates.tasks.base import Task
 from labmates.tasks.findings import ReadFindings, check_findings, read_findings
 from labmates.tasks.schema import findings_schema_text
+from labmates.util.relaxed_json import find_objects
 
 SYSTEM = """You copy findings out of scientific reports into JSON, as a clerk would: what the report states, as it \
 states it, nothing that it leaves open and nothing that you know better.

@@ -24,13 +24,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from labmates.grouping import grouped
 from labmates.judges.base import Report, Score, Trace
 from labmates.judges.extraction import read_statement
 from labmates.judges.findings_rules import LEAST_CREDIT, Finder, is_source, items_of, record_keys
 from labmates.judges.prose import read_prose, statements
 from labmates.judges.rows import Number, Row, agrees_with_any, read_numbers, rows_of
-from labmates.loops import in_thread
+from labmates.util.grouping import grouped
+from labmates.util.loops import in_thread
 
 LEAST_DIGITS: Final = 2
 MOST_KEPT: Final = 200

@@ -25,8 +25,8 @@ from pydantic import BaseModel
 from labmates.judges.base import Report
 from labmates.judges.injection import find_injections, screen
 from labmates.judges.sections import SECTIONS
-from labmates.seeds import derive
 from labmates.tasks.base import Difficulty, Task, accuracy
+from labmates.util.seeds import derive
 
 BODY: Final[Mapping[str, str]] = {
     "Abstract": """The data team, the model team and the evaluation team worked on one table in turn. This paper tells \

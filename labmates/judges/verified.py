@@ -17,12 +17,12 @@ from labmates.judges.base import SKILL, Report, Score
 from labmates.judges.extraction import QUESTION, SYSTEM, Extractor, Statement, read_statement
 from labmates.judges.handoff import audit
 from labmates.judges.injection import find_injections
-from labmates.loops import in_thread
 from labmates.models.error_bodies import one_line
 from labmates.models.errors import ModelCallError
 from labmates.models.objects import UnusableAnswerError
 from labmates.tasks.base import accuracy, skill
 from labmates.tasks.findings import check_findings
+from labmates.util.loops import in_thread
 
 MOST_TOLD = 5
 """Most problems in the reason; the details list all."""

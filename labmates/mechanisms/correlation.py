@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labmates.games.normal_form import NormalForm, Profile
 from labmates.mechanisms.base import Calls, Insufficient, Play, Seats, Then
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 _LEAST = 1e-9
 """Plays with a smaller probability are treated as impossible."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from labmates.games.normal_form import NormalForm, Profile, cooperation
 from labmates.mechanisms.base import Answer, Blank, Calls, Mechanism, Negotiated, Play, Seats, Sheet, Then
 from labmates.mechanisms.play import average
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 
 class Negotiation(Mechanism):

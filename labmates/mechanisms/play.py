@@ -25,7 +25,7 @@ from labmates.mechanisms.base import (
     Sheet,
     Then,
 )
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 
 def one_round(game: NormalForm, seats: Seats) -> Play:

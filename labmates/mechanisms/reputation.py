@@ -19,7 +19,7 @@ from labmates.mechanisms.norms import Deed, Past
 from labmates.mechanisms.play import side_by_side
 from labmates.mechanisms.repetition import Repeated
 from labmates.mechanisms.wording import Acquaintance, Encounter
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 
 class Reputation(Repeated):

@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 
 import httpx2
 
-from labmates.grouping import grouped
 from labmates.models.attempt import UNDER_WAY
 from labmates.models.batch_protocols import (
     ANTHROPIC_CALLS,
@@ -34,6 +33,7 @@ from labmates.models.batch_protocols import (
 )
 from labmates.models.error_bodies import one_line
 from labmates.models.wire import Json, split_lines
+from labmates.util.grouping import grouped
 
 PROTOCOLS: Final[Mapping[str, BatchProtocol]] = {
     OPENAI_CALLS: OpenAIBatches(),

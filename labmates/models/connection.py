@@ -38,7 +38,7 @@ from labmates.models.names import ModelName
 from labmates.models.provider_quirks import REQUIRING, UNASKED, UNSUPPORTED, Dialect, mentions
 from labmates.models.redact import Redactor
 from labmates.models.reported_costs import COST
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 _MINUTE = 60.0
 

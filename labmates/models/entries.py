@@ -20,7 +20,7 @@ from labmates.budgets.prices import Charge
 from labmates.errors import UsageError, explain
 from labmates.models.gguf import GGUF, named_weights
 from labmates.models.settings import ModelSettings, read_query, write_query
-from labmates.safe_text import PLAIN_LETTERS
+from labmates.util.safe_text import PLAIN_LETTERS
 
 FILE_VARIABLE: Final = "LABMATES_MODELS"
 FILE_NAME: Final = "models.yaml"
@@ -217,7 +217,7 @@ def _check_name(name: object, where: str) -> None:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, *_stamp: int) -> dict[str, Entry]:
-    from labmates.bounded_yaml import read_source
+    from labmates.util.bounded_yaml import read_source
 
     try:
         text = path.read_text(encoding="utf-8")

@@ -20,7 +20,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from labmates.budgets.meter import CallMeter, free_meter
 from labmates.budgets.prices import Price
-from labmates.loops import in_thread
 from labmates.models.attached import for_model, source_of
 from labmates.models.cache import CallCache, call_key, is_worth_keeping, reply_from_data, reply_to_data
 from labmates.models.connection import Backoff, CallLog, Connection, Persistence, Request, Send, Slots
@@ -49,6 +48,7 @@ from labmates.models.redact import Redactor
 from labmates.models.reply import BillSource, Reply
 from labmates.models.reported_costs import cost_of
 from labmates.models.settings import NO_SETTINGS
+from labmates.util.loops import in_thread
 
 if TYPE_CHECKING:
     from labmates.models.batches import BatchBook

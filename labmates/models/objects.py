@@ -17,9 +17,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from labmates.forms import fault_words, form_words
-from labmates.relaxed_json import COMMENT, TRAILING_COMMA, Mend, Parsed, Reader, RelaxedJSONError, TooMuchWorkError
-from labmates.relaxed_json import Unusable as UnusableValue
+from labmates.util.forms import fault_words, form_words
+from labmates.util.relaxed_json import COMMENT, TRAILING_COMMA, Mend, Parsed, Reader, RelaxedJSONError, TooMuchWorkError
+from labmates.util.relaxed_json import Unusable as UnusableValue
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

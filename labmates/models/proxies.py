@@ -14,7 +14,7 @@ from typing import Final
 import httpx2
 
 from labmates.errors import UsageError
-from labmates.safe_text import without_password
+from labmates.util.safe_text import without_password
 
 _SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 _PORTS: Final = {"http": 80, "https": 443}

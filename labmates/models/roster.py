@@ -13,9 +13,9 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from labmates.csv_rows import finite, read_rows
-from labmates.display_names import short_names
 from labmates.errors import UsageError
+from labmates.util.csv_rows import finite, read_rows
+from labmates.util.display_names import short_names
 
 _TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 

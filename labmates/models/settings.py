@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from labmates.errors import UsageError
-from labmates.safe_text import PLAIN_LETTERS
+from labmates.util.safe_text import PLAIN_LETTERS
 
 JSON_FIELDS: Final = ("extra_body", "chat_template_kwargs", "response_format")
 """Settings whose parts are JSON values: ``chat_template_kwargs.enable_thinking=true``."""

@@ -12,10 +12,10 @@ from typing import Any
 
 from labmates.budgets.tokens import TEXT_BLOCKS
 from labmates.budgets.usage import Usage, read_count
-from labmates.grouping import grouped
 from labmates.models.failures import BrokenReplyError
 from labmates.models.reported_costs import reported_cost
 from labmates.models.watching import Piece
+from labmates.util.grouping import grouped
 
 Json = dict[str, Any]
 REASONING_FIELDS = ("reasoning_content", "reasoning")

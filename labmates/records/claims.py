@@ -16,12 +16,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from labmates.errors import UsageError
-from labmates.process_ids import worker_state
 from labmates.records import schema
 from labmates.records.rows import RUN_COLUMNS, run_record, run_row
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.records.studies import WAITING, committed
+from labmates.util.process_ids import worker_state
 
 LEASE_SECONDS = 60.0
 """Duration of a lease without a heartbeat."""
@@ -31,7 +31,7 @@ _RUNS, _STUDIES = schema.runs, schema.studies
 
 
 class Claims:
-    """The claims of one `worker`, whose name has the format of `labmates.process_ids.this_worker`."""
+    """The claims of one `worker`, whose name has the format of `labmates.util.process_ids.this_worker`."""
 
     def __init__(self, store: Store, worker: str) -> None:
         self._store = store

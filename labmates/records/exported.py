@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from labmates.csv_rows import finite
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord, RunStatus
+from labmates.util.csv_rows import finite
 
 _SCORES, _METRICS = "scores.", "metrics."
 _NEEDED = frozenset({"id", "kind", "status", "models", "key", "replicate", "seed"})

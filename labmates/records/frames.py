@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 
-from labmates.garbage import rare_collection
-from labmates.grouping import grouped
 from labmates.records.events import (
     ChargeEvent,
     DecisionEvent,
@@ -31,6 +29,8 @@ from labmates.records.events import (
 )
 from labmates.records.run import RunRecord
 from labmates.records.view import flat_run, flatten
+from labmates.util.garbage import rare_collection
+from labmates.util.grouping import grouped
 
 if TYPE_CHECKING:
     import numpy.typing as npt

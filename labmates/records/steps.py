@@ -14,13 +14,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from labmates.loops import Batches
 from labmates.records import schema
 from labmates.records.bodies import Body
 from labmates.records.database import Database, StoreError, is_tried_again
 from labmates.records.events import ChargeEvent, Event
 from labmates.records.rows import RUN_COLUMNS, EventRow, run_row
 from labmates.records.run import ENDED, RunRecord
+from labmates.util.loops import Batches
 
 _log = logging.getLogger(__name__)
 _RUNS = schema.runs

@@ -19,10 +19,10 @@ from markupsafe import Markup
 
 from labmates.errors import UsageError
 from labmates.models.redact import MASK, Redactor
-from labmates.safe_text import clean
 from labmates.stats.figures import Picture as Picture
 from labmates.stats.figures import svg_text
 from labmates.stats.tables import Table
+from labmates.util.safe_text import clean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,8 +18,8 @@ from labmates.reports import runs as run_parts
 from labmates.reports.page import Part, Report, render
 from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
-from labmates.workflows.analysis import ANALYSES, Analysis, TooFewRunsError
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 ENDINGS = (".html", ".htm")
 MOST_FIGURES = 12

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from labmates.grouping import grouped
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.view import flatten
 from labmates.stats.domains import ANY, Domain, Domains, unknown
 from labmates.stats.figures import COLOURS, GREY, MARKERS, add_legend_beside, new_figure
 from labmates.stats.intervals import Estimate, means, notes
 from labmates.stats.tables import MISSING, Column, Table
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

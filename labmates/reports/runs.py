@@ -13,7 +13,6 @@ import yaml
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import LabmatesError
-from labmates.grouping import grouped
 from labmates.records.digests import digest_of_all
 from labmates.records.run import ENDED, RunRecord
 from labmates.reports.page import Part, Picture, picture
@@ -32,7 +31,8 @@ from labmates.reports.results import (
 from labmates.stats.domains import Domain
 from labmates.stats.figures import has_figures
 from labmates.stats.tables import Column, Table
-from labmates.workflows.experiment import EXPERIMENTS, Experiment
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
 
 MOST_FAILURES = 100
 MOST_CELLS = 400

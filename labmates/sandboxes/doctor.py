@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from labmates.errors import LabmatesError
-from labmates.loops import run_async
 from labmates.sandboxes.choose import choose_backend
 from labmates.sandboxes.engine import GVISOR, connect, docker_errors, explain_docker_error, offers_gvisor
 from labmates.sandboxes.folders import orphaned_folders
 from labmates.sandboxes.image.names import BASE_LABEL, find_image, image_tag
 from labmates.sandboxes.leftovers import old_images, orphaned_containers, stopped_builds
 from labmates.sandboxes.libraries import PACKAGES
+from labmates.util.loops import run_async
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from labmates.process_ids import owner_state, this_owner
+from labmates.util.process_ids import owner_state, this_owner
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from labmates.process_ids import this_owner
+from labmates.util.process_ids import this_owner
 
 SANDBOX_LABEL = "labmates.sandbox"
 """Label of labmates containers; its value is their purpose."""
 OWNER_LABEL = "labmates.owner"
-"""Label of a container's owner, in the format of `labmates.process_ids.this_owner`."""
+"""Label of a container's owner, in the format of `labmates.util.process_ids.this_owner`."""
 
 
 def container_labels(what: str) -> dict[str, str]:

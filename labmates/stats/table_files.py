@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from labmates.csv_rows import inert
 from labmates.errors import MissingExtraError, UsageError
-from labmates.safe_text import clean
 from labmates.stats.tables import Column, Table
+from labmates.util.csv_rows import inert
+from labmates.util.safe_text import clean
 
 FORMATS: Final = (".csv", ".parquet", ".tex", ".json", ".txt")
 _ONE_TABLE: Final = (".csv", ".parquet")

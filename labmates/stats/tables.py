@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from labmates.safe_text import clean
+from labmates.util.safe_text import clean
 
 if TYPE_CHECKING:
     import pandas as pd

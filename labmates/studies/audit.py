@@ -32,14 +32,14 @@ from labmates.records.run import ENDED, RunRecord
 from labmates.records.steps import costs
 from labmates.records.store import Store
 from labmates.records.studies import study_counts, study_records
+from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.differences import Difference, differences_of_run
 from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.runs import accounted, invalid_of, stop_of
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import condition_of
-from labmates.workflows.judging import Judging
-from labmates.workflows.sandbox_pool import SandboxPool
+from labmates.workflows.calls.judging import Judging
+from labmates.workflows.protocol.experiment import condition_of
 
 _RUNS, _SEALS, _EVENTS, _BODIES = schema.runs, schema.seals, schema.events, schema.bodies
 Row = Mapping[str, Any]

@@ -26,11 +26,11 @@ from labmates.models.options import ModelOptions
 from labmates.models.tracing import traced
 from labmates.records.calls import StoredBatches, StoredCalls
 from labmates.records.store import Store
-from labmates.seeds import derive
 from labmates.stats.coefficients import kendall, spearman
 from labmates.tasks.base import Difficulty
 from labmates.tasks.registry import get_task
-from labmates.workflows.judging import Judging, Verdict, assessments
+from labmates.util.seeds import derive
+from labmates.workflows.calls.judging import Judging, Verdict, assessments
 
 
 @dataclass(frozen=True)

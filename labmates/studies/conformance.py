@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from labmates.errors import LabmatesError
-from labmates.loops import run_async
 from labmates.models.catalog import Catalog
 from labmates.pages.links import Links
 from labmates.pages.reader import Readers
@@ -21,8 +20,9 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.analysis import ANALYSES, TooFewRunsError
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, make_condition
+from labmates.util.loops import run_async
+from labmates.workflows.protocol.analysis import ANALYSES, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, make_condition
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 

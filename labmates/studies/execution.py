@@ -13,7 +13,6 @@ from typing import Any
 
 from labmates.budgets.ledger import UNLIMITED, Ledger
 from labmates.errors import LabmatesError
-from labmates.loops import to_its_end
 from labmates.models.errors import ModelPausedError
 from labmates.models.tracing import new_trace_id, send_scores
 from labmates.records.claims import BEAT_SECONDS, Claims
@@ -26,11 +25,19 @@ from labmates.records.store import Store
 from labmates.sandboxes.folders import own_folder
 from labmates.studies.runs import accounted, invalid_of
 from labmates.studies.salted import check_salt
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Outcome, SessionSettings, condition_of
-from labmates.workflows.live import live_run
-from labmates.workflows.people import people_of
-from labmates.workflows.services import Services, SessionServices
-from labmates.workflows.stop_signal import StoppedError
+from labmates.util.loops import to_its_end
+from labmates.workflows.people.answerers import people_of
+from labmates.workflows.people.live import live_run
+from labmates.workflows.protocol.experiment import (
+    EXPERIMENTS,
+    Condition,
+    Experiment,
+    Outcome,
+    SessionSettings,
+    condition_of,
+)
+from labmates.workflows.protocol.services import Services, SessionServices
+from labmates.workflows.protocol.stop_signal import StoppedError
 
 _log = logging.getLogger(__name__)
 

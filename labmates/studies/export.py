@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
-from labmates.csv_rows import inert
 from labmates.errors import MissingExtraError, UsageError
 from labmates.records.frames import COLUMNS, Rows, chosen_runs, rows
 from labmates.records.store import Store
+from labmates.util.csv_rows import inert
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -22,12 +22,12 @@ from labmates.records.events import ChargeEvent, Event, body_numbers
 from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord, new_run_id
 from labmates.records.store import Store
+from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.rerun import NoModels, NoSandboxes, rerun
 from labmates.studies.salted import check_salt
 from labmates.studies.session import checked
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import Condition, condition_of
-from labmates.workflows.sandbox_pool import SandboxPool
+from labmates.workflows.protocol.experiment import Condition, condition_of
 
 _PAID = ("llm_call", "tool_call")
 """Types of events whose steps are replayed."""

@@ -27,8 +27,7 @@ from labmates.records.events import Event, LLMCallEvent, ScoreEvent
 from labmates.records.run import ENDED, RunRecord
 from labmates.records.store import Store
 from labmates.studies.salted import check_salt
-from labmates.workflows.experiment import EXPERIMENTS, condition_of
-from labmates.workflows.judging import (
+from labmates.workflows.calls.judging import (
     Assessment,
     Judging,
     add_events,
@@ -37,6 +36,7 @@ from labmates.workflows.judging import (
     money_left,
     verdict_events,
 )
+from labmates.workflows.protocol.experiment import EXPERIMENTS, condition_of
 
 _log = logging.getLogger(__name__)
 

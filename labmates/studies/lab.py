@@ -1,4 +1,4 @@
-"""The lab of verbs (`labmates.workflows.command.Lab`), without its display."""
+"""The lab of verbs (`labmates.workflows.protocol.command.Lab`), without its display."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from labmates.records.bodies import Bodies
 from labmates.records.run import ENDED, RunRecord
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.settings import RunSettings
-from labmates.workflows.analysis import Runs
-from labmates.workflows.experiment import EXPERIMENTS, Condition, make_condition
+from labmates.workflows.protocol.analysis import Runs
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, make_condition
 
 if TYPE_CHECKING:
     from labmates.judges.base import Report

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
-from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import PriceList, usual_prices
 from labmates.models.names import is_own_baseline, parse_model
@@ -21,7 +20,8 @@ from labmates.records.studies import ended_replicates, study_counts
 from labmates.stats.power import detectable_difference
 from labmates.studies.spec import StudySpec, each_condition, full_catalog
 from labmates.studies.study import Bound, Charged
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Estimate
+from labmates.util.bounded_yaml import Source
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Estimate
 
 _MOST_MEASURED = 5000
 _LEAST_MEASURED = 10  # minimum degrees of freedom of a measured spread

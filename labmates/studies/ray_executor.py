@@ -18,18 +18,18 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from labmates.errors import LabmatesError, UsageError
-from labmates.loops import to_its_end
-from labmates.process_ids import this_worker
-from labmates.ray_cluster import connected
 from labmates.records.claims import Claims
 from labmates.records.run import ENDED
 from labmates.records.store import Store
 from labmates.records.studies import has_paused, study_counts
+from labmates.sandboxes.pool import default_sandboxes
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
 from labmates.studies.study import work_on
-from labmates.workflows.sandbox_pool import default_sandboxes
-from labmates.workflows.stop_signal import StopSignal
+from labmates.util.loops import to_its_end
+from labmates.util.process_ids import this_worker
+from labmates.util.ray_cluster import connected
+from labmates.workflows.protocol.stop_signal import StopSignal
 
 Order = Literal["work", "stop", "leave"]
 """Orders: continue, end runs at their next step, or leave them at once."""

@@ -18,11 +18,11 @@ from labmates.models.asking import Exchange
 from labmates.records.bodies import Bodies
 from labmates.records.events import HUMAN, Event, LLMCallEvent, ScoreEvent, event_data
 from labmates.records.run import RunRecord
-from labmates.seeds import derive
 from labmates.studies.differences import Difference, apart
 from labmates.studies.judging import report_of
-from labmates.workflows.call_records import recorded_reply
-from labmates.workflows.judging import mean_events, score_event
+from labmates.util.seeds import derive
+from labmates.workflows.calls.call_records import recorded_reply
+from labmates.workflows.calls.judging import mean_events, score_event
 
 
 @dataclass

@@ -15,12 +15,12 @@ from labmates.records.recorder import NewStepError, Recorder
 from labmates.records.run import RunRecord
 from labmates.sandboxes.base import Sandbox
 from labmates.sandboxes.folders import own_folder
+from labmates.sandboxes.pool import SandboxPool
 from labmates.studies.execution import SharedResources, bound_of
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome
-from labmates.workflows.judging import Judging
-from labmates.workflows.sandbox_pool import SandboxPool
-from labmates.workflows.services import Services
+from labmates.workflows.calls.judging import Judging
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Outcome
+from labmates.workflows.protocol.services import Services
 
 
 async def rerun(
@@ -40,7 +40,7 @@ async def rerun(
     The `recorder` works in memory; its steps are replayed. The `hub` answers model calls. Without `judging`, only
     judges without models score. The `ledger` is by default the run's bound. `past`, by default the recorder, is the
     record of the whole run, which answers instead of servers and people. With `repeated`, code is executed again, and
-    the run continues with its recorded results (see `labmates.workflows.services.Services`).
+    the run continues with its recorded results (see `labmates.workflows.protocol.services.Services`).
     """
     from langsmith import tracing_context
 

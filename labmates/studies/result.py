@@ -15,7 +15,7 @@ from labmates.records.bodies import Bodies, Value
 from labmates.records.events import ArtifactEvent, Event, LLMCallEvent, MessageEvent, ScoreEvent, ToolCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.experiment import EXPERIMENTS, condition_of
+from labmates.workflows.protocol.experiment import EXPERIMENTS, condition_of
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from labmates._version import __version__
 from labmates.budgets.money import format_dollars, parse_dollars, show_dollars
 from labmates.errors import UsageError
 from labmates.records.run import ENDED, STOPPED, RunRecord, new_run_id
-from labmates.seeds import LARGEST_SEED, MOST_REPLICATES
 from labmates.studies.salted import recorded_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Outcome, condition_of
+from labmates.util.seeds import LARGEST_SEED, MOST_REPLICATES
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Outcome, condition_of
 
 if TYPE_CHECKING:
     from labmates.records.recorder import Recorder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
 from labmates.tasks.salt import VARIABLE, salt_fingerprint
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     from labmates.records.store import Store

@@ -12,31 +12,31 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import Literal
 
 from labmates.errors import UsageError
-from labmates.garbage import rare_collection
 from labmates.judges.panel import Panel, make_panel, partial_judges
-from labmates.loops import Batches
 from labmates.models.check import check_capabilities, check_models, check_thinking
 from labmates.models.hub import ModelHub
 from labmates.models.names import is_own_baseline, parse_model
 from labmates.models.options import BATCH_HOURS
 from labmates.models.tracing import traced
-from labmates.process_ids import this_worker
 from labmates.records.calls import StoredBatches, StoredCalls
 from labmates.records.claims import Claims
 from labmates.records.run import RunRecord
 from labmates.records.steps import LeaseLostError, Writer
 from labmates.records.store import Store
 from labmates.sandboxes.choose import choose_backend
+from labmates.sandboxes.pool import SandboxPool, default_sandboxes
 from labmates.studies.execution import Leases, OpenSession, SharedResources, Watch
 from labmates.studies.salted import check_salt
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import NOBODY, Approver, approve_all
-from labmates.workflows.experiment import EXPERIMENTS, Condition, condition_of
-from labmates.workflows.judging import Judging
-from labmates.workflows.people import people_of
-from labmates.workflows.sandbox_pool import SandboxPool, default_sandboxes
-from labmates.workflows.services import VIEWER, SessionServices
-from labmates.workflows.stop_signal import StopSignal
+from labmates.util.garbage import rare_collection
+from labmates.util.loops import Batches
+from labmates.util.process_ids import this_worker
+from labmates.workflows.calls.judging import Judging
+from labmates.workflows.people.answerers import people_of
+from labmates.workflows.people.approval import NOBODY, Approver, approve_all
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, condition_of
+from labmates.workflows.protocol.services import VIEWER, SessionServices
+from labmates.workflows.protocol.stop_signal import StopSignal
 
 
 async def checked(conditions: Iterable[Condition], settings: RunSettings) -> tuple[list[str], set[str], Panel]:

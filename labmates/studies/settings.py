@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from labmates.judges.registry import JUDGES
 from labmates.models.catalog import Catalog
 from labmates.models.options import ModelOptions
-from labmates.ray_cluster import check_executor
 from labmates.sandboxes.choose import SANDBOXES
+from labmates.util.ray_cluster import check_executor
 
 BATCHED_RUNS: Final = 256
 """Concurrent runs with batched calls: those of one batch."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pathlib
 
-from labmates.bounded_yaml import Source, read_source
 from labmates.errors import UsageError
 from labmates.studies import ready
+from labmates.util.bounded_yaml import Source, read_source
 
 
 def read_study(text: str, name: str) -> Source:

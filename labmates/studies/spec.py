@@ -14,17 +14,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
 
-from labmates.bounded_yaml import Source
 from labmates.budgets.dollars import Dollars
 from labmates.errors import UsageError
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import OPENAI_URL
 from labmates.models.entries import Entry, check_base_url, named_entries
 from labmates.models.options import ModelOptions
-from labmates.safe_text import PLAIN_LETTERS
-from labmates.seeds import LARGEST_SEED, MOST_REPLICATES, derive
 from labmates.studies.settings import BATCHED_RUNS, RunSettings, approval_fault
-from labmates.workflows.experiment import EXPERIMENTS, Condition, with_bill
+from labmates.util.bounded_yaml import Source
+from labmates.util.safe_text import PLAIN_LETTERS
+from labmates.util.seeds import LARGEST_SEED, MOST_REPLICATES, derive
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, with_bill
 
 MOST_CONDITIONS = 1_000_000
 """Maximum number of conditions; larger grids are mistakes."""

@@ -15,13 +15,11 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from labmates.bounded_yaml import Source
 from labmates.budgets.money import format_dollars
 from labmates.budgets.prices import Price, PriceList, usual_prices
 from labmates.budgets.tokens import TEMPLATE_TOKENS
 from labmates.errors import UsageError
 from labmates.judges.panel import make_panel
-from labmates.loops import to_its_end
 from labmates.models.catalog import Catalog
 from labmates.models.endpoints import known_price
 from labmates.models.names import parse_model
@@ -36,8 +34,10 @@ from labmates.studies.salted import check_study_salt
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec, checked_conditions, each_cell, full_catalog
-from labmates.workflows.experiment import EXPERIMENTS, Condition
-from labmates.workflows.stop_signal import StopSignal
+from labmates.util.bounded_yaml import Source
+from labmates.util.loops import to_its_end
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition
+from labmates.workflows.protocol.stop_signal import StopSignal
 
 _POLL_SECONDS = 1.0
 _SHELVES = 64

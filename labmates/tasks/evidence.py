@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 
 from labmates.errors import UsageError
-from labmates.seeds import LARGEST_SEED, derive
 from labmates.tasks import restoring
 from labmates.tasks.base import Dataset, Difficulty, FindingsT, Task, TruthT, accuracy, csv_bytes
 from labmates.tasks.noise import Floats, random_for
 from labmates.tasks.restoring import Keys
+from labmates.util.seeds import LARGEST_SEED, derive
 
 STACKED = "Several tables are stacked in `df`; its column `table` names them, and columns of other tables are empty."
 ALL = "all instruments"

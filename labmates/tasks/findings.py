@@ -24,11 +24,11 @@ from typing import Any, Generic
 
 from pydantic import BaseModel, ValidationError
 
-from labmates.relaxed_json import MOST_DIGITS, Parsed, RelaxedJSONError, Unusable, find_objects, parse_value
-from labmates.relaxed_json import read_number as number_of
 from labmates.tasks.base import FindingsT
 from labmates.tasks.fences import Block, split_blocks
 from labmates.tasks.findings_yaml import YAMLFaultError, find_yaml, read_yaml
+from labmates.util.relaxed_json import MOST_DIGITS, Parsed, RelaxedJSONError, Unusable, find_objects, parse_value
+from labmates.util.relaxed_json import read_number as number_of
 
 MOST_CHARS = 200_000
 """Limit of a findings block, and of the searched end of a report."""

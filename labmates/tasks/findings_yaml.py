@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from labmates.relaxed_json import Unusable, read_number
+from labmates.util.relaxed_json import Unusable, read_number
 
 MOST_CHARS: Final = 30_000
 """Limit of a YAML text."""

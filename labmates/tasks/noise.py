@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from labmates.seeds import LARGEST_SEED, derive
+from labmates.util.seeds import LARGEST_SEED, derive
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from labmates.forms import schema_words
 from labmates.tasks.base import Task
+from labmates.util.forms import schema_words
 
 MOST_DEPTH = 6
 """Depth limit of nested models."""

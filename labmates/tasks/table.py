@@ -23,11 +23,11 @@ from pydantic import (
     model_validator,
 )
 
-from labmates.bounded_yaml import read_source
 from labmates.errors import UsageError
 from labmates.tasks.base import Check, Credit, Dataset, Difficulty, Task
 from labmates.tasks.scoring import NOT_STATED, plain_name, score_names, score_number, within
 from labmates.tasks.words import says_all, says_name
+from labmates.util.bounded_yaml import read_source
 
 if TYPE_CHECKING:
     import pandas as pd

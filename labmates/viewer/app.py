@@ -2,7 +2,7 @@
 
 It writes only notes, scores by hand and the index of full-text search. For the page of a match, the experiment plays
 strategies again, in confined processes. Unrecorded data of a running run (replies in progress and questions to people)
-come from the run itself (`labmates.workflows.live`), which also receives the answers.
+come from the run itself (`labmates.workflows.people.live`), which also receives the answers.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from labmates.viewer.pages.runs import runs_page, studies_page, study_news
 from labmates.viewer.pages.search import Indexer, search_page
 from labmates.viewer.pages.transcript import transcript
 from labmates.viewer.security import Gate, hosts_of
-from labmates.workflows.approval import Question, read_form
-from labmates.workflows.live import ask_run, follow_run
+from labmates.workflows.people.approval import Question, read_form
+from labmates.workflows.people.live import ask_run, follow_run
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from labmates.loopback import LOOPBACK
 from labmates.pages.rendering import render
+from labmates.util.loopback import LOOPBACK
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -11,8 +11,8 @@ from contextlib import suppress
 import uvicorn
 from starlette.types import ASGIApp
 
-from labmates.loopback import address_of
 from labmates.records.store import Store
+from labmates.util.loopback import address_of
 from labmates.viewer.app import make_app
 from labmates.viewer.security import new_token
 

@@ -8,7 +8,7 @@ import pytest
 
 import labmates as package
 from labmates.registry import Registry
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.verb import Verb
 from tests.cli.conftest import Labmates
 from tests.support.plugins import install
 
@@ -17,9 +17,9 @@ from pathlib import Path
 from pydantic import Field
 from labmates.registry import lazy
 from labmates.stats.tables import Table
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.verb import Verb
 
 class CountParams(Params):
     words: tuple[str, ...] = Field(description="Words.", json_schema_extra={"argument": True})
@@ -54,7 +54,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"labmates.verbs": {"letters": "brought_verbs:COUNT", "games2": "brought_verbs:GROUP"}}
     monkeypatch.syspath_prepend(install(tmp_path / "theirs", "more-verbs", points, {"brought_verbs": CODE}))
     verbs: Registry[Verb] = Registry("verb", "labmates.verbs")
-    for module in ("labmates.workflows.verb", "labmates.cli.main", "labmates.cli.analyses", "labmates.api"):
+    for module in ("labmates.workflows.protocol.verb", "labmates.cli.main", "labmates.cli.analyses", "labmates.api"):
         monkeypatch.setattr(f"{module}.VERBS", verbs)
 
 

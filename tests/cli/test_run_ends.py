@@ -16,7 +16,7 @@ from labmates.records.store import Store
 from labmates.studies.execution import OpenSession
 from labmates.studies.runs import new_runs
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import make_condition
+from labmates.workflows.protocol.experiment import make_condition
 from tests.studies.ended import fresh_run
 
 

@@ -144,7 +144,7 @@ def _executed(what: str, arguments: list[str]) -> int:
     try:
         if what == "labmates":
             from labmates.cli.main import main as labmates
-            from labmates.workflows import sandbox_pool
+            from labmates.sandboxes import pool as sandbox_pool
 
             sandbox_pool._TRIALS = 0  # as in all tests: no sandbox is started ahead for a model that may not need it
             if "--sandbox" not in arguments:

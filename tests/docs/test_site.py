@@ -16,7 +16,7 @@ import pytest
 from labmates.cli.main import labmates
 from labmates.records.run import RunRecord, Usage
 from labmates.records.view import run_json
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.plugins import ROOT
 
 if TYPE_CHECKING:

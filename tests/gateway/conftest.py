@@ -18,7 +18,7 @@ from labmates.gateway.seats import Seats
 from labmates.gateway.server import make_server
 from labmates.gateway.state import Gateway
 from labmates.gateway.upstream import Upstream
-from labmates.loopback import open_socket
+from labmates.util.loopback import open_socket
 
 PRICE = Price.model_validate({"input": "1", "output": "10", "cached": "0.1", "cache_write": "1.25"})
 KEY = "sk-real-key-of-the-provider"

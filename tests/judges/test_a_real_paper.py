@@ -10,8 +10,8 @@ import pytest
 from labmates.judges.base import Report
 from labmates.judges.heuristic import HeuristicJudge
 from labmates.judges.verified import VerifiedJudge
-from labmates.seeds import derive
 from labmates.tasks.registry import get_task
+from labmates.util.seeds import derive
 
 
 async def test_a_real_paper_gets_the_scores_of_its_run_again() -> None:

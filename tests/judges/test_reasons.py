@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from labmates.workflows.calls.judging import JudgeCall
 from labmates.workflows.dilemmas.reason_judge import ReasonsJudge
-from labmates.workflows.judging import JudgeCall
 from tests.judges.conftest import MODEL, interviewing
 from tests.support.openai_server import Answer, Json, OpenAIServer
 

@@ -15,7 +15,7 @@ from labmates.models.errors import EndpointError
 from labmates.models.hub import ModelHub
 from labmates.models.names import parse_model
 from labmates.models.options import ModelOptions
-from labmates.workflows.experiment import make_condition
+from labmates.workflows.protocol.experiment import make_condition
 from tests.support.openai_server import Answer, OpenAIServer, fault
 
 URL = "http://127.0.0.1:8001/v1"

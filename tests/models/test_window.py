@@ -21,7 +21,7 @@ from labmates.models.errors import ContextOverflowError, reply_limit
 from labmates.models.hub import ModelHub
 from labmates.models.scripted import make_baseline
 from labmates.records.store import Store
-from labmates.workflows.judging import JudgeCaller
+from labmates.workflows.calls.judging import JudgeCaller
 from tests.support.openai_server import OpenAIServer, serve_model
 
 GAME: dict[str, Any] = {"game": "public-goods", "group_size": 2, "rounds": 2}

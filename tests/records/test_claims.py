@@ -15,7 +15,6 @@ import pytest
 import sqlalchemy as sa
 
 from labmates.errors import UsageError
-from labmates.process_ids import this_worker, worker_state
 from labmates.records import claims, schema
 from labmates.records.claims import Claims
 from labmates.records.entering import Cell, Planned, enter_study
@@ -24,6 +23,7 @@ from labmates.records.run import RunRecord, new_run_id
 from labmates.records.steps import LeaseLostError
 from labmates.records.store import Store
 from labmates.records.studies import StudyRecord, retry_failed, study_counts
+from labmates.util.process_ids import this_worker, worker_state
 
 ELSEWHERE = "elsewhere/0123456789abcdef/1-2-3"
 """A worker of another machine, of which nobody here knows whether it lives."""
@@ -55,7 +55,7 @@ def charge(amount: int, step: str = "a") -> list[tuple[int, Event]]:
 
 def dead_worker() -> str:
     """Return the name of a worker whose process has ended."""
-    code = "from labmates.process_ids import this_worker; print(this_worker())"
+    code = "from labmates.util.process_ids import this_worker; print(this_worker())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 

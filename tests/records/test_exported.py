@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from labmates.csv_rows import read_rows
 from labmates.errors import UsageError
 from labmates.records.events import ScoreEvent
 from labmates.records.exported import exported_runs, is_export
 from labmates.records.store import Store
 from labmates.studies.export import export_rows
+from labmates.util.csv_rows import read_rows
 from tests.studies.ended import ended_run
 
 ROW = {

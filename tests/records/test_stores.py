@@ -13,7 +13,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from labmates.errors import UsageError
-from labmates.process_ids import this_worker
 from labmates.records import schema
 from labmates.records.bodies import Bodies
 from labmates.records.claims import Claims
@@ -25,6 +24,7 @@ from labmates.records.steps import Writer
 from labmates.records.store import Store
 from labmates.records.upgrade import upgrade_store
 from labmates.studies.audit import is_late, unproven
+from labmates.util.process_ids import this_worker
 
 FIRST = """
 create table labmates_meta (name varchar(40) not null primary key, value text not null);

@@ -80,7 +80,7 @@ def test_a_report_of_evolution_tells_who_wins_how_often(url: str) -> None:
 def test_the_files_of_a_report_make_the_same_conditions_again(url: str) -> None:
     import yaml
 
-    from labmates.workflows.experiment import make_condition
+    from labmates.workflows.protocol.experiment import make_condition
 
     with closing(Store(url, read_only=True)) as store:
         page = render(store_report(store))

@@ -18,13 +18,13 @@ from docker import DockerClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labmates.process_ids import owner_state, this_owner
 from labmates.sandboxes.base import SandboxError
 from labmates.sandboxes.engine import connect, remove_container
 from labmates.sandboxes.folders import cache_folder, new_folder, own_folder, sweep_folders
 from labmates.sandboxes.image.names import KIND_LABEL, image_tag, packages_tag
 from labmates.sandboxes.labels import OWNER_LABEL, SANDBOX_LABEL, container_labels
 from labmates.sandboxes.leftovers import Removed, clean, old_images, orphaned_containers, sweep_containers
+from labmates.util.process_ids import owner_state, this_owner
 from tests.support.docker_engine import FakeEngine, fake_engine
 
 NAMESPACE, PID, START = this_owner().split("-")
@@ -33,7 +33,7 @@ HOUR = 3600
 
 def dead_owner() -> str:
     """Return the owner that a process was which has ended."""
-    code = "from labmates.process_ids import this_owner; print(this_owner())"
+    code = "from labmates.util.process_ids import this_owner; print(this_owner())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -75,7 +75,7 @@ def test_a_process_with_the_same_number_but_another_start_is_dead() -> None:
 
 
 def test_a_killed_process_that_nobody_has_collected_is_dead() -> None:
-    code = "from labmates.process_ids import this_owner; print(this_owner(), flush=True); input()"
+    code = "from labmates.util.process_ids import this_owner; print(this_owner(), flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         owner = process.stdout.readline().decode().strip()
@@ -87,7 +87,9 @@ def test_a_killed_process_that_nobody_has_collected_is_dead() -> None:
 
 @pytest.mark.needs("bubblewrap")
 def test_without_proc_as_on_macos_a_process_names_itself_and_states_are_unknown() -> None:
-    code = "from labmates.process_ids import *; print(this_owner(), owner_state(this_owner()), bool(this_worker()))"
+    code = (
+        "from labmates.util.process_ids import *; print(this_owner(), owner_state(this_owner()), bool(this_worker()))"
+    )
     command = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/proc", sys.executable, "-c", code]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     assert re.fullmatch(r"0-\d+-None unknown True\n", printed)

@@ -11,11 +11,11 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, LLMCallEvent
 from labmates.records.run import RunRecord, RunStatus, Usage
 from labmates.records.store import Store
-from labmates.seeds import derive
 from labmates.studies.runs import new_runs
 from labmates.studies.settings import RunSettings
 from labmates.tasks.registry import get_task
 from labmates.tasks.report import oracle_report
+from labmates.util.seeds import derive
 from labmates.workflows.science.condition import ScienceCondition
 
 

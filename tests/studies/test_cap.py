@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from labmates.bounded_yaml import Source
 from labmates.budgets.money import parse_dollars
 from labmates.cli.main import run_command
 from labmates.cli.study import _report
@@ -26,6 +25,7 @@ from labmates.studies.audit import audit, overspent, recompute
 from labmates.studies.replay import replay
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, work_on
+from labmates.util.bounded_yaml import Source
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Call, Json, OpenAIServer, completion, fault, serve_model
 from tests.support.studies import conditions_of

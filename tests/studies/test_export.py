@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from labmates.csv_rows import inert, read_rows
 from labmates.errors import MissingExtraError, UsageError
 from labmates.records.events import ScoreEvent
 from labmates.records.store import Store
 from labmates.studies import export
 from labmates.studies.export import FORMATS, export_rows
+from labmates.util.csv_rows import inert, read_rows
 from tests.studies.ended import ended_run
 
 

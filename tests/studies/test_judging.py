@@ -22,8 +22,8 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import unproven
 from labmates.studies.judging import Judged, judge_runs, judgeable, judging_usage
-from labmates.workflows.experiment import EXPERIMENTS, Experiment
-from labmates.workflows.judging import add_events, has_judged
+from labmates.workflows.calls.judging import add_events, has_judged
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment
 from labmates.workflows.science.condition import ScienceCondition
 from tests.judges.conftest import answer
 from tests.studies.ended import ended_run, right_report

@@ -22,7 +22,7 @@ from labmates.studies.execution import Leases
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import make_condition
+from labmates.workflows.protocol.experiment import make_condition
 from tests.studies.ended import fresh_run
 
 

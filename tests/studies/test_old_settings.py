@@ -16,7 +16,7 @@ from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec
-from labmates.workflows.experiment import make_condition
+from labmates.workflows.protocol.experiment import make_condition
 from tests.judges.conftest import answer
 from tests.support.openai_server import Answer, OpenAIServer
 

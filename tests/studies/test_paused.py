@@ -11,7 +11,7 @@ import pytest
 from labmates.cli.main import run_command
 from labmates.records.run import PAUSED
 from labmates.records.store import Store
-from labmates.workflows.verb import PAUSED_CODE
+from labmates.workflows.protocol.verb import PAUSED_CODE
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from labmates.bounded_yaml import Source
 from labmates.records.run import RunRecord, Usage
 from labmates.records.store import Store
 from labmates.stats.power import detectable_difference
 from labmates.studies.plan import make_plan
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter
+from labmates.util.bounded_yaml import Source
 from tests.studies.ended import ended_run
 from tests.support.strategies import library
 from tests.support.studies import conditions_of

@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from labmates import ray_cluster
 from labmates.errors import MissingExtraError, UsageError
-from labmates.ray_cluster import connected
 from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.ray_executor import SANDBOX, share_of_sandboxes, work_on_ray
 from labmates.studies.source import read_study
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec
-from labmates.workflows.stop_signal import StopSignal
+from labmates.util import ray_cluster
+from labmates.util.ray_cluster import connected
+from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.docs.pages import SHELL, blocks_of
 from tests.support.plugins import ROOT
 
@@ -47,7 +47,7 @@ concurrency: {{runs: 2}}
 
 def no_trials() -> None:
     """Let workers start no sandbox ahead, as in the tests themselves."""
-    from labmates.workflows import sandbox_pool
+    from labmates.sandboxes import pool as sandbox_pool
 
     sandbox_pool._TRIALS = 0
 

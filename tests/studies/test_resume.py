@@ -31,12 +31,12 @@ CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "prices": 
 
 KILLED = """
     import os, sys
-    import labmates.workflows.sandbox_pool
+    import labmates.sandboxes.pool
     from labmates.api import run
     from tests.support.plays import {play}
     from tests.support.puppet import puppet
 
-    labmates.workflows.sandbox_pool._TRIALS = 0  # as in the tests themselves
+    labmates.sandboxes.pool._TRIALS = 0  # as in the tests themselves
     calls = 0
 
     def play(heard):
@@ -68,7 +68,7 @@ def expected_end(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Play], E
     def end(play: Play) -> End:
         store = Store(f"sqlite:///{tmp_path_factory.mktemp('whole')}/runs.db")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("labmates.workflows.sandbox_pool._TRIALS", 0)
+            patch.setattr("labmates.sandboxes.pool._TRIALS", 0)
             found = asyncio.run(whole(store, play))
         store.close()
         return found

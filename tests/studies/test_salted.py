@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import labmates
-from labmates.bounded_yaml import Source
 from labmates.errors import UsageError
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
@@ -21,6 +20,7 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, work_on
 from labmates.tasks.salt import VARIABLE, salt_fingerprint
+from labmates.util.bounded_yaml import Source
 
 SALT, OTHER = "correct horse battery staple", "another horse, another staple"
 CONDITION: dict[str, Any] = {"task": "anomaly", "difficulty": "easy", "model": "scripted:silent", "solo": True}

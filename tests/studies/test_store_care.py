@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from labmates.bounded_yaml import Source
 from labmates.errors import UsageError
-from labmates.process_ids import this_worker
 from labmates.records import schema
 from labmates.records.claims import Claims
 from labmates.records.copying import archive_store, copy_store
@@ -27,6 +25,8 @@ from labmates.studies.merging import merge
 from labmates.studies.repair import repair
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec, work_on
+from labmates.util.bounded_yaml import Source
+from labmates.util.process_ids import this_worker
 
 DATA: dict[str, Any] = {
     "name": "s",

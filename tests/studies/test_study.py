@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from labmates.bounded_yaml import Source
 from labmates.errors import UsageError
 from labmates.models.scripted import BASELINES
-from labmates.process_ids import this_worker
 from labmates.records import schema
 from labmates.records.claims import Claims
 from labmates.records.store import Store
@@ -23,7 +21,9 @@ from labmates.studies.audit import audit, begun_runs
 from labmates.studies.processes import work_in_processes
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import Bound, enter, stored_spec, work_on
-from labmates.workflows.stop_signal import StopSignal
+from labmates.util.bounded_yaml import Source
+from labmates.util.process_ids import this_worker
+from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.support.chaos import Chaos
 from tests.support.children import Child, command
 from tests.support.openai_server import OpenAIServer, fault, serve_model

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from labmates.loops import to_its_end
+from labmates.util.loops import to_its_end
 
 
 @pytest.mark.parametrize("fails", [False, True])

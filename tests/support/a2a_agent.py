@@ -16,7 +16,7 @@ from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface
 from starlette.applications import Starlette
 
-from labmates.loopback import address_of, open_socket
+from labmates.util.loopback import address_of, open_socket
 from labmates.workflows.science.seats.endpoint import Server
 from tests.support.seat_agent import Seat, work
 

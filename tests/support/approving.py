@@ -6,7 +6,7 @@ from typing import Any
 
 from labmates.budgets.tokens import text_of
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.workflows.approval import Question
+from labmates.workflows.people.approval import Question
 from tests.support.puppet import agent_of, step_of, turn_of
 
 LAB: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labmates.models.scripted.base import Draft, Heard, call
-from labmates.workflows.approval import Question
+from labmates.workflows.people.approval import Question
 
 CODE = '''
 import operator

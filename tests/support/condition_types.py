@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from labmates.workflows.experiment import EXPERIMENTS, Condition
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition
 from tests.support.plugins import ROOT
 
 PATH = ROOT / "labmates" / "condition_types.pyi"
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NewType, Protocol, Required, TypedDict, TypeVar, Unpack, overload
 
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Ask
+from labmates.workflows.people.approval import Ask
 
 R_co = TypeVar("R_co", covariant=True)
 Kind = NewType("Kind", str)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from labmates.loopback import open_socket
 from labmates.records.store import Store
+from labmates.util.loopback import open_socket
 from labmates.viewer.app import make_app
 from labmates.viewer.server import make_server
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from labmates.bounded_yaml import Source
 from labmates.studies.spec import StudySpec, each_condition
-from labmates.workflows.experiment import Condition
+from labmates.util.bounded_yaml import Source
+from labmates.workflows.protocol.experiment import Condition
 
 
 def conditions_of(spec: StudySpec, source: Source | None = None) -> list[Condition]:

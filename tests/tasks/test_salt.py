@@ -7,11 +7,11 @@ import pytest
 
 from labmates.errors import UsageError
 from labmates.models.redact import Redactor
-from labmates.seeds import derive
 from labmates.tasks.base import accuracy
 from labmates.tasks.noise import random_for
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import VARIABLE, data_seed, salt_fingerprint
+from labmates.util.seeds import derive
 
 SALT, OTHER = "correct horse battery staple", "correct horse battery stapler"
 

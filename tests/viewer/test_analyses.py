@@ -19,7 +19,7 @@ from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
 from labmates.viewer.export import export_pages
 from labmates.viewer.pages.analyses import Computed, analyses_page
-from labmates.workflows.analysis import ANALYSES, Analysis, Missing, Params, Result, Runs
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Missing, Params, Result, Runs
 from tests.studies.ended import fresh_run
 from tests.support.site import served
 

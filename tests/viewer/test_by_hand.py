@@ -14,7 +14,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, ScoreEvent, WarningEvent
 from labmates.records.notes import notes_of
 from labmates.records.store import Store
-from labmates.workflows.analysis import ANALYSES
+from labmates.workflows.protocol.analysis import ANALYSES
 from tests.support.browser import chromium, page_of
 from tests.support.recorded import add
 from tests.support.site import TOKEN, Answer, Site, served

@@ -15,7 +15,6 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from labmates.budgets.money import parse_dollars, show_dollars
 from labmates.gateway.recording import GatewayCondition, RunOfGateway
 from labmates.models.watching import LISTENER, Piece
-from labmates.process_ids import this_worker
 from labmates.records.claims import Claims
 from labmates.records.events import ApprovalEvent, ChargeEvent, LLMCallEvent
 from labmates.records.run import RunRecord
@@ -23,8 +22,9 @@ from labmates.records.store import Store
 from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Answer, Question
-from labmates.workflows.live import Live, live_run
+from labmates.util.process_ids import this_worker
+from labmates.workflows.people.approval import Answer, Question
+from labmates.workflows.people.live import Live, live_run
 from labmates.workflows.science.condition import ScienceCondition
 from tests.gateway.conftest import openai_upstream
 from tests.gateway.conftest import served as gateway

@@ -21,7 +21,7 @@ from labmates.records.bodies import Bodies
 from labmates.records.events import LLMCallEvent, ToolCallEvent
 from labmates.records.store import Store
 from labmates.studies.replay import replay
-from labmates.workflows.live import ask_run
+from labmates.workflows.people.live import ask_run
 from tests.support.browser import page_of
 from tests.support.children import Child
 from tests.support.plays import industrious

@@ -12,8 +12,9 @@ from typing_extensions import TypedDict
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import NewStepError, Recorder
-from labmates.workflows.answered import invoke_answered
-from labmates.workflows.approval import (
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.people.answered import invoke_answered
+from labmates.workflows.people.approval import (
     Answer,
     Approvals,
     Approver,
@@ -22,8 +23,7 @@ from labmates.workflows.approval import (
     approver_of,
     read_answer,
 )
-from labmates.workflows.calls import Speaker
-from labmates.workflows.stop_signal import Steps, StoppedError, StopSignal
+from labmates.workflows.protocol.stop_signal import Steps, StoppedError, StopSignal
 
 BEN = Speaker("authors", "ben", "scripted:silent")
 QUESTION = Question("run", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")

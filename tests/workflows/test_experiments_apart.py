@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.plugins import ROOT
 
 PACKAGE = ROOT / "labmates"
-FOLDERS = sorted(path.parent.name for path in (PACKAGE / "workflows").glob("*/__init__.py"))
+FOLDERS = sorted(
+    path.parent.name for path in (PACKAGE / "workflows").glob("*/__init__.py") if "ENTRIES" in path.read_text("utf-8")
+)
 OF_FOLDERS = re.compile(rf"\bworkflows[./]({'|'.join(FOLDERS)})\b")
 WORDS = {name for kind in EXPERIMENTS.names() for name in (kind, f"{kind}s")} - {
     "game",

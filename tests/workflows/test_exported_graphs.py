@@ -17,7 +17,7 @@ from langgraph.types import Command
 
 from labmates.errors import UsageError
 from labmates.models.scripted.base import Draft, Heard
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 from tests.support.approving import LAB, REASON, improving
 from tests.support.asking import CODE, working
 from tests.support.plugins import ROOT

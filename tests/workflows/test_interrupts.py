@@ -14,8 +14,8 @@ from pydantic import BaseModel, TypeAdapter
 from labmates.errors import UsageError
 from labmates.records.events import ApprovalEvent
 from labmates.records.recorder import NewStepError, Recorder
-from labmates.workflows.answered import invoke_answered
-from labmates.workflows.approval import (
+from labmates.workflows.people.answered import invoke_answered
+from labmates.workflows.people.approval import (
     Approvals,
     Approver,
     Question,
@@ -25,8 +25,8 @@ from labmates.workflows.approval import (
     read_form,
     read_reply,
 )
-from labmates.workflows.interrupts import requests_of, resume_value
-from labmates.workflows.stop_signal import Steps
+from labmates.workflows.people.interrupts import requests_of, resume_value
+from labmates.workflows.protocol.stop_signal import Steps
 
 ALL = ("approve", "edit", "reject", "respond")
 EDIT = {"type": "edit", "edited_action": {"name": "write", "args": {"text": "b"}}}

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from labmates.models.watching import LISTENER, Piece
-from labmates.workflows.approval import Answer, Question
-from labmates.workflows.live import ask_run, follow_run, live_run, socket_of
+from labmates.workflows.people.approval import Answer, Question
+from labmates.workflows.people.live import ask_run, follow_run, live_run, socket_of
 
 QUESTION = Question("r1", "authors/0/ben/plan/0", "authors", "ben", "plan", "authors", "Look, then write.")
 YES = {"do": "answer", "step": QUESTION.step, "approved": True}

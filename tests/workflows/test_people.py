@@ -17,8 +17,8 @@ from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.models.structured import format_of
 from labmates.records.events import WarningEvent
-from labmates.workflows.calls import Call, Speaker
-from labmates.workflows.people import MOST_BYTES, reply_of, turn_of
+from labmates.workflows.calls.call import Call, Speaker
+from labmates.workflows.people.answerers import MOST_BYTES, reply_of, turn_of
 
 
 class Choice(BaseModel):

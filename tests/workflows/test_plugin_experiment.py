@@ -24,8 +24,8 @@ from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
 from labmates.studies.conformance import check_experiment
 from labmates.viewer.pages.run import overview
-from labmates.workflows.analysis import ANALYSES
-from labmates.workflows.experiment import EXPERIMENTS, Experiment, Metric, Outcome
+from labmates.workflows.protocol.analysis import ANALYSES
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment, Metric, Outcome
 from tests.support.plugins import ROOT
 
 SCRIPT = ROOT / "examples" / "new_experiment.py"

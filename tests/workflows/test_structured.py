@@ -13,7 +13,7 @@ from labmates.models.given import name_given
 from labmates.models.scripted import make_baseline
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.experiment import make_condition
+from labmates.workflows.protocol.experiment import make_condition
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 

@@ -20,7 +20,7 @@ from labmates.studies.settings import RunSettings
 from labmates.studies.source import find_study
 from labmates.studies.spec import Concurrency, Connection, Sample, StudySpec, read_spec
 from labmates.tasks.registry import TASKS, get_task
-from labmates.workflows.experiment import EXPERIMENTS, Condition, Experiment, Metric
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, Metric
 from sitegen.fields import field_types, fields_table
 from sitegen.markup import cell, code, fence, read_docstring, table
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from labmates.errors import MissingExtraError, UsageError
 from labmates.games.iterated.match import Action, Payoffs, Round
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 _TRIES = 200
 """Maximum number of random states tried to reproduce a recorded move."""

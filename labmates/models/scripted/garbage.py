@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labmates.models.scripted.base import Draft, DraftCall, Heard, ScriptedModel, call
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 KNOWN_TOOLS = ("run_code", "read_artifact", "mark_complete")
 UNKNOWN_TOOLS = ("execute", "run_code ", "functions.run_code", "", "rm -rf /", "run_code" * 40, "запуск", "\x00")

@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from labmates.relaxed_json import MOST_DIGITS
 from labmates.tasks.base import Check, Credit, Difficulty, FindingsT, Task, accuracy
 from labmates.tasks.conformance.data_rules import global_random
 from labmates.tasks.conformance.events import Case, Mild, place
 from labmates.tasks.fences import split_blocks
 from labmates.tasks.findings import check_findings, read_findings
 from labmates.tasks.report import findings_report, oracle_report
+from labmates.util.relaxed_json import MOST_DIGITS
 
 NUMBERS = (0, -1, 10**MOST_DIGITS - 1, 0.5, -1e-12, 1e300)
 TEXTS = ("", " ", "\x00", "nobody", "x" * 90, "\N{GREEK SMALL LETTER MU}\N{COMBINING ACUTE ACCENT}")

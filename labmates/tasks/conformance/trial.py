@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from labmates.errors import UsageError
-from labmates.loops import run_async
 from labmates.tasks.conformance.events import Fingerprint, Problem, Step, differing
 from labmates.tasks.conformance.examine import RULES
+from labmates.util.loops import run_async
 
 TRIAL_RULES = {
     "load": "the task can be imported and created, and has the name of its entry point",

@@ -23,8 +23,8 @@ from labmates.records.store import Store
 from labmates.stats.figures import FORMATS, Drawing, figure_file
 from labmates.viewer.pages.results import results_section
 from labmates.viewer.pages.runs import standing
-from labmates.workflows.analysis import ANALYSES, Analysis, Result, TooFewRunsError
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Result, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 _log = logging.getLogger(__name__)
 _MOST_CACHED: Final = 64

@@ -20,7 +20,7 @@ from labmates.stats.intervals import means
 from labmates.viewer.event_items import changes, message_texts
 from labmates.viewer.pages.run import sections
 from labmates.viewer.pages.runs import headline
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MOST_COLUMNS: Final = 6
 """Maximum runs or conditions in a comparison."""

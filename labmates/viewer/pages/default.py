@@ -13,7 +13,7 @@ from labmates.pages.rendering import as_text, cut, number, render
 from labmates.pages.section import Section
 from labmates.pages.svg import line_plot
 from labmates.stats.tables import Column, Table
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MOST_ROWS: Final = 200
 MOST_CHARS: Final = 400

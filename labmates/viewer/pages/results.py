@@ -11,7 +11,6 @@ from typing import Final
 from markupsafe import Markup
 
 from labmates.errors import unknown_name
-from labmates.grouping import grouped
 from labmates.pages.links import Links
 from labmates.pages.rendering import brief, render
 from labmates.pages.svg import COLOURS, Plot, dot_plot, tag
@@ -20,7 +19,8 @@ from labmates.records.store import Store
 from labmates.reports.results import domain_of, parameters, shown_name, varying
 from labmates.stats.domains import ANY, Domain, unknown
 from labmates.stats.intervals import Estimate, means
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 MODELS: Final = "models"
 MOST_VALUES: Final = 40

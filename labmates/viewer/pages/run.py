@@ -25,9 +25,9 @@ from labmates.viewer.event_items import HIDDEN, Item, changes, items, message_te
 from labmates.viewer.pages.default import default_sections
 from labmates.viewer.pages.runs import headline
 from labmates.viewer.timeline import burning, payer_of, timeline
-from labmates.workflows.approval import Question
-from labmates.workflows.experiment import EXPERIMENTS, condition_of
-from labmates.workflows.people import people_of
+from labmates.workflows.people.answerers import people_of
+from labmates.workflows.people.approval import Question
+from labmates.workflows.protocol.experiment import EXPERIMENTS, condition_of
 
 _log = logging.getLogger(__name__)
 LIVE_MOST: Final = 200
@@ -253,8 +253,8 @@ def turn_page(
 ) -> Markup:
     """The page for a person who takes part in a run.
 
-    `shown` has the waiting ``agents`` and the ``turn`` to answer, from `labmates.workflows.people.turn_of`. `agent`
-    restricts the page to one agent. `note` is the reason for a refused reply, and `given` are its fields.
+    `shown` has the waiting ``agents`` and the ``turn`` to answer (`people.answerers.turn_of`). `agent` restricts the
+    page to one agent. `note` is the reason for a refused reply, and `given` are its fields.
     """
     values = {"turn": shown.get("turn"), "agents": shown.get("agents", []), "agent": agent, "given": given or {}}
     return render("turn.html", **values, note=note, form_token=form_token, **head(reader, links, "turn"))

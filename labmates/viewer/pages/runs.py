@@ -19,7 +19,7 @@ from labmates.records.store import Store
 from labmates.records.studies import WAITING, Counts, failure_reasons, invalid_reasons, study_counts, study_record
 from labmates.reports.results import parameters, shown_name, varying
 from labmates.stats.tables import MISSING
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 _STUDIES_SHOWN: Final = 6
 _REASONS: Final = 5

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import DirectoryPath, Field
 
 from labmates.errors import UsageError, unknown_name
-from labmates.grouping import grouped
 from labmates.stats.figures import paged
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
-from labmates.workflows.experiment import EXPERIMENTS
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,12 +15,12 @@ from labmates.mechanisms.conformance import check_mechanism, untested
 from labmates.mechanisms.play import calls_of
 from labmates.mechanisms.registry import MECHANISMS, make_mechanisms
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
-from labmates.workflows.listing import checked, listing
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.listing import checked, listing
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 
 def mechanisms(lab: Lab, _params: Params) -> Iterator[Result]:

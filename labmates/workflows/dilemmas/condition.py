@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from labmates.errors import UsageError
 from labmates.games.payoff_table import PayoffTable
 from labmates.models.catalog import ModelRef
-from labmates.workflows.play_condition import Reasoning
-from labmates.workflows.wordings import AblatedCondition
+from labmates.workflows.play.condition import Reasoning
+from labmates.workflows.play.wordings import AblatedCondition
 
 if TYPE_CHECKING:
     from labmates.games.normal_form import NormalForm

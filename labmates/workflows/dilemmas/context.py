@@ -14,13 +14,13 @@ from labmates.mechanisms.base import Answer, Mechanism, Negotiated, Play, Played
 from labmates.mechanisms.play import around
 from labmates.records.events import DecisionEvent, Event, PayoffEvent
 from labmates.records.recorder import Recorder
-from labmates.seeds import derive
-from labmates.workflows.calls import Speaker
+from labmates.util.seeds import derive
+from labmates.workflows.calls.call import Speaker
 from labmates.workflows.dilemmas.briefs import Briefing, form_of
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.records import AGREEMENT
-from labmates.workflows.playing import Table
-from labmates.workflows.services import Services
+from labmates.workflows.play.playing import Table
+from labmates.workflows.protocol.services import Services
 
 EVERYBODY = "all"
 """Name of the single match of a mechanism that assigns seats."""

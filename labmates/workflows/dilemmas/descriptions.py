@@ -10,7 +10,7 @@ from typing import Any
 
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import Claims, PayoffTable, Pool
-from labmates.workflows.wordings import Wording
+from labmates.workflows.play.wordings import Wording
 
 Facts = Mapping[str, Any]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import Final
 
-from labmates.display_names import settings_apart
-from labmates.grouping import grouped
 from labmates.stats.contrasts import Design, Observed, Run
 from labmates.stats.domains import ANY, CORRELATION
 from labmates.stats.validity import invalid
-from labmates.workflows.analysis import Runs
+from labmates.util.display_names import settings_apart
+from labmates.util.grouping import grouped
 from labmates.workflows.dilemmas.records import CrossPlay, completed_settings, cross_plays, mechanism_labels
+from labmates.workflows.protocol.analysis import Runs
 
 _OUTCOMES: Final = {"cooperation": CORRELATION, "payoff": ANY}
 _REMARK: Final = (

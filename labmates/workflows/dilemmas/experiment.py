@@ -5,7 +5,7 @@ from __future__ import annotations
 from labmates.registry import lazy
 from labmates.stats.domains import SHARE
 from labmates.workflows.dilemmas.condition import DilemmaCondition
-from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 
 METRICS = (
     Metric("normalised", "expected payoff: 0 if all defect, 1 if all cooperate", better="higher", headline=True),

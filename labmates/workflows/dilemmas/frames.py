@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.grouping import grouped
 from labmates.mechanisms.mediation import DELEGATE
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import means
 from labmates.stats.metagame import Array
 from labmates.stats.replicator import replicator_dynamics
 from labmates.stats.validity import invalid
+from labmates.util.grouping import grouped
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, OTHER
 from labmates.workflows.dilemmas.records import CrossPlay, places
 

@@ -19,7 +19,7 @@ from langgraph.types import Send
 from labmates.mechanisms.base import Answer, Question
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.context import DilemmaContext
-from labmates.workflows.playing import together
+from labmates.workflows.play.playing import together
 
 AT_ONCE = 512
 """Maximum number of parallel matches: enough for any server, and bounded for memory."""

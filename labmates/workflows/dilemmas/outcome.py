@@ -15,7 +15,7 @@ from labmates.stats.validity import invalid_play, total
 from labmates.workflows.dilemmas.context import DilemmaContext
 from labmates.workflows.dilemmas.graph import CrossPlay as CrossPlays
 from labmates.workflows.dilemmas.records import CrossPlay, read_cross_play
-from labmates.workflows.experiment import Outcome
+from labmates.workflows.protocol.experiment import Outcome
 
 
 def outcome(_state: CrossPlays, ctx: DilemmaContext) -> Outcome:

@@ -25,7 +25,7 @@ from labmates.stats.validity import MOST_FAILED, invalid
 from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.dilemmas.ratings import rate_play
 from labmates.workflows.dilemmas.records import Agreement, CrossPlay, Round, read_cross_play
-from labmates.workflows.experiment import condition_of
+from labmates.workflows.protocol.experiment import condition_of
 
 render = templates_of(__package__)
 

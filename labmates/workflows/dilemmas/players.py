@@ -22,7 +22,7 @@ from labmates.mechanisms.norms import Deed, IsGood, Match, Name, Past, grim, sta
 from labmates.mechanisms.theorem import all_on, best_design, dilemma_of, does_its_part, follow
 from labmates.models.scripted.base import Heard
 from labmates.workflows.dilemmas.descriptions import read_rows
-from labmates.workflows.wordings import renamed
+from labmates.workflows.play.wordings import renamed
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from labmates.errors import UsageError
-from labmates.grouping import grouped
 from labmates.stats.deviation import ranks
 from labmates.stats.metagame import Array
 from labmates.stats.ratings import Rated, rate
 from labmates.stats.tables import Column, Table
+from labmates.util.grouping import grouped
 from labmates.workflows.dilemmas.payoff_files import cell_of
 
 PAYOFFS: Final = "matchup_payoffs.json"

@@ -28,16 +28,16 @@ from labmates.records.calls import StoredBatches
 from labmates.records.events import DecisionEvent, Event, LabelEvent, LLMCallEvent, ScoreEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.seeds import derive
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
+from labmates.util.seeds import derive
+from labmates.workflows.calls.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
 from labmates.workflows.dilemmas.reason_judge import PREFIX, VERSION, Labelled, ReasonsJudge
-from labmates.workflows.experiment import condition_of
-from labmates.workflows.judging import JudgeCall, JudgeCaller, add_events, judge_call_event, money_left
-from labmates.workflows.verb import InterruptedWorkError
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.experiment import condition_of
+from labmates.workflows.protocol.verb import InterruptedWorkError
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 _TOGETHER, _RUNS_OF_A_BATCH = 32, 64
 """Choices whose labels are written together, and runs whose choices form one provider batch."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 
-from labmates.display_names import labels_apart
 from labmates.games.dilemmas import get_dilemma
 from labmates.games.normal_form import NormalForm
 from labmates.games.payoff_table import PayoffTable
@@ -20,13 +19,14 @@ from labmates.stats.domains import Domain
 from labmates.stats.metagame import Array, metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import Tally, tallies
-from labmates.workflows.experiment import condition_of
+from labmates.util.display_names import labels_apart
+from labmates.workflows.protocol.experiment import condition_of
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
     from labmates.records.store import Store
-    from labmates.workflows.analysis import Runs
     from labmates.workflows.dilemmas.condition import DilemmaCondition
+    from labmates.workflows.protocol.analysis import Runs
 
 T = TypeVar("T", "Round", "Agreement")
 Use = Literal["expected", "sampled"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labmates.registry import lazy
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.verb import Verb
 
 MECHANISMS = Verb(
     "List the cooperation mechanisms, or show or check one.",

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from labmates.stats.figures import paged
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs, TooFewRunsError
 
 
 def profiles(runs: Runs, _params: Params) -> Result:

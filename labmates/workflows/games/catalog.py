@@ -13,12 +13,12 @@ from labmates.games.conformance import check_game
 from labmates.games.references import references
 from labmates.games.registry import GAMES, make_game
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
-from labmates.workflows.listing import checked, listing
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.listing import checked, listing
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 
 def games(lab: Lab, _params: Params) -> Iterator[Result]:

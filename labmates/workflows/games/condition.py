@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from labmates.models.catalog import ModelRef
-from labmates.workflows.wordings import WordedCondition
+from labmates.workflows.play.wordings import WordedCondition
 
 if TYPE_CHECKING:
     from labmates.games.base import Game

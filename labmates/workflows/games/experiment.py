@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from labmates.registry import lazy
 from labmates.stats.domains import COUNT, SHARE
-from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.cooperation import AXES
+from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 
 METRICS = (
     Metric(

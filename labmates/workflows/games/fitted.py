@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import Field, FilePath
 
 from labmates.registry import lazy
-from labmates.workflows.analysis import Drawing, Export, Params, Result
+from labmates.workflows.protocol.analysis import Drawing, Export, Params, Result
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,16 +17,16 @@ from langgraph.runtime import Runtime
 
 from labmates.agents.decisions import Numbers, numbers_form
 from labmates.games.base import Array, Game
-from labmates.grouping import grouped
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import DecisionEvent, MessageEvent, PayoffEvent
-from labmates.seeds import derive
 from labmates.stats.validity import Tally, tallies
-from labmates.workflows.calls import Speaker
+from labmates.util.grouping import grouped
+from labmates.util.seeds import derive
+from labmates.workflows.calls.call import Speaker
 from labmates.workflows.games.briefs import Briefing, Round, Said, history, payoffs
 from labmates.workflows.games.condition import GameCondition
-from labmates.workflows.playing import Table, together
+from labmates.workflows.play.playing import Table, together
 
 NO_TOKENS = "Without a valid answer, you spend no token."
 MOST_SAID_CHARS = 600

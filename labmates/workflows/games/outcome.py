@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from labmates.games.base import Array
 from labmates.games.references import references_or_none
-from labmates.seeds import derive
 from labmates.stats.validity import invalid_play, total
-from labmates.workflows.experiment import Outcome
+from labmates.util.seeds import derive
 from labmates.workflows.games.briefs import Round, history, payoffs
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.cooperation import cooperation, efficiency, pareto_proximity
 from labmates.workflows.games.graph import GameContext, GameState
-from labmates.workflows.playing import Table
-from labmates.workflows.services import Services
+from labmates.workflows.play.playing import Table
+from labmates.workflows.protocol.experiment import Outcome
+from labmates.workflows.protocol.services import Services
 
 DRAWS = 200
 """Number of redraws of failed decisions for the welfare of usable decisions."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from labmates.display_names import labels_apart
 from labmates.errors import UsageError
 from labmates.games.base import Game
 from labmates.games.registry import make_game
@@ -18,6 +17,7 @@ from labmates.stats.domains import COUNT, SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, notes
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import MOST_FAILED
+from labmates.util.display_names import labels_apart
 
 _OF_MODELS = frozenset({"model", "model_for", "game", "prices"})
 METRICS = ("level", "cooperation", "efficiency")

@@ -15,17 +15,17 @@ from labmates.games.references import references_or_none
 from labmates.games.registry import GAMES
 from labmates.stats.figures import paged
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.profile_figures import profile_figure, profile_pages
 from labmates.workflows.games.profiles import Profile, exclusion_notes, profiles, profiles_table
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from labmates.games.base import Game
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 SIMULATIONS: Final = 20
 """Simulations of each game, sufficient according to the cooperative-profiles paper (section 4.3)."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from labmates.records.run import RunRecord
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import Analysis, Params, Result, Runs, TooFewRunsError
+from labmates.workflows.protocol.analysis import Analysis, Params, Result, Runs, TooFewRunsError
 
 SIMULATIONS: Final = 20
 """Simulations of each game in a profile (cooperative-profiles paper, section 4.2)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labmates.registry import lazy
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.verb import Verb
 
 GAMES = Verb("List the behavioural games, or show or check one.", lazy("labmates.workflows.games.catalog:COMMAND"))
 PROFILE = Verb("Measure models' play in the behavioural games.", lazy("labmates.workflows.games.profiling:PROFILE"))

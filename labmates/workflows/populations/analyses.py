@@ -11,7 +11,6 @@ from pydantic import Field
 
 from labmates.errors import UsageError
 from labmates.stats.tables import Column, Table
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
 from labmates.workflows.populations.condition import (
     Attitudes,
     Benefit,
@@ -24,6 +23,7 @@ from labmates.workflows.populations.condition import (
     Sandbox,
     game_of,
 )
+from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pydantic import Field
 
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Params, Result, Runs
-from labmates.workflows.command import Command
-from labmates.workflows.experiment import condition_of
 from labmates.workflows.populations.condition import (
     Benefit,
     Capacity,
@@ -26,12 +23,15 @@ from labmates.workflows.populations.condition import (
     StrategiesCondition,
     game_of,
 )
+from labmates.workflows.protocol.analysis import Params, Result, Runs
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.experiment import condition_of
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
-    from labmates.workflows.command import Lab
     from labmates.workflows.populations.engine.checks import Checked
     from labmates.workflows.populations.engine.workers import Reading, Workers
+    from labmates.workflows.protocol.command import Lab
 
 _GAME = Field(None, description="Game, if it is not the folder's name.")
 _SHOWN_ROWS = 8

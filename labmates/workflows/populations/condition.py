@@ -20,8 +20,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from labmates.errors import UsageError
 from labmates.models.catalog import ModelRef
-from labmates.workflows.experiment import Condition
-from labmates.workflows.play_condition import PlayCondition
+from labmates.workflows.play.condition import PlayCondition
+from labmates.workflows.protocol.experiment import Condition
 
 if TYPE_CHECKING:
     from labmates.games.repeated import RepeatedGame

@@ -20,12 +20,12 @@ from langgraph.runtime import Runtime
 from numpy.typing import NDArray
 
 from labmates.records.events import PayoffEvent
-from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import EvolutionCondition
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.evolution import Evolution, Generation, Rules
 from labmates.workflows.populations.engine.structure import make_structure
 from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
+from labmates.workflows.protocol.experiment import Outcome
 
 _RECORD_AGENTS_EVERY = 10
 """Generations."""

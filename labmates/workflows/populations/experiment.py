@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from labmates.registry import lazy
 from labmates.stats.domains import COUNT, SHARE
-from labmates.workflows.experiment import Estimate, Experiment, Metric
 from labmates.workflows.populations.condition import EvolutionCondition, SelfplayCondition, StrategiesCondition
+from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 
 SELFPLAY_METRICS = (
     Metric("welfare_collective", "payoff per round if all are collective"),

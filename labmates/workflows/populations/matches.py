@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from labmates.errors import UsageError
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
-from labmates.workflows.experiment import condition_of
 from labmates.workflows.populations.condition import EvolutionCondition, SelfplayCondition
 from labmates.workflows.populations.engine.crew import Crew, Strategies
 from labmates.workflows.populations.engine.evolution import Evolution
@@ -24,6 +23,7 @@ from labmates.workflows.populations.engine.match import Match, match_of
 from labmates.workflows.populations.engine.workers import Batch, chunks
 from labmates.workflows.populations.evolution import rules_of
 from labmates.workflows.populations.selfplay import games_of
+from labmates.workflows.protocol.experiment import condition_of
 
 STEPS = {"evolution": "generation", "selfplay": "mixture"}
 """The name of a step in each kind of run that plays matches."""

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from labmates.display_names import labels_apart, settings_apart, shown_settings
-from labmates.grouping import grouped
 from labmates.records.events import PayoffEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.tables import Column, Table
+from labmates.util.display_names import labels_apart, settings_apart, shown_settings
+from labmates.util.grouping import grouped
 
 _WINNERS = ("game", "group_size", "protocol")
 _MIXTURES = ("game", "model", "group_size")

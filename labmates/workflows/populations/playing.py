@@ -15,8 +15,8 @@ from labmates.workflows.populations.condition import PopulationCondition
 from labmates.workflows.populations.engine.crew import Strategies
 from labmates.workflows.populations.engine.library import Population
 from labmates.workflows.populations.engine.workers import Batch, Errors, Result
-from labmates.workflows.services import Services
-from labmates.workflows.stop_signal import StoppedError
+from labmates.workflows.protocol.services import Services
+from labmates.workflows.protocol.stop_signal import StoppedError
 
 _MOST_WARNINGS = 50
 

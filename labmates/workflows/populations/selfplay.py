@@ -15,7 +15,6 @@ from langgraph.runtime import Runtime
 from labmates.records.events import PayoffEvent
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import mean
-from labmates.workflows.experiment import Outcome
 from labmates.workflows.populations.condition import SelfplayCondition
 from labmates.workflows.populations.engine.library import Population
 from labmates.workflows.populations.engine.selfplay import (
@@ -27,6 +26,7 @@ from labmates.workflows.populations.engine.selfplay import (
 )
 from labmates.workflows.populations.engine.workers import Batch
 from labmates.workflows.populations.playing import Arena, invalid_strategies, opens
+from labmates.workflows.protocol.experiment import Outcome
 
 MOST_STEPS = 10_000
 

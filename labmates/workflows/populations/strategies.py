@@ -29,16 +29,16 @@ from labmates.models.orders import Order
 from labmates.models.reply import Reply
 from labmates.records.bodies import Bodies
 from labmates.records.events import ArtifactEvent, Event, WarningEvent
-from labmates.workflows.asking import ask
-from labmates.workflows.calls import Speaker
-from labmates.workflows.experiment import Outcome
-from labmates.workflows.playing import Table
+from labmates.workflows.calls.asking import ask
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.play.playing import Table
 from labmates.workflows.populations.condition import PROMPTS_VERSION, StrategiesCondition
 from labmates.workflows.populations.engine.attitudes import spelled
 from labmates.workflows.populations.engine.authoring import source_of, task_of, written_class
 from labmates.workflows.populations.engine.checks import check_strategies
 from labmates.workflows.populations.engine.workers import Workers
-from labmates.workflows.services import Services
+from labmates.workflows.protocol.experiment import Outcome
+from labmates.workflows.protocol.services import Services
 
 KIND = "strategies"
 """The kind of the orders."""

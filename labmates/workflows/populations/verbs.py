@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labmates.registry import lazy
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.verb import Verb
 
 STRATEGIES = Verb(
     "Write, import, check and play strategies as code.", lazy("labmates.workflows.populations.commands:STRATEGIES")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from labmates.display_names import labels_apart, shown_settings
 from labmates.errors import UsageError
 from labmates.stats.figures import Drawing
-from labmates.workflows.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
+from labmates.util.display_names import labels_apart, shown_settings
+from labmates.workflows.protocol.analysis import Analysis, Missing, Params, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
     from labmates.records.run import RunRecord
@@ -126,7 +126,7 @@ def teamwork(runs: Runs, _params: Params) -> Result:
     """
     from dataclasses import asdict
 
-    from labmates.workflows.experiment import EXPERIMENTS
+    from labmates.workflows.protocol.experiment import EXPERIMENTS
     from labmates.workflows.science.teamwork import judged_runs, teamwork, teamwork_table
     from labmates.workflows.science.teamwork_pooled import pooled_table
 
@@ -146,7 +146,7 @@ def teamwork(runs: Runs, _params: Params) -> Result:
 
 
 def _missing_partners(compared: Teamwork, records: Sequence[RunRecord]) -> Iterator[Missing]:
-    from labmates.workflows.experiment import condition_of
+    from labmates.workflows.protocol.experiment import condition_of
     from labmates.workflows.science.teamwork import MIXED
 
     by_id = {run.id: run for run in records}

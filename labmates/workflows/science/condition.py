@@ -28,7 +28,7 @@ from labmates.budgets.visibility import Visibility
 from labmates.errors import UsageError, did_you_mean
 from labmates.models.catalog import ModelRef
 from labmates.models.names import HUMAN
-from labmates.workflows.condition import Condition, ThoughtsSent
+from labmates.workflows.protocol.condition import Condition, ThoughtsSent
 from labmates.workflows.science.evidence import ALONE as ALONE_ARMS
 from labmates.workflows.science.evidence import SHARED, Arm, Evidence, kept_apart
 
@@ -283,7 +283,7 @@ class ScienceCondition(Condition):
         return ("tools",)
 
     def without_effect(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """See `labmates.workflows.experiment.Condition`."""
+        """See `labmates.workflows.protocol.experiment.Condition`."""
         if self.arm not in ALONE_ARMS:
             return super().without_effect(given)
         lost = [name for name in given if name in TEAM_FIELDS]

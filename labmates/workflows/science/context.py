@@ -21,18 +21,18 @@ from labmates.models.names import SEAT
 from labmates.records.event_text import versions_text
 from labmates.records.events import ToolCallEvent
 from labmates.records.recorder import Recorder
+from labmates.sandboxes.pool import RunSandboxes
 from labmates.tasks.base import Dataset, Task
 from labmates.tasks.evidence import Part
-from labmates.workflows.approval import Approvals
-from labmates.workflows.caller import Caller
-from labmates.workflows.calls import Speaker
-from labmates.workflows.sandbox_pool import RunSandboxes
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.calls.caller import Caller
+from labmates.workflows.people.approval import Approvals
+from labmates.workflows.protocol.services import Services
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.evidence import held_part
 from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.reserve import likely_cost, set_aside
 from labmates.workflows.science.state import LabState, Phase, first_state
-from labmates.workflows.services import Services
 
 if TYPE_CHECKING:
     from labmates.workflows.science.seats.adapters import SeatAgents

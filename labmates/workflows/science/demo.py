@@ -11,11 +11,11 @@ from pydantic import Field
 from labmates.agents.organisation_parts import REPORT
 from labmates.errors import UsageError
 from labmates.records.run_files import newest_artifact
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 DIAGRAM = "data → model → eval → writing"
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from labmates.records.events import ScoreEvent
 from labmates.registry import lazy
 from labmates.stats.domains import AT_MOST_ONE, COUNT, SHARE
-from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 from labmates.workflows.science.condition import ScienceCondition
 
 SOURCES: Final[Mapping[str, tuple[str, str]]] = {

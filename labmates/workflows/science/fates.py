@@ -23,7 +23,7 @@ from labmates.records.events import ArtifactEvent, Event, FindingsEvent, Message
 from labmates.records.run import RunRecord
 from labmates.tasks.base import Task
 from labmates.tasks.findings import check_findings
-from labmates.workflows.experiment import condition_of
+from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.coordination import HandOver, Values, stages
 from labmates.workflows.science.run import report_of

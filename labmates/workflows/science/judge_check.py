@@ -18,7 +18,7 @@ from labmates.tasks.conformance.events import Problem
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import Trial
 from labmates.tasks.registry import resolve_reference
-from labmates.workflows.listing import time_limit
+from labmates.workflows.protocol.listing import time_limit
 
 RULES: Final = {
     "load": "it can be imported and created without arguments, and has a name, a version and metrics",

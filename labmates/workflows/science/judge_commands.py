@@ -20,9 +20,9 @@ from labmates.models.names import PROVIDERS, SCRIPTED
 from labmates.stats.tables import Column, Table
 from labmates.tasks.base import Difficulty
 from labmates.tasks.scaffold import new_package
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
-from labmates.workflows.listing import listing
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.listing import listing
 from labmates.workflows.science.judge_check import (
     RULES,
     SAMPLE_RULES,
@@ -35,7 +35,7 @@ from labmates.workflows.science.judge_check import (
 from labmates.workflows.science.tasks import NewParams, trial_result, using_task, without_install
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 MODEL_JUDGES: Final[Mapping[str, type[Any]]] = {"MODEL": RubricJudge, f"{PROMISES}MODEL": PromisesJudge}
 """Judge models by name, with MODEL in place of ``provider:name``."""

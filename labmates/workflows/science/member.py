@@ -22,9 +22,9 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import UnusableAnswerError
 from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
-from labmates.workflows.asking import conversation, fault_text, kept_text
-from labmates.workflows.calls import Speaker
-from labmates.workflows.sandbox_pool import Session
+from labmates.sandboxes.pool import Session
+from labmates.workflows.calls.asking import conversation, fault_text, kept_text
+from labmates.workflows.calls.call import Speaker
 from labmates.workflows.science.briefs import answered_text, status_text, system_message, work_prompt
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.findings import statement

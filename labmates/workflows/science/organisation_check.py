@@ -19,10 +19,10 @@ from labmates.records.events import (
     fields_with_bodies,
 )
 from labmates.records.recorder import Recorder
-from labmates.workflows.approval import approve_all
-from labmates.workflows.experiment import EXPERIMENTS, Outcome
+from labmates.workflows.people.approval import approve_all
+from labmates.workflows.protocol.experiment import EXPERIMENTS, Outcome
+from labmates.workflows.protocol.unkept import unkept_services
 from labmates.workflows.science.condition import ScienceCondition
-from labmates.workflows.unkept import unkept_services
 
 
 @dataclass(frozen=True)

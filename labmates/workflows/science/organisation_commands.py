@@ -10,11 +10,11 @@ from pydantic import Field
 
 from labmates.agents.organisation_files import ORGANISATIONS, copy_organisation, find_organisation, source_of
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 
 class NamedParams(Params):

@@ -10,8 +10,8 @@ from typing import Final
 
 from labmates.agents.organisation import Organisation
 from labmates.agents.organisation_parts import FlowPhase, Step, Team, Verb
-from labmates.grouping import grouped
 from labmates.pages.rendering import cut
+from labmates.util.grouping import grouped
 from labmates.workflows.science.seat_graph import Arrow, seat_graph
 
 _HEAD: Final = "flowchart TD"

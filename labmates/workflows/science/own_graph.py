@@ -41,10 +41,10 @@ from labmates.models.orders import Order
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import PhaseEvent
 from labmates.sandboxes.base import CodeResult
+from labmates.sandboxes.pool import Session
 from labmates.tasks.registry import import_place
 from labmates.tasks.schema import findings_example
-from labmates.workflows.calls import Speaker
-from labmates.workflows.sandbox_pool import Session
+from labmates.workflows.calls.call import Speaker
 from labmates.workflows.science.briefs import KIND
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import keep_findings, statement

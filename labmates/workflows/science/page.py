@@ -10,7 +10,6 @@ from typing import Any
 from markupsafe import Markup
 
 from labmates.agents.organisation_parts import REPORT
-from labmates.grouping import grouped
 from labmates.judges.handoff import is_unseen
 from labmates.pages.links import Links
 from labmates.pages.markdown import markdown
@@ -19,6 +18,7 @@ from labmates.pages.rendering import as_text, plain, templates_of
 from labmates.pages.section import Section
 from labmates.records.event_text import artifact_text
 from labmates.tasks.fences import split_blocks
+from labmates.util.grouping import grouped
 from labmates.workflows.science.team_page import team_sections
 
 render = templates_of(__package__)

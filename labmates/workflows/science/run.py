@@ -19,7 +19,6 @@ from labmates.agents.organisation_parts import REPORT
 from labmates.budgets.ledger import Ledger
 from labmates.judges.base import Deed, Report, Trace
 from labmates.judges.panel import DEFAULT_PANEL
-from labmates.loops import in_thread
 from labmates.records.bodies import Bodies
 from labmates.records.events import (
     ArtifactEvent,
@@ -35,18 +34,21 @@ from labmates.records.events import (
 )
 from labmates.records.recorder import Recorder
 from labmates.records.steps import charges
-from labmates.seeds import derive
 from labmates.tasks.base import Dataset, Difficulty
 from labmates.tasks.evidence import Part
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
 from labmates.tasks.schema import findings_fields_text
-from labmates.workflows.approval import Approvals
-from labmates.workflows.call_records import outer_step
-from labmates.workflows.caller import Caller
-from labmates.workflows.experiment import Outcome
-from labmates.workflows.judging import Judging, assessments, mean_events, verdict_events
-from labmates.workflows.live import Live, live_run
+from labmates.util.loops import in_thread
+from labmates.util.seeds import derive
+from labmates.workflows.calls.call_records import outer_step
+from labmates.workflows.calls.caller import Caller
+from labmates.workflows.calls.judging import Judging, assessments, mean_events, verdict_events
+from labmates.workflows.people.approval import Approvals
+from labmates.workflows.people.live import Live, live_run
+from labmates.workflows.protocol.experiment import Outcome
+from labmates.workflows.protocol.services import VIEWER, Services
+from labmates.workflows.protocol.stop_signal import Steps
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.context import LabContext, warm_up
 from labmates.workflows.science.coordination import coordination
@@ -56,8 +58,6 @@ from labmates.workflows.science.findings import findings_form
 from labmates.workflows.science.mcp_tools import McpTools
 from labmates.workflows.science.seats.adapters import SeatAgents
 from labmates.workflows.science.state import LabState
-from labmates.workflows.services import VIEWER, Services
-from labmates.workflows.stop_signal import Steps
 
 LEAST_CHARS: Final = 80
 """A shorter artifact has no substance (runs of white space count as one character).

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from labmates.display_names import order_of_settings, settings_shown, shown_settings
-from labmates.grouping import grouped
 from labmates.stats.domains import SHARE, Domain
 from labmates.stats.intervals import Estimate, mean, means, notes
 from labmates.stats.tables import Column, Table
+from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
+from labmates.util.grouping import grouped
 from labmates.workflows.science.experiment import COORDINATION, SCIENCE, described
 from labmates.workflows.science.teamwork import ALWAYS_SHOWN, SKILL, Judged
 

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 
 from labmates.errors import LabmatesError, UsageError
-from labmates.grouping import grouped
 from labmates.judges.base import SKILL, Report
 from labmates.judges.verified import VerifiedJudge
-from labmates.safe_text import clean
 from labmates.tasks.base import Difficulty, accuracy
 from labmates.tasks.conformance.examine import exception_text
 from labmates.tasks.conformance.trial import try_task
@@ -26,15 +24,17 @@ from labmates.tasks.salt import data_seed
 from labmates.tasks.scaffold import new_package
 from labmates.tasks.schema import findings_schema_text
 from labmates.tasks.table import ANSWERS, DATA, read_answers, read_table
-from labmates.workflows.analysis import Params, Result
-from labmates.workflows.command import Command
-from labmates.workflows.listing import listing
+from labmates.util.grouping import grouped
+from labmates.util.safe_text import clean
+from labmates.workflows.protocol.analysis import Params, Result
+from labmates.workflows.protocol.command import Command
+from labmates.workflows.protocol.listing import listing
 
 if TYPE_CHECKING:
     from labmates.stats.tables import Table
     from labmates.tasks.base import Dataset, Task
     from labmates.tasks.conformance.trial import Trial
-    from labmates.workflows.command import Lab
+    from labmates.workflows.protocol.command import Lab
 
 MOST_TEXTS: Final = 4
 """Most different texts of one rule that are printed; ``--json`` has all."""

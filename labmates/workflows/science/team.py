@@ -33,7 +33,7 @@ from labmates.models.prefix import mark_continued
 from labmates.models.reply import Reply
 from labmates.models.tracing import hidden
 from labmates.records.events import MessageEvent, PhaseEvent, RequestEvent
-from labmates.workflows.asking import answered, ask, fault_text, remark_on
+from labmates.workflows.calls.asking import answered, ask, fault_text, remark_on
 from labmates.workflows.science.briefs import (
     bid_prompt,
     deliberation_prompt,

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from labmates.budgets.money import show_dollars
 from labmates.errors import UsageError
-from labmates.grouping import grouped
 from labmates.pages.reader import RunReader
 from labmates.pages.rendering import templates_of
 from labmates.pages.section import Section
@@ -19,7 +18,8 @@ from labmates.records.events import Event
 from labmates.records.run import ENDED
 from labmates.tasks.evidence import instruments_of
 from labmates.tasks.registry import get_task
-from labmates.workflows.experiment import condition_of
+from labmates.util.grouping import grouped
+from labmates.workflows.protocol.experiment import condition_of
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.coordination import Coordination, coordination
 from labmates.workflows.science.evidence import SHARED, held_part

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
-from labmates.display_names import order_of_settings, settings_shown, shown_settings
-from labmates.grouping import grouped
 from labmates.records.events import ScoreEvent
 from labmates.records.run import ENDED
 from labmates.stats import intervals
@@ -29,6 +27,8 @@ from labmates.stats.domains import ANY, SHARE, Domain, Domains, unknown
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
+from labmates.util.display_names import order_of_settings, settings_shown, shown_settings
+from labmates.util.grouping import grouped
 from labmates.workflows.science.experiment import COORDINATION, described
 from labmates.workflows.science.teamwork_pooled import Pooled, pooled
 

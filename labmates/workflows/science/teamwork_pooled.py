@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean, variance
 from typing import TYPE_CHECKING, Final
 
-from labmates.grouping import grouped
 from labmates.stats import intervals
 from labmates.stats.domains import Domain
 from labmates.stats.intervals import LEAST_CLUSTERS, Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.samples import Sample
 from labmates.stats.tables import Column, Table
+from labmates.util.grouping import grouped
 
 if TYPE_CHECKING:
     from labmates.workflows.science.teamwork import Contrast, Measure, Pair

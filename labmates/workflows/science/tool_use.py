@@ -13,8 +13,8 @@ from labmates.models.reply import ToolCall
 from labmates.models.tracing import tool_trace
 from labmates.records.events import RESULTS, ChargeEvent, Event, PhaseEvent, ToolCallEvent
 from labmates.sandboxes.base import CodeResult, OutputFile
-from labmates.workflows.calls import Speaker
-from labmates.workflows.sandbox_pool import Session
+from labmates.sandboxes.pool import Session
+from labmates.workflows.calls.call import Speaker
 from labmates.workflows.science.context import LabContext
 
 

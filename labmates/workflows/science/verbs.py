@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labmates.registry import lazy
-from labmates.workflows.verb import Verb
+from labmates.workflows.protocol.verb import Verb
 
 DEMO = Verb("Run one science task with a scripted team, offline.", lazy("labmates.workflows.science.demo:DEMO"))
 TASKS = Verb("List the science tasks, or show, check or create one.", lazy("labmates.workflows.science.tasks:COMMAND"))

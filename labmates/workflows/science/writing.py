@@ -25,7 +25,7 @@ from labmates.models.errors import ContextOverflowError
 from labmates.models.objects import RefusedError, UnusableAnswerError
 from labmates.models.reply import Reply
 from labmates.records.events import ArtifactEvent
-from labmates.workflows.asking import conversation, fault_text, kept_text, remark_on, sent_back
+from labmates.workflows.calls.asking import conversation, fault_text, kept_text, remark_on, sent_back
 from labmates.workflows.science.context import LabContext
 from labmates.workflows.science.findings import findings_json, keep_findings, paper_faults, statement
 from labmates.workflows.science.state import LabState, Phase

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Analysis, Drawing, Params, Result, Runs
+from labmates.workflows.protocol.analysis import Analysis, Drawing, Params, Result, Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from labmates.games.iterated.match import Payoffs
 from labmates.models.catalog import ModelRef
-from labmates.workflows.wordings import AblatedCondition
+from labmates.workflows.play.wordings import AblatedCondition
 
 DEFAULT_SHARE = (4, 5)
 """Default rounds of a player, as a share of the maximum of its matches: 0.8."""

@@ -18,13 +18,13 @@ from labmates.agents.decisions import Form
 from labmates.games.iterated.match import LABELS, Action, End, Match, Move, Round
 from labmates.games.iterated.schedule import Pairing, schedule
 from labmates.records.events import DecisionEvent
-from labmates.seeds import derive
-from labmates.workflows.calls import Speaker
-from labmates.workflows.playing import Table
-from labmates.workflows.services import Services
+from labmates.util.seeds import derive
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.play.playing import Table
+from labmates.workflows.play.wordings import renamed
+from labmates.workflows.protocol.services import Services
 from labmates.workflows.tournament.briefs import Briefing, View
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.wordings import renamed
 
 
 class MatchData(TypedDict):

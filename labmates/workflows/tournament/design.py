@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from labmates.display_names import labels_apart, settings_apart
 from labmates.stats.contrasts import Design, Observed, Run
 from labmates.stats.domains import ANY, CORRELATION, Domain
 from labmates.stats.metagame import metagame
 from labmates.stats.ratings import Cell, Scale
 from labmates.stats.validity import invalid
-from labmates.workflows.analysis import Runs
+from labmates.util.display_names import labels_apart, settings_apart
+from labmates.workflows.protocol.analysis import Runs
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.results import Tournament, rate, standings, tournaments
 

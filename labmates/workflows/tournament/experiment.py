@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labmates.registry import lazy
 from labmates.stats.domains import COUNT, SHARE
-from labmates.workflows.experiment import Estimate, Experiment, Metric
+from labmates.workflows.protocol.experiment import Estimate, Experiment, Metric
 from labmates.workflows.tournament.condition import TournamentCondition
 
 METRICS = (

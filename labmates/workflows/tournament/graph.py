@@ -16,8 +16,8 @@ from langgraph.types import Send
 
 from labmates.games.iterated.schedule import Pairing, form_teams
 from labmates.records.events import DecisionEvent
-from labmates.seeds import derive
-from labmates.workflows.playing import together
+from labmates.util.seeds import derive
+from labmates.workflows.play.playing import together
 from labmates.workflows.tournament.briefs import wishes_form
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.context import MatchData, MatchState, TournamentContext, TournamentState

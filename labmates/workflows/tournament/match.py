@@ -15,8 +15,8 @@ from langgraph.types import Send
 from labmates.games.iterated.match import LABELS, Action, End, Move
 from labmates.games.iterated.questions import marked, questions
 from labmates.records.events import DecisionEvent, PayoffEvent
-from labmates.seeds import derive
-from labmates.workflows.playing import together
+from labmates.util.seeds import derive
+from labmates.workflows.play.playing import together
 from labmates.workflows.tournament.briefs import View, answers_form, move_form
 from labmates.workflows.tournament.context import MatchData, MatchState, Outcome, PlanState, TournamentContext, seen_by
 from labmates.workflows.tournament.planning import planning_graph, read_text

@@ -16,7 +16,7 @@ from labmates.games.iterated.match import LABELS, Action, Payoffs, Round, turned
 from labmates.games.iterated.questions import UNDECIDABLE, forgives, plays_tit_for_tat
 from labmates.games.iterated.strategies import STRATEGIES, Strategy
 from labmates.models.scripted.base import Heard
-from labmates.workflows.wordings import renamed
+from labmates.workflows.play.wordings import renamed
 
 _ACTIONS: dict[str, Action] = {LABELS["C"]: "C", LABELS["D"]: "D"}
 _TEXTS = {

@@ -14,13 +14,13 @@ from itertools import accumulate, chain, groupby
 from statistics import fmean
 from typing import Any
 
-from labmates.display_names import labels_apart
 from labmates.games.iterated.match import Action, Match
 from labmates.games.iterated.questions import QUESTIONS
 from labmates.stats.advantages import advantage
 from labmates.stats.domains import SHARE
 from labmates.stats.intervals import Estimate, mean
 from labmates.stats.validity import Tally
+from labmates.util.display_names import labels_apart
 from labmates.workflows.tournament.results import Tournament, rate
 
 STRUCTURES = {"ri": "repeated interaction", "gc": "group competition", "sa": "super-additive"}

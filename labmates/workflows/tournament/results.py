@@ -17,7 +17,7 @@ from labmates.games.iterated.behaviour import Profile, profile
 from labmates.games.iterated.match import Action, Match, Payoffs
 from labmates.records.run import ENDED
 from labmates.stats.validity import Tally, total
-from labmates.workflows.experiment import Outcome
+from labmates.workflows.protocol.experiment import Outcome
 
 if TYPE_CHECKING:
     from labmates.records.events import Event

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labmates.display_names import settings_apart, shown_settings
 from labmates.games.iterated.questions import QUESTIONS
 from labmates.stats.figures import COLOURS, GREY, name_cells, new_figure, write_numbers
 from labmates.stats.intervals import Estimate, notes
 from labmates.stats.multiplicity import holm
 from labmates.stats.tables import Column, Table
 from labmates.stats.validity import Tally
+from labmates.util.display_names import settings_apart, shown_settings
 from labmates.workflows.tournament.report import (
     STRUCTURES,
     Group,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from labmates.games.iterated.match import LABELS, Match, Payoffs, Round
+from labmates.workflows.play.wordings import Wording
 from labmates.workflows.tournament.condition import TournamentCondition
-from labmates.workflows.wordings import Wording
 
 NEUTRAL: Mapping[str, str] = {
     "compete": "play",

@@ -30,13 +30,13 @@ from labmates.stats.figures import new_figure, save_figure, svg_text, write_numb
 from labmates.stats.intervals import mean
 from labmates.stats.ratings import Cell, rate, summarise
 from labmates.stats.replicator import replicator_dynamics
-from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import dot_figures
 from labmates.workflows.dilemmas import figures as dilemma_figures
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.reason_judge import CATEGORIES, Labels, has_reasons
 from labmates.workflows.dilemmas.reasons import label_reasons
 from labmates.workflows.dilemmas.records import CrossPlay, Reasons, cross_plays, mechanism_labels, read_cross_play
+from labmates.workflows.protocol.analysis import Runs
 
 MODELS = "scripted:equilibrium,scripted:defect,scripted:cooperate"
 

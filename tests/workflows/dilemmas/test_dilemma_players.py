@@ -19,7 +19,7 @@ from labmates.mechanisms.registry import make_mechanisms
 from labmates.models.scripted.base import Heard
 from labmates.workflows.dilemmas.briefs import Briefing, form_of
 from labmates.workflows.dilemmas.players import read
-from labmates.workflows.wordings import Ablation, Wording, renamed, replaced, word_count
+from labmates.workflows.play.wordings import Ablation, Wording, renamed, replaced, word_count
 from tests.support.orders import check_rendered
 
 FIELDS = {"name", "least", "most", "choices", "me", "others", "rounds"}

@@ -14,7 +14,6 @@ import pytest
 
 from labmates.api import arun
 from labmates.stats.ratings import ALL_GAMES, rate
-from labmates.workflows.analysis import Runs
 from labmates.workflows.dilemmas import frames as dilemma_frames
 from labmates.workflows.dilemmas.ratings import (
     bounds_of,
@@ -25,6 +24,7 @@ from labmates.workflows.dilemmas.ratings import (
     summarise_plays,
 )
 from labmates.workflows.dilemmas.records import CrossPlay, cross_plays
+from labmates.workflows.protocol.analysis import Runs
 
 MECHANISMS: list[tuple[str, dict[str, Any]]] = [
     ("none", {}),

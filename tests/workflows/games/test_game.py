@@ -27,10 +27,10 @@ from labmates.records.store import Store
 from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.experiment import make_condition
 from labmates.workflows.games.experiment import GAME
 from labmates.workflows.games.outcome import _turned
 from labmates.workflows.games.profiling import profile_games
+from labmates.workflows.protocol.experiment import make_condition
 from tests.support.form_filler import FormFiller
 from tests.support.openai_server import Answer, Json, OpenAIServer, fault, serve_model
 from tests.support.puppet import puppet

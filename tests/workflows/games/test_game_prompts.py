@@ -20,7 +20,7 @@ from labmates.workflows.dilemmas.condition import DilemmaCondition
 from labmates.workflows.games.briefs import Briefing, Round
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.players import read
-from labmates.workflows.wordings import Wording
+from labmates.workflows.play.wordings import Wording
 from tests.agents.test_decisions import reply
 from tests.support.orders import check_rendered
 

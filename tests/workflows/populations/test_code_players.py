@@ -19,9 +19,9 @@ from labmates.pages.links import Links
 from labmates.pages.reader import Readers
 from labmates.records.events import DecisionEvent
 from labmates.records.store import Store
-from labmates.workflows.analysis import TooFewRunsError
 from labmates.workflows.dilemmas.analyses import RATINGS
 from labmates.workflows.populations.code_players import code_player
+from labmates.workflows.protocol.analysis import TooFewRunsError
 from labmates.workflows.tournament.page import match_sections
 from tests.support.strategies import strategy, write
 

@@ -21,8 +21,8 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import new_runs, stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Question, approver_of
-from labmates.workflows.live import ask_run, follow_run, socket_of
+from labmates.workflows.people.approval import Question, approver_of
+from labmates.workflows.people.live import ask_run, follow_run, socket_of
 from labmates.workflows.science.condition import ScienceCondition
 from tests.support.approving import LAB, REASON, improving, wants_better
 from tests.support.children import run_child

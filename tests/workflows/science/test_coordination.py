@@ -20,7 +20,7 @@ from labmates.records.events import (
     ToolCallEvent,
 )
 from labmates.records.store import Store
-from labmates.workflows.analysis import Runs, TooFewRunsError
+from labmates.workflows.protocol.analysis import Runs, TooFewRunsError
 from labmates.workflows.science.analyses import COORDINATION, CoordinationParams
 from labmates.workflows.science.coordination import (
     Coordination,

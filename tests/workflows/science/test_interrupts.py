@@ -19,7 +19,7 @@ from labmates.studies.replay import replay
 from labmates.studies.runs import stopped_run
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
-from labmates.workflows.approval import Question, approver_of
+from labmates.workflows.people.approval import Question, approver_of
 from tests.support.asking import CODE, answering, working
 from tests.support.children import run_child
 from tests.support.puppet import puppet

@@ -25,7 +25,7 @@ from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.tasks.evidence import instruments_of
 from labmates.tasks.registry import get_task
-from labmates.workflows.approval import Question
+from labmates.workflows.people.approval import Question
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.organisation_check import check_organisation
 from labmates.workflows.science.team_page import team_sections

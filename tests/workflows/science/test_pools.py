@@ -11,7 +11,7 @@ import pytest
 from benchmarks.pools import Bought, Remembering, buy, judge, pools, smallest_paper
 from labmates.records.events import LLMCallEvent
 from labmates.sandboxes.choose import choose_backend
-from labmates.workflows.sandbox_pool import SandboxPool
+from labmates.sandboxes.pool import SandboxPool
 from labmates.workflows.science.condition import ScienceCondition
 
 

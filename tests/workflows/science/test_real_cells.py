@@ -10,9 +10,9 @@ from typing import Any
 from labmates.sandboxes.base import CodeResult
 from labmates.sandboxes.local import PlainLauncher
 from labmates.sandboxes.session import KernelBackend
-from labmates.seeds import derive
 from labmates.tasks.registry import get_task
 from labmates.tasks.salt import data_seed
+from labmates.util.seeds import derive
 from labmates.workflows.science.evidence import SHARED, prepare
 
 FOLDER = Path(__file__).with_name("real_cells")

@@ -572,8 +572,8 @@ def test_the_artifact_is_found_among_what_the_lead_writes(
 
 
 async def test_nothing_of_the_truth_reaches_a_prompt(lab: Lab) -> None:
-    from labmates.seeds import derive
     from labmates.tasks.registry import get_task
+    from labmates.util.seeds import derive
 
     task = get_task("anomaly")
     truth = task.generate(derive(0, "dataset"), "easy").truth

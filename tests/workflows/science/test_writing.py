@@ -24,7 +24,7 @@ from labmates.studies.settings import RunSettings
 from labmates.workflows.populations.condition import StrategiesCondition
 from labmates.workflows.populations.engine.authoring import add_to_library, written_class
 from labmates.workflows.populations.strategies import describing, implementing
-from labmates.workflows.stop_signal import StopSignal
+from labmates.workflows.protocol.stop_signal import StopSignal
 from tests.cli.conftest import Labmates, labmates
 from tests.support.openai_server import OpenAIServer, fault, serve_model
 from tests.support.orders import check_rendered
@@ -114,7 +114,7 @@ async def test_the_baseline_writes_for_every_game_and_prompt(
 
 async def test_interrupted_writing_goes_on_without_asking_again(store: Store) -> None:
     from labmates.studies.runs import new_runs
-    from labmates.workflows.experiment import make_condition
+    from labmates.workflows.protocol.experiment import make_condition
 
     stop_signal = StopSignal()
 

@@ -19,10 +19,10 @@ from labmates.games.iterated.questions import questions
 from labmates.games.iterated.strategies import STRATEGIES
 from labmates.models.scripted import BASELINES, describe
 from labmates.models.scripted.base import Heard, ScriptedModel
+from labmates.workflows.play.wordings import Ablation, Wording, renamed, word_count
 from labmates.workflows.tournament.briefs import Briefing, View, move_form
 from labmates.workflows.tournament.condition import TournamentCondition
 from labmates.workflows.tournament.players import read
-from labmates.workflows.wordings import Ablation, Wording, renamed, word_count
 from tests.support.orders import check_rendered
 
 FIELDS = {"reward", "punishment", "sucker", "temptation", "actions", "action", "who", "round"}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, FilePath
 
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Analysis, Drawing, Result, Runs, TooFewRunsError
 from labmates.workflows.games.fitted import (
     ROWS,
     CheckParams,
@@ -20,6 +19,7 @@ from labmates.workflows.games.fitted import (
     least_squares_table,
 )
 from labmates.workflows.games.prediction import FORMS, Form
+from labmates.workflows.protocol.analysis import Analysis, Drawing, Result, Runs, TooFewRunsError
 
 if TYPE_CHECKING:
     from labmates.stats.bayes.blocks import Block

@@ -9,7 +9,6 @@ from pathlib import Path
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, read_roster, traits_of
 from labmates.records.studies import study_record
-from labmates.workflows.analysis import Runs
 from labmates.workflows.games.prediction.design_matrix import Assembled, Choice, assemble, assemble_all
 from labmates.workflows.games.prediction.sources import (
     OUTCOMES,
@@ -21,6 +20,7 @@ from labmates.workflows.games.prediction.sources import (
     read_levels,
     read_observations,
 )
+from labmates.workflows.protocol.analysis import Runs
 
 
 @dataclass(frozen=True)

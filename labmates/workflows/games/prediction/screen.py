@@ -16,8 +16,6 @@ from labmates.errors import UsageError
 from labmates.models.names import parse_model
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.workflows.analysis import Result
-from labmates.workflows.command import Command
 from labmates.workflows.games.condition import GameCondition
 from labmates.workflows.games.prediction.analysis import MaterialParams
 from labmates.workflows.games.prediction.design_matrix import Choice
@@ -25,10 +23,12 @@ from labmates.workflows.games.prediction.material import Material, read_material
 from labmates.workflows.games.prediction.screened import Screened, Screening, levels_of_profile, screening_table
 from labmates.workflows.games.prediction.sources import USUAL, Level, check_outcomes, is_lab_run, is_profile_run
 from labmates.workflows.games.profiling import FIXED, SIMULATIONS, profile
+from labmates.workflows.protocol.analysis import Result
+from labmates.workflows.protocol.command import Command
 
 if TYPE_CHECKING:
-    from labmates.workflows.command import Lab
     from labmates.workflows.games.prediction.usefulness import Usefulness
+    from labmates.workflows.protocol.command import Lab
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from labmates.errors import UsageError
-from labmates.workflows.analysis import Analysis, Drawing, Result, Runs
 from labmates.workflows.games.fitted import ROWS, CheckParams, FitParams, checked, compared, exports
+from labmates.workflows.protocol.analysis import Analysis, Drawing, Result, Runs
 
 if TYPE_CHECKING:
     from labmates.stats.bayes.blocks import Block

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from labmates.csv_rows import finite, read_rows
 from labmates.errors import UsageError
 from labmates.models.roster import KnownModel, known_model, traits_of
 from labmates.records.exported import exported_runs, is_export
 from labmates.records.run import ENDED, RunRecord
+from labmates.util.csv_rows import finite, read_rows
 from labmates.workflows.games.cooperation import cooperation
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 from labmates.errors import UsageError
-from labmates.ray_cluster import check_executor, connected
-from labmates.workflows.experiment import SessionSettings
+from labmates.util.ray_cluster import check_executor, connected
 from labmates.workflows.populations.engine.library import Population, library_digest, load_population
 from labmates.workflows.populations.engine.workers import Batch, Result, Workers
+from labmates.workflows.protocol.experiment import SessionSettings
 
 _MOST_LIBRARIES = 2
 """More libraries than this are unloaded as soon as no run uses them."""

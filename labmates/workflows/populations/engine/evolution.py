@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.library import Gene, Population
 from labmates.workflows.populations.engine.match_ups import merged

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from labmates.display_names import labels_apart
 from labmates.errors import UsageError
 from labmates.games.repeated import REPEATED
+from labmates.util.display_names import labels_apart
 from labmates.workflows.populations.engine.attitudes import falls_back_to_cooperation
 from labmates.workflows.populations.engine.checks import Checked
 from labmates.workflows.populations.engine.kernel.source import Found

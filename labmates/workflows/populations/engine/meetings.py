@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
-from labmates.seeds import derive
 from labmates.stats.metagame import Array, metagame
+from labmates.util.seeds import derive
 from labmates.workflows.populations.engine.evolution import PlayBatches
 from labmates.workflows.populations.engine.workers import Batch, chunks
 

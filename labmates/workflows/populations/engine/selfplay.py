@@ -8,7 +8,7 @@ import numpy as np
 
 from labmates.errors import UsageError
 from labmates.games.repeated import RepeatedGame
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 from labmates.workflows.populations.engine.evolution import PlayBatches
 from labmates.workflows.populations.engine.library import Gene, Population
 from labmates.workflows.populations.engine.match_ups import merged

@@ -20,10 +20,10 @@ from labmates.agents.organisation_parts import Seat
 from labmates.errors import MissingExtraError, UsageError
 from labmates.models.names import HUMAN, SEAT
 from labmates.records.recorder import Recorder
-from labmates.workflows.caller import Caller, RecordedOutsider
-from labmates.workflows.calls import Call, Outsider, Speaker
-from labmates.workflows.live import Live
-from labmates.workflows.people import Person, seconds_of
+from labmates.workflows.calls.call import Call, Outsider, Speaker
+from labmates.workflows.calls.caller import Caller, RecordedOutsider
+from labmates.workflows.people.answerers import Person, seconds_of
+from labmates.workflows.people.live import Live
 from labmates.workflows.science.condition import ScienceCondition
 from labmates.workflows.science.own_graph import SeatModel, load_function, message_of
 from labmates.workflows.science.seats.a2a_agents import run_a2a

@@ -20,7 +20,6 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labmates.agents.tools import ToolError
-from labmates.loopback import address_of, open_socket
 from labmates.models.protocols import PROTOCOLS
 from labmates.models.protocols.answering import answer as answered
 from labmates.models.protocols.base import (
@@ -32,7 +31,8 @@ from labmates.models.protocols.base import (
     shown_key,
 )
 from labmates.models.reply import Reply
-from labmates.workflows.calls import CallOptions
+from labmates.util.loopback import address_of, open_socket
+from labmates.workflows.calls.call import CallOptions
 from labmates.workflows.science.seats.session import BUDGET, SeatSession
 
 MOST_BYTES = 8_000_000

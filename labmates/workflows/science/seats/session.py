@@ -30,9 +30,9 @@ from labmates.models.orders import order_of, with_orders
 from labmates.models.protocols.base import RefusedRequestError
 from labmates.models.reply import Reply, ToolCall
 from labmates.records.events import LLMCallEvent
-from labmates.workflows.call_records import inner_step, outer_step, recorded_reply
-from labmates.workflows.caller import Caller
-from labmates.workflows.calls import Call, CallOptions, Speaker, outside_reply
+from labmates.workflows.calls.call import Call, CallOptions, Speaker, outside_reply
+from labmates.workflows.calls.call_records import inner_step, outer_step, recorded_reply
+from labmates.workflows.calls.caller import Caller
 
 MOST_WAITING = 16
 """Most waiting tool calls, and most waiting model calls; more are refused."""

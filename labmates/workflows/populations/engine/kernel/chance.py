@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 
 
 def player_random(seed: int, group: int, seat: int) -> random.Random:

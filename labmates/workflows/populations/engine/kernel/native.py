@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labmates.games.repeated import RepeatedGame
-from labmates.seeds import derive
+from labmates.util.seeds import derive
 from labmates.workflows.populations.engine.kernel import forking
 from labmates.workflows.populations.engine.kernel.instructions import (
     ATTRIBUTES,

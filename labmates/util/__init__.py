@@ -1,0 +1,1 @@
+"""Small helpers, each of which any folder may use."""

@@ -1,0 +1,1 @@
+"""Analyses that apply to several experiments."""

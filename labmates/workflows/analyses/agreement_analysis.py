@@ -1,0 +1,37 @@
+"""The analysis of agreement between judges."""
+
+from __future__ import annotations
+
+from labmates.workflows.protocol.analysis import Analysis, Params, Result, Runs, TooFewRunsError
+
+
+def agreement(runs: Runs, _params: Params) -> Result:
+    """Compare the scores of several judges on the same runs.
+
+    By default, all runs of the store count. For each metric and task and each pair of judges, the table shows Pearson's
+    r (over all runs, and about the models' means), kappa with quadratic weights (five levels), Lin's concordance,
+    Krippendorff's alpha (ordinal) and the mean difference. With three models or more, 95 % intervals for new models are
+    added.
+    """
+    from dataclasses import asdict
+
+    from labmates.workflows.analyses.agreement import agreement, agreement_table, ratings_frame
+
+    records = runs.records()
+    agreements = agreement(ratings_frame(runs.store, records))
+    if not agreements:
+        raise TooFewRunsError(
+            f"no metric of these {len(records)} runs has scores of two judges; add some with labmates judge"
+        )
+    return Result([agreement_table(agreements)], objects=[asdict(each) for each in agreements])
+
+
+AGREEMENT = Analysis(
+    "agreement",
+    "Agreement of judges",
+    Params,
+    agreement,
+    example="labmates analyze agreement --kind science --task ecology",
+    choices=("runs", "study", "kind", "task"),
+    objects="per metric and task",
+)

@@ -1,0 +1,1 @@
+"""Paid model calls of a run: made, recorded, replayed, repaired."""

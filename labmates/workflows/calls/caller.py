@@ -1,0 +1,362 @@
+"""Paid model calls: reserve, call, settle, record; recorded calls are replayed.
+
+Agents, players and judges share this path, so that calls are charged, counted, seeded and traced in one way.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import count, takewhile
+from typing import Any, Unpack, cast
+
+from langchain_core.messages import BaseMessage
+
+from labmates.agents.transcript import compact, message_from_data, shorten, with_limit
+from labmates.budgets.ledger import LEAST_OUTPUT_TOKENS, Ledger
+from labmates.budgets.meter import CallMeter, LostAttempt, Money
+from labmates.budgets.prices import FREE, Price, PriceList
+from labmates.budgets.purse import Purse
+from labmates.budgets.tokens import estimate_messages, token_bound
+from labmates.models.asking import Exchange
+from labmates.models.attached import for_model
+from labmates.models.errors import ContextOverflowError, reply_limit
+from labmates.models.hub import ModelHub
+from labmates.models.names import is_outside, parse_model
+from labmates.models.reply import Reply
+from labmates.models.settings import Thoughts
+from labmates.records.events import FailedReplyEvent, LLMCallEvent
+from labmates.records.recorder import Recorder
+from labmates.util.seeds import derive
+from labmates.workflows.calls.call import Call, CallOptions, Outsider, Speaker, no_outsider
+from labmates.workflows.calls.call_records import CallRecord, inner_step, recorded_reply
+from labmates.workflows.people.live import Live
+from labmates.workflows.protocol.stop_signal import Steps
+
+CONTEXT_TOKENS = 131_072
+"""Default context of a model: that of most models in use."""
+_LIMIT_LINE_TOKENS = 32
+"""Upper bound of the line that states the limit on a reply."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The price of a model's calls, and their limits in tokens.
+
+    Attributes
+    ----------
+    price
+        Price for charges.
+    billed
+        The provider's price; None if unknown.
+    output
+        Output limit before funds lower it: the model's, else the condition's.
+    window
+        Context of the model; None if unknown.
+    context
+        Limit of transcripts; longer ones are compacted.
+    """
+
+    price: Price
+    billed: Price | None
+    output: int
+    window: int | None
+    context: int
+
+
+class Caller:
+    """The model calls of one run.
+
+    Parameters
+    ----------
+    max_output_tokens
+        Output limit of each call.
+    bound
+        Spending limit of the run in dollars, beside a purse of credits; calls draw on both, on the bound by the
+        provider's bill.
+    lowers_limit
+        True for a purse of credits, charged by the price list: a limit that it can't pay is lowered, down to
+        `LEAST_OUTPUT_TOKENS`. False for a purse in money, charged by the provider's bill if known: a call that it can't
+        pay is refused.
+    insist
+        Whether a call fails if the server refuses the temperature; otherwise it is repeated without it.
+    context_tokens
+        Context for transcript and reply, unless a model's settings give it; None for that of the shipped table. Longer
+        transcripts, and those above `CONTEXT_TOKENS`, are compacted before the call; the limit on the reply is lowered
+        to the rest of a known context.
+    live
+        Link to the run's pages, which may listen to replies; None without pages.
+    thoughts
+        Which of its earlier thoughts a model receives again.
+
+    Attributes
+    ----------
+    outsiders
+        Answerers in place of a model, by the model's name; their replies cost nothing.
+    """
+
+    def __init__(
+        self,
+        hub: ModelHub,
+        recorder: Recorder,
+        *,
+        seed: int,
+        prices: PriceList,
+        max_output_tokens: int,
+        temperature: float | None,
+        steps: Steps | None = None,
+        context_tokens: int | None = None,
+        lowers_limit: bool = True,
+        insist: bool = True,
+        bound: Ledger | None = None,
+        live: Live | None = None,
+        thoughts: Thoughts = "tools",
+    ) -> None:
+        self.hub = hub
+        self.recorder = recorder
+        self._events = CallRecord(recorder)
+        self.steps = steps or Steps()
+        self.max_output_tokens = max_output_tokens
+        self._seed = seed
+        self._prices = prices
+        self._temperature = temperature
+        self._context_tokens = context_tokens
+        self._lowers_limit = lowers_limit
+        self._insist = insist
+        self._bound = bound
+        self._live = live
+        self._thoughts: Thoughts = thoughts
+        self.outsiders: Callable[[str], Outsider | None] = no_outsider
+        self._terms: dict[str, Terms] = {}
+
+    async def call(
+        self,
+        step: str,
+        speaker: Speaker,
+        messages: Sequence[BaseMessage],
+        purse: Purse,
+        *,
+        name: str,
+        **options: Unpack[CallOptions],
+    ) -> Exchange:
+        """Make one call; an output limit lowered for lack of funds is stated at the end of the transcript.
+
+        Parameters
+        ----------
+        step
+            Stable name of the call in the run.
+        name
+            Name of the call in a trace.
+
+        Raises
+        ------
+        InsufficientFundsError
+            If the purse can't pay the call, or another attempt of it.
+        ContextOverflowError
+            If even the shortest transcript overflows the model's context.
+        EndpointError
+            If the model is unreachable or its answers are unusable.
+        StoppedError
+            If the run is stopped.
+        """
+        if (recorded := self._events.exchange(step, messages, purse, speaker.model)) is not None:
+            return recorded
+        messages = self._sent(speaker, messages)
+        inputs = estimate_messages(messages, options.get("tools", ()))
+        asked = Call(step, speaker, messages, purse, name, derive(self._seed, step), inputs=inputs, **options)
+        asked = self._compacted(asked)
+        while True:
+            try:
+                if is_outside(speaker.model):
+                    return await self._paid(self._affordable(asked))
+                async with self.steps.step():
+                    return await self._paid(self._affordable(asked))
+            except ContextOverflowError:
+                shorter = self._shortened(asked)
+                if shorter is None:
+                    raise
+                asked = asked.with_messages(shorter)
+
+    def most_output(
+        self, speaker: Speaker, messages: list[BaseMessage], funds: int, tools: Sequence[dict[str, Any]] = ()
+    ) -> int:
+        """The output limit affordable with `funds` micro-dollars for a call that states it, in tokens.
+
+        Negative if the funds or the model's context are too small for the input, `messages` without the limit.
+        """
+        terms = self._terms_of(speaker.model)
+        inputs = estimate_messages(with_limit(self._sent(speaker, messages), terms.output), tools)
+        window = terms.window or inputs + terms.output
+        return min(terms.output, terms.price.worst_case.most_output(inputs, funds), window - inputs)
+
+    def _sent(self, speaker: Speaker, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """The transcript with those attachments that the model gets back."""
+        return list(messages) if is_outside(speaker.model) else for_model(messages, speaker.model, self._thoughts)
+
+    def whole_output(self, model: str) -> int:
+        """The output limit of a model's calls before funds lower it."""
+        return self._terms_of(model).output
+
+    def failed(self, step: str, speaker: Speaker, reason: str) -> None:
+        """Record an unusable reply."""
+        self.recorder.once(FailedReplyEvent(step=step, team=speaker.team, agent=speaker.agent, reason=reason))
+
+    def _terms_of(self, model: str) -> Terms:
+        if model not in self._terms:
+            # Answers in place of a model cost nothing and have no length limit.
+            self._terms[model] = (
+                Terms(price=FREE, billed=FREE, output=self.max_output_tokens, window=None, context=sys.maxsize)
+                if is_outside(model)
+                else self._model_terms(model)
+            )
+        return self._terms[model]
+
+    def _model_terms(self, model: str) -> Terms:
+        settings = parse_model(model).settings
+        known = self.hub.context(model)
+        given = settings.context_tokens or self._context_tokens
+        billed, listed = self.hub.price(model), self._prices.of(model)
+        return Terms(
+            price=listed if self._lowers_limit or billed is None else billed,
+            billed=billed,
+            output=settings.max_output_tokens or self.max_output_tokens,
+            window=given or known,
+            context=given or min(known or CONTEXT_TOKENS, CONTEXT_TOKENS),
+        )
+
+    def _affordable(self, call: Call) -> Call:
+        """The call with an affordable output limit, stated in the transcript if necessary.
+
+        A bound reserves an upper limit of the prompt's tokens, a pool of credits their estimate.
+        """
+        terms = self._terms_of(call.speaker.model)
+        wanted = call.limit or terms.output
+        whole = reply_limit(wanted, call.inputs + _LIMIT_LINE_TOKENS, terms.window, call.speaker.model)
+        # A lower limit takes no more tokens to state than the highest one.
+        stated = cache(lambda: call.with_messages(with_limit(call.messages, wanted)))
+        states = call.state_limit or whole < wanted
+        limit = call.purse.affordable(
+            call.step,
+            terms.price,
+            whole,
+            self._reserved(stated() if states else call),
+            stated=lambda: self._reserved(stated()),
+            least=LEAST_OUTPUT_TOKENS if self._lowers_limit else whole,
+        )
+        if states or limit < whole:
+            call = replace(stated(), messages=with_limit(call.messages, limit))
+        return replace(call, reserved=self._reserved(call), limit=limit)
+
+    def _reserved(self, call: Call) -> int:
+        """The input tokens to reserve for a call."""
+        return call.inputs if self._lowers_limit else token_bound(call.messages, call.tools)
+
+    async def _paid(self, call: Call) -> Exchange:
+        """Make a call: the meter reserves before each attempt, and the reply is charged and recorded."""
+        meter, reply = self._meter(call), None
+        try:
+            reply = await self._reply(call, meter)
+            meter.settle(reply.usage, reply.bill)
+        finally:
+            meter.release()
+            self._record(call, reply, meter)
+        await self.recorder.flush()
+        return Exchange(replace(reply, limit=call.limit), call.messages)
+
+    def _meter(self, call: Call) -> CallMeter:
+        """The payer of a call: its purse, and behind a pool of credits the run's bound."""
+        terms = self._terms_of(call.speaker.model)
+        return CallMeter(
+            call.purse,
+            terms.price,
+            call.step,
+            call.inputs,
+            call.limit,
+            reserved=call.reserved,
+            lost=partial(self._lost, call),
+            by_bill=not self._lowers_limit,
+            # A server may report its bill even if its price is unknown.
+            money=None if self._bound is None else Money(self._bound, terms.billed or terms.price),
+        )
+
+    async def _reply(self, call: Call, meter: CallMeter) -> Reply:
+        speaker = call.speaker
+        if (outsider := self.outsiders(speaker.model)) is not None:
+            started = time.monotonic()
+            reply = await self.steps.waiting(partial(outsider.reply, call))
+            meter.begin()
+            return replace(reply, seconds=time.monotonic() - started)
+        with nullcontext() if self._live is None else self._live.reply(call.step, speaker.agent):
+            return await self.hub.call(
+                speaker.model,
+                call.messages,
+                tools=call.tools,
+                seed=call.seed,
+                max_output_tokens=call.limit,
+                temperature=self._temperature,
+                insist=self._insist,
+                meter=meter,
+                response_format=call.response_format,
+                tool_choice=call.tool_choice,
+                config={
+                    "run_name": call.name,
+                    "tags": [tag for tag in (speaker.team, speaker.agent) if tag],
+                    "metadata": {**call.where, "model": speaker.model, "run": self.recorder.run_id},
+                },
+            )
+
+    def _record(self, call: Call, reply: Reply | None, meter: CallMeter) -> None:
+        """Record a call with a reply."""
+        if reply is not None and meter.paid is not None:
+            self._events.replied(call, reply, self._terms_of(call.speaker.model).price, meter.paid, meter.excess)
+
+    def _lost(self, call: Call, attempt: LostAttempt) -> None:
+        """Record the charge of an attempt without a reply."""
+        self._events.lost(call, self._terms_of(call.speaker.model).price, attempt)
+
+    def _compacted(self, call: Call) -> Call:
+        """The call with a transcript that leaves room for a whole reply, at most half of the model's context."""
+        terms = self._terms_of(call.speaker.model)
+        room = max(terms.context - terms.output, terms.context // 2)
+        if call.inputs <= room:
+            return call
+        sent = compact(call.messages, lambda transcript: estimate_messages(transcript, call.tools), room)
+        if sent == call.messages:
+            return call
+        shorter = call.with_messages(sent)
+        self._events.compacted(call, shorter.inputs, terms.context)
+        return shorter
+
+    def _shortened(self, call: Call) -> list[BaseMessage] | None:
+        """A shorter transcript after an overflow of the model's context; None if there is none."""
+        shorter = shorten(call.messages)
+        self._events.overflowed(call, is_shortened=shorter is not None)
+        return shorter
+
+
+class RecordedOutsider:
+    """Recorded answers of a person or an external agent, whose model calls are replayed, for reruns."""
+
+    def __init__(self, caller: Caller, past: Recorder) -> None:
+        self._caller, self._past = caller, past
+
+    async def reply(self, call: Call) -> Reply:
+        """The recorded reply.
+
+        Raises
+        ------
+        NewStepError
+            If it is not recorded.
+        """
+        numbered = (self._past.done("llm_call", inner_step(call.step, number)) for number in count())
+        for event in cast(Iterator[LLMCallEvent], takewhile(lambda event: event is not None, numbered)):
+            sent = [message_from_data(self._past.bodies[number]) for number in event.messages]
+            speaker = replace(call.speaker, model=event.model)
+            limit = event.output_limit or 0
+            await self._caller.call(event.step, speaker, sent, call.purse, name=event.step, limit=limit)
+        event = cast(LLMCallEvent, self._past.recorded("llm_call", call.step))
+        return replace(recorded_reply(event, self._past.bodies), bill=0)

@@ -1,0 +1,1 @@
+"""People in a run: approvals, interrupts, and answers in place of a model."""

@@ -1,0 +1,332 @@
+"""Human approval: a run's questions as interrupts of its graph, and a record of the answers.
+
+Questions come from organisations that require approval and from interrupts in organisations as code. Once a question is
+answered, LangGraph restarts the node that asked. No call is repeated: the node's earlier calls and the answer are
+replayed from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from inspect import isawaitable
+from typing import Any, Final, Literal, cast
+
+from langgraph.types import interrupt
+
+from labmates.agents.prompts import render
+from labmates.errors import UsageError
+from labmates.records.events import ApprovalEvent
+from labmates.records.recorder import Recorder
+from labmates.workflows.calls.call import Speaker
+from labmates.workflows.people.interrupts import Asked, decided, requests_of, resume_value, typed_value
+from labmates.workflows.protocol.stop_signal import Steps
+
+What = Literal["plan", "request", "write", "interrupt"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a person.
+
+    Attributes
+    ----------
+    run
+        Id of the run.
+    step
+        Stable name of the waiting step.
+    team, agent
+        The proposer.
+    what
+        What is proposed: to carry out a plan, to send a request to another team, or to write an artifact. ``interrupt``
+        is a question of an organisation as code.
+    name
+        The team that plans, the team that is asked, or the artifact; of an interrupt the node that asks.
+    text
+        The proposal itself.
+    decisions
+        The decisions that human-in-the-loop middleware takes; without them an interrupt takes any JSON value.
+    """
+
+    run: str
+    step: str
+    team: str
+    agent: str
+    what: What
+    name: str
+    text: str
+    decisions: tuple[str, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """Who asks, and for what."""
+        return f"{self.agent} ({self.team}) {_ASKS[self.what]} {self.name}"
+
+    @property
+    def takes_anything(self) -> bool:
+        """Whether the answer may be any JSON value."""
+        return self.what == "interrupt" and not self.decisions
+
+    @property
+    def how(self) -> str:
+        """How to answer it, in a line."""
+        if self.takes_anything:
+            return "Answer yes, no, any text, or JSON"
+        ways = (how for decision, how in _MORE_WAYS.items() if decision in self.decisions)
+        return "; ".join((HOW_TO_ANSWER, *ways))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question; `automatic` if no person was asked. `value` is what an interrupt returns."""
+
+    approved: bool
+    reason: str = ""
+    automatic: bool = False
+    value: Any = None
+
+
+_ASKS = {"plan": "plans for the team", "request": "asks the team", "write": "writes", "interrupt": "asks at"}
+HOW_TO_ANSWER = "Approve? Answer yes, or no and the reason, for instance: no, use the median"
+_MORE_WAYS = {
+    "respond": "or the result in place of the tool's",
+    "edit": 'or another call: {"type": "edit", "edited_action": {"name": …, "args": {…}}}',
+}
+NOBODY: Final = (
+    "nobody can be asked here; start one run in a terminal (--replicates 1), answer in labmates view "
+    "(--approve-in-viewer), or answer yes to all with --approve-all (approve_all: true in a study)"
+)
+"""The remedy for a question that reaches no person."""
+_FIELDS: Final = {field.name for field in fields(Question)}
+_ANSWER = re.compile(r"(y|yes|n|no)\b[\s:,;.-]*(.*)", re.IGNORECASE | re.DOTALL)
+
+Approver = Callable[[Question], Awaitable[Answer]]
+"""Answers the questions of runs."""
+Ask = Callable[[Question], Any]
+"""Asks a person: True is yes, False is no, and a text is no with that reason. An interrupt takes any JSON value."""
+
+
+async def approve_all(question: Question) -> Answer:
+    """Approve without asking a person."""
+    return replace(answer_of(question, True), automatic=True)
+
+
+def approver_of(ask: Ask) -> Approver:
+    """An approver that asks a person; ordinary functions run in a thread."""
+
+    async def answer(question: Question) -> Answer:
+        response = await asyncio.to_thread(ask, question)
+        return answer_of(question, await response if isawaitable(response) else response)
+
+    return answer
+
+
+def answer_of(question: Question, response: Any) -> Answer:
+    """The answer of a person: True is yes, False is no, and a text is no with that reason.
+
+    Raises
+    ------
+    UsageError
+        If the question does not accept this answer.
+    """
+    if question.what == "interrupt":
+        value = decided(response, question.decisions)
+        refused = value is False or (bool(question.decisions) and value["type"] == "reject")
+        return Answer(not refused, str(value.get("message", "")) if refused and value else "", value=value)
+    if not isinstance(response, bool | str):
+        raise UsageError(f"approve returned {response!r}; allowed: True for yes, False or the reason as a text for no")
+    return Answer(approved=response is True, reason=response.strip() if isinstance(response, str) else "")
+
+
+def read_reply(question: Question, typed: object) -> Answer | None:
+    """The answer that a person typed or a program sent; None if the question does not accept it."""
+    said: Any = read_answer(typed)
+    if question.what == "interrupt":
+        if not isinstance(typed, str):
+            said = typed
+        elif said is None or (said and said is not True and not question.decisions):
+            said = _free_reply(typed, question.decisions)
+        elif said == "":
+            said = False
+    try:
+        return None if said is None else answer_of(question, said)
+    except UsageError:
+        return None
+
+
+def read_form(question: Question, decision: str, text: str) -> Answer | None:
+    """The answer in a form with a text and the buttons ``yes``, ``no`` and ``text``, which sends the text itself."""
+    if decision == "text":
+        return read_reply(question, text)
+    if decision == "no" and not question.takes_anything:
+        return answer_of(question, text)
+    return replace(answer_of(question, decision == "yes"), reason=text.strip() if decision == "no" else "")
+
+
+def _free_reply(typed: str, decisions: Collection[str]) -> Any:
+    """The value of a reply other than yes or no: JSON or text; a tool's result where a decision is expected."""
+    value = typed_value(typed)
+    if not isinstance(value, str) or not decisions:
+        return value if value != "" else None
+    return {"type": "respond", "message": value} if "respond" in decisions else None
+
+
+def read_answer(typed: object) -> bool | str | None:
+    """The answer in a typed text: True for yes, False or the reason for no; None if unclear.
+
+    Examples
+    --------
+    >>> read_answer("no: use the median")
+    'use the median'
+    """
+    if isinstance(typed, bool):
+        return typed
+    match = _ANSWER.fullmatch(typed.strip()) if isinstance(typed, str) else None
+    if match is None:
+        return None
+    is_yes, more = match[1].lower().startswith("y"), match[2]
+    if is_yes:
+        return None if more else True
+    return more
+
+
+class Approvals:
+    """The questions of one run, asked one at a time; recorded answers are replayed.
+
+    Parameters
+    ----------
+    points
+        Kinds of proposals that need approval.
+    approver
+        Answers the questions; None if the caller of the graph answers its interrupts.
+    past
+        The record of a rerun, which replaces the person; None otherwise.
+    repair_turns
+        Maximum number of new proposals after refusals, per step of work.
+    timeout
+        Seconds after which an unanswered question counts as refused; None to wait indefinitely.
+    team
+        The team whose graph may interrupt.
+    """
+
+    def __init__(
+        self,
+        points: Collection[str],
+        approver: Approver | None,
+        recorder: Recorder,
+        past: Recorder | None,
+        steps: Steps,
+        repair_turns: int,
+        timeout: float | None = None,
+        team: str = "",
+    ) -> None:
+        self._team = team
+        self._points = points
+        self._approver = approver
+        self._recorder = recorder
+        self._past = past
+        self._steps = steps
+        self._repair_turns = repair_turns
+        self._timeout = timeout
+        self._asking = asyncio.Lock()
+        self._interrupted: set[str] = set()
+
+    def cover(self, what: What) -> bool:
+        """Whether this requires approval."""
+        return what in self._points
+
+    def refusal(self, what: What, step: str, speaker: Speaker, name: str, text: str) -> str:
+        """The message to the agent about a refusal; empty if its proposal is approved, or needs no approval.
+
+        Raises
+        ------
+        GraphInterrupt
+            If the question has no answer yet.
+        NewStepError
+            If the record of a rerun lacks the answer.
+        """
+        if not self.cover(what):
+            return ""
+        is_answered = self._recorder.done("approval", step) is not None
+        if not is_answered and self._refusals(what, step, speaker.agent) > self._repair_turns:
+            return render("refused_for_good", what=what)
+        if self._past is not None:
+            self._recorder.once(self._past.recorded("approval", step))
+        elif not is_answered or step in self._interrupted:
+            # LangGraph counts the interrupts of a node: a rerun node must repeat the answered ones.
+            self._interrupted.add(step)
+            interrupt(asdict(Question(self._recorder.run_id, step, speaker.team, speaker.agent, what, name, text)))
+        answer = cast(ApprovalEvent, self._recorder.recorded("approval", step))
+        return "" if answer.approved else render("refused", what=what, reason=answer.reason or "none was given")
+
+    async def answer(self, asked: Asked) -> Any:
+        """Obtain and record the answers to an interrupt, and return the value with which the graph resumes.
+
+        Raises
+        ------
+        StoppedError
+            If the run is stopped before the answer.
+        NewStepError
+            If the record being replayed has no answer.
+        UsageError
+            If no person can be asked.
+        """
+        if isinstance(asked.value, Mapping) and asked.value.keys() == _FIELDS:
+            return (await self._answer(Question(**asked.value))).approved
+        *graph, node = asked.task or ("its code",)
+        agent = graph[-1] if graph else "graph"
+        answers = []
+        for number, request in enumerate(requests_of(asked.value, asked.schema)):
+            step = "/".join((self._team, "0", "interrupt", *asked.task, asked.number, str(number)))
+            text = "\n\n".join(filter(None, (asked.fault, request.text)))
+            question = Question(
+                self._recorder.run_id, step, self._team, agent, "interrupt", node, text, request.decisions
+            )
+            answers.append((await self._answer(question)).answer)
+        return resume_value(asked.value, answers)
+
+    async def _answer(self, question: Question) -> ApprovalEvent:
+        """The recorded answer to a question."""
+        if (event := self._recorder.done("approval", question.step)) is not None:
+            return cast(ApprovalEvent, event)
+        if self._past is not None:
+            recorded = cast(ApprovalEvent, self._past.recorded("approval", question.step))
+            answer = Answer(recorded.approved, recorded.reason, recorded.automatic, recorded.answer)
+        elif (approver := self._approver) is None:
+            raise UsageError(f"{question.agent} ({question.team}) asks a person at {question.name}, but {NOBODY}")
+        else:
+            async with self._asking:
+                answer = await self._steps.waiting(lambda: self._in_time(question, approver(question)))
+        event = approval_event(question, answer)
+        self._recorder.emit(event)
+        await self._recorder.flush()
+        return event
+
+    async def _in_time(self, question: Question, asking: Awaitable[Answer]) -> Answer:
+        try:
+            return await asyncio.wait_for(asking, self._timeout)
+        except TimeoutError:
+            why = f"nobody answered within {self._timeout:g} s"
+            refusal = answer_of(question, False if question.takes_anything else why)
+            return replace(refusal, reason=why, automatic=True)
+
+    def _refusals(self, what: What, step: str, agent: str) -> int:
+        """The number of refusals of the agent in the same step of work, ``team/phase/agent/work``."""
+        same_step = "/".join(step.split("/")[:4]) + "/"
+        return sum(
+            isinstance(event, ApprovalEvent)
+            and (event.what, event.agent, event.approved) == (what, agent, False)
+            and event.step.startswith(same_step)
+            for event in self._recorder.events
+        )
+
+
+def approval_event(question: Question, answer: Answer) -> ApprovalEvent:
+    """The event that records an answer."""
+    where = {"step": question.step, "team": question.team, "agent": question.agent}
+    how = {"approved": answer.approved, "reason": answer.reason, "automatic": answer.automatic}
+    if question.what != "interrupt":
+        return ApprovalEvent(**where, what=question.what, **how)
+    return ApprovalEvent(**where, what="interrupt", **how, question=question.text, answer=answer.value)

@@ -1,0 +1,1 @@
+"""What experiments with players share."""

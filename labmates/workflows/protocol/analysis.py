@@ -1,0 +1,350 @@
+"""The analysis protocol: results of a store's runs, computed once and shown everywhere.
+
+An `Analysis` defines ``labmates analyze NAME`` with its options, `labmates.analyze`, a part of reports, files of tables
+(CSV, Parquet, LaTeX) and figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from labmates.errors import UsageError
+from labmates.records.run import ENDED, RunRecord
+from labmates.registry import Registry
+from labmates.stats.figures import Drawing as Drawing
+from labmates.stats.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labmates.records.frames import Rows
+    from labmates.records.store import Store
+    from labmates.workflows.protocol.condition import Condition
+
+Choice = Literal["runs", "study", "study_argument", "kind", "task"]
+"""Ways to choose runs: an argument RUN..., an option or argument for a study, options for an experiment and a task."""
+
+
+class Params(BaseModel):
+    """Base of the parameters of analyses; each field becomes an option."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Runs:
+    """The runs of an analysis, read when needed.
+
+    Parameters
+    ----------
+    url
+        Store, by its URL or file; default ``LABMATES_STORE``, else ``labmates.db``.
+    ids
+        Ids of runs; without any, all runs of the store count.
+    study, kind, task
+        Restrict the runs to a study, an experiment, a task.
+    watch
+        Called with the steps of a long analysis.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        ids: Sequence[str] = (),
+        *,
+        study: str | None = None,
+        kind: str | None = None,
+        task: str | None = None,
+        watch: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.url = url
+        self.ids = tuple(ids)
+        self.study = study
+        self.kind = kind
+        self.task = task
+        self.watch = watch
+        self._records: list[RunRecord] | None = None
+        self._opened = False
+
+    @classmethod
+    def given(cls, store: Store, records: Sequence[RunRecord]) -> Runs:
+        """Chosen runs of an open store."""
+        runs = cls(store.url, [record.id for record in records])
+        runs._records = list(records)
+        runs.__dict__["store"] = store
+        return runs
+
+    @cached_property
+    def store(self) -> Store:
+        """The store.
+
+        Raises
+        ------
+        UsageError
+            If the store does not exist.
+        """
+        from labmates.records.store import Store
+
+        self._opened = True
+        return Store(self.url, must_exist=True)
+
+    def records(self, kind: str | None = None) -> list[RunRecord]:
+        """The records of the runs, oldest first.
+
+        Parameters
+        ----------
+        kind
+            Default experiment, if no runs were named.
+
+        Raises
+        ------
+        UsageError
+            If there are no runs.
+        """
+        from labmates.records.listing import select_runs
+
+        if self._records is None:
+            kind = self.kind or (None if self.ids else kind)
+            self._records = select_runs(self.store, self.ids, study=self.study, kind=kind, task=self.task)
+        return self._records
+
+    def ended(self, kind: str | None = None) -> list[RunRecord]:
+        """The records of ended runs; see `records`."""
+        return [record for record in self.records(kind) if record.status in ENDED]
+
+    def completed(self, kind: str) -> list[RunRecord]:
+        """The records of the completed runs of an experiment.
+
+        Raises
+        ------
+        UsageError
+            If there are none, or a named run has another experiment.
+        """
+        records = self.records(kind)
+        if other := next((record for record in records if record.kind != kind), None):
+            raise UsageError(f"run {other.id} has the kind {other.kind}, not {kind}")
+        completed = [record for record in records if record.status == "completed"]
+        if not completed:
+            raise TooFewRunsError(f"none of these {len(records)} runs of the kind {kind} is completed")
+        return completed
+
+    def frame(self, what: Rows, kind: str | None = None) -> pd.DataFrame:
+        """The stored data of the ended runs; for the columns see `labmates.records.frames.frame`.
+
+        Parameters
+        ----------
+        what
+            ``runs``, ``scores``, ``players``, ``decisions``, ``payoffs`` or ``events``.
+        kind
+            See `records`.
+        """
+        from labmates.records.frames import frame
+
+        return frame(self.store, what, self.ended(kind))
+
+    def close(self) -> None:
+        """Close the store if it was opened here."""
+        if self._opened:
+            self.store.close()
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Missing runs of a result.
+
+    Attributes
+    ----------
+    text
+        Description, and the reason why they are missing.
+    condition, seeds, settings
+        How to create them; without a condition they can't be created.
+    """
+
+    text: str
+    condition: Condition | None = None
+    seeds: Sequence[int] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TooFewRunsError(UsageError):
+    """The runs are too few to analyse; reports omit the analysis.
+
+    Parameters
+    ----------
+    missing
+        The runs needed for a result.
+    """
+
+    def __init__(self, text: str, missing: Sequence[Missing] = ()) -> None:
+        super().__init__(text)
+        self.missing = tuple(missing)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of an analysis.
+
+    Attributes
+    ----------
+    tables
+        Tidy tables, the main one first.
+    verdict
+        The answer in sentences.
+    objects
+        Objects for ``--json``, one per line; by default the rows of the first table.
+    details
+        Tables for the screen, shown on request or beside the others, and not written to files.
+    remarks
+        Further sentences by heading, shown below the tables.
+    warnings
+        Reasons to doubt the result.
+    exports
+        Writers of further files, by the names of `Analysis.exports`.
+    fault
+        Reason why the result is unusable; the command line then exits with 1.
+    missing
+        Runs that would complete the result.
+    document
+        A text for the command line to print unchanged, in place of everything else (for instance a study file).
+    """
+
+    tables: Sequence[Table]
+    figures: Sequence[Drawing] = ()
+    verdict: Sequence[str] = ()
+    objects: Sequence[Mapping[str, Any]] | None = None
+    details: Sequence[Table] = ()
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    exports: Mapping[str, Callable[[Path], Sequence[Path]]] = field(default_factory=dict)
+    fault: str | None = None
+    missing: Sequence[Missing] = ()
+    document: str = ""
+
+    def table(self, name: str | None = None) -> Table:
+        """A table by name; by default the first.
+
+        Raises
+        ------
+        UsageError
+            If the name is unknown.
+        """
+        tables = {table.name: table for table in self.tables}
+        if name is None:
+            return self.tables[0]
+        if name not in tables:
+            raise UsageError(f"there is no table '{name}'; tables: {', '.join(tables)}")
+        return tables[name]
+
+    def frame(self, name: str | None = None) -> pd.DataFrame:
+        """A table as a data frame with all values; see `table`."""
+        return self.table(name).frame()
+
+    def _repr_html_(self) -> str:
+        """Verdict, tables and figures, for notebooks."""
+        from labmates.pages.section import body_html
+
+        bodies: Sequence[str | Table | Drawing] = (*self.verdict, *self.tables, *self.figures)
+        return "".join(map(body_html, bodies))
+
+    def json_objects(self) -> Sequence[Mapping[str, Any]]:
+        """The objects for ``--json``."""
+        return self.tables[0].rows if self.objects is None else self.objects
+
+
+@dataclass(frozen=True)
+class Export:
+    """A further file of an analysis, written on request.
+
+    Attributes
+    ----------
+    name
+        Name of its option: ``rows_out`` gives ``--rows-out``.
+    endings
+        Allowed file extensions, for instance ``(".nc",)``.
+    check
+        Called before the computation; raises `UsageError` if the file can't be written, for instance without an extra.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    description: str
+    check: Callable[[Path], None] | None = None
+
+
+P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True)
+class Analysis(Generic[P]):
+    """An analysis of runs.
+
+    Other packages add theirs through the entry-point group ``labmates.analyses``. Keep the module quick to import:
+    import large packages in `compute`.
+
+    Attributes
+    ----------
+    name
+        Name of the verb; ``check/prediction`` becomes ``labmates analyze check prediction``.
+    title
+        Heading in a report.
+    params
+        Model of its parameters; reports show the analysis only if all have defaults.
+    compute
+        Returns the result. Its docstring is the text of ``--help``.
+    example
+        A command, for ``--help`` and the docs.
+    choices
+        Ways to choose runs; empty for an analysis of files.
+    kind
+        Default experiment, if no runs are named; None for any.
+    objects
+        Unit of one JSON object, as in "per cell".
+    has_figures
+        Whether it draws figures.
+    exports
+        Further files.
+    in_report
+        Parameters in a report, if they differ from the defaults.
+    """
+
+    name: str
+    title: str
+    params: type[P]
+    compute: Callable[[Runs, Any], Result]
+    example: str = ""
+    choices: tuple[Choice, ...] = ("runs", "study")
+    kind: str | None = None
+    objects: str = "per row"
+    has_figures: bool = False
+    exports: tuple[Export, ...] = ()
+    in_report: Params | None = None
+
+    def shown_params(self) -> Params:
+        """The parameters in reports and the viewer."""
+        return self.in_report or self.params()
+
+    def shown(self, store: Store, records: Sequence[RunRecord]) -> Result:
+        """The result of runs in reports and the viewer.
+
+        Raises
+        ------
+        TooFewRunsError
+            If the runs are too few to analyse.
+        """
+        return self.compute(Runs.given(store, records), self.shown_params())
+
+
+ANALYSES: Registry[Analysis[Any]] = Registry(
+    "analysis",
+    "labmates.analyses",
+    {
+        "agreement": "labmates.workflows.analyses.agreement_analysis:AGREEMENT",
+        "contrasts": "labmates.workflows.analyses.contrasts:CONTRASTS",
+    },
+)
+"""All analyses by name."""

@@ -1,0 +1,410 @@
+"""The experiment protocol: a condition, a LangGraph graph, metrics, analyses and a page.
+
+Everything else follows from it: the options of ``labmates run``, the grid of a study, resume, replay, fork, plan,
+exports, the columns of the viewer and the parts of a report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from labmates.budgets.ledger import InsufficientFundsError
+from labmates.budgets.money import show_dollars
+from labmates.errors import UsageError, explain, unknown_name
+from labmates.records.run import STOPPED, RunRecord
+from labmates.registry import Registry, lazy
+from labmates.stats.domains import ANY, Domain
+from labmates.workflows.protocol.condition import Condition as Condition
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.graph.state import CompiledStateGraph
+
+    from labmates.budgets.prices import PriceList
+    from labmates.judges.base import Report
+    from labmates.models.catalog import Catalog
+    from labmates.pages.links import Links
+    from labmates.pages.reader import RunReader
+    from labmates.pages.section import Section
+    from labmates.records.bodies import Bodies
+    from labmates.records.events import Event, ScoreEvent
+    from labmates.stats.contrasts import Design
+    from labmates.stats.ratings import Cell
+    from labmates.workflows.protocol.analysis import Runs
+    from labmates.workflows.protocol.services import Services
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one run.
+
+    Attributes
+    ----------
+    status
+        ``exhausted`` if the budget or the bound ran out before the end.
+    metrics
+        Numbers by name; a metric that could not be had is left out.
+    invalid
+        Why the run may not be used though it has ended (a model whose decisions failed has not played, a paper of a
+        few characters is no paper); None for a valid run.
+    """
+
+    status: Literal["completed", "exhausted"]
+    metrics: Mapping[str, float]
+    invalid: str | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The expected usage of one run.
+
+    Attributes
+    ----------
+    calls
+        Model calls.
+    input_tokens, output_tokens
+        Of all calls together.
+    seconds
+        From its beginning to its end.
+    exact
+        Whether a run without repair turns makes exactly this number of calls.
+    in_a_row
+        Calls of which each waits for the one before; 0 if nobody knows.
+    """
+
+    calls: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+    exact: bool = False
+    in_a_row: float = 0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that runs of an experiment end with.
+
+    Attributes
+    ----------
+    text
+        Its meaning in a phrase, with the unit.
+    domain
+        The values it can take, which its intervals keep to; a function where they depend on the condition.
+    better
+        The direction that is better; None for a description.
+    spread
+        Standard deviation among runs of one condition, to plan studies with before any was measured; None if unknown.
+    headline
+        Whether tables of runs show it.
+    axis
+        The label of its axis in figures; by default the name.
+    """
+
+    name: str
+    text: str = ""
+    domain: Domain | Callable[[Mapping[str, Any]], Domain] = ANY
+    better: Literal["higher", "lower"] | None = None
+    spread: float | None = None
+    headline: bool = False
+    axis: str = ""
+
+    def domain_in(self, condition: Mapping[str, Any]) -> Domain:
+        """The values it can take in runs of a condition, given as plain data."""
+        return self.domain if isinstance(self.domain, Domain) else self.domain(condition)
+
+
+class SessionSettings(Protocol):
+    """The settings of a session that resources shared by its runs depend on."""
+
+    @property
+    def processes(self) -> int | None:
+        """Worker processes; None for one per processor."""
+
+    @property
+    def sandbox(self) -> str:
+        """Where code runs."""
+
+    @property
+    def executor(self) -> str:
+        """Where worker processes are: ``local`` or ``ray``."""
+
+    @property
+    def ray_address(self) -> str | None:
+        """Address of a Ray cluster; None for a Ray on this machine."""
+
+
+C = TypeVar("C", bound=Condition)
+
+
+_table = lazy("labmates.workflows.play.playing:Table")
+
+
+def no_state(condition: Condition, seed: int) -> dict[str, Any]:
+    """The first state of a graph that starts from nothing."""
+    del condition, seed
+    return {}
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[C]):
+    """An experiment: everything that the command line, studies, the viewer and reports need to know of it.
+
+    Other packages add theirs through the entry-point group ``labmates.experiments``. Functions that import much are
+    given as ``lazy("module:function")``, so that listing experiments stays fast.
+
+    Attributes
+    ----------
+    condition
+        The model of its conditions, the only place where its parameters are declared.
+    graph
+        Returns the LangGraph graph of a condition.
+    start
+        Returns the graph's first state from a condition and the run's seed.
+    context
+        Returns the graph's runtime context, or opens it as an asynchronous context manager, from a condition and the
+        services of the run. By default a `labmates.workflows.play.playing.Table`, which asks players.
+    outcome
+        Returns how a run ended from its last state and its context.
+    metrics
+        The numbers that a run ends with, the most important first.
+    example
+        A command that runs it, for ``--help`` and the docs.
+    analyses
+        Names of analyses (`labmates.workflows.protocol.analysis`) that a report and the viewer show of its runs.
+    page
+        Yields the sections of a run's page in the viewer; without it the page is made from the events alone.
+    match
+        Yields the sections of the page of one match, which the query of its address names; None if there are no such
+        pages.
+    estimate
+        What a run of a condition is expected to take, before any was measured.
+    needs_sandbox
+        Whether its agents run code.
+    shared
+        Opens what all its runs of a session share; they find it as `Services.shared`.
+    salted
+        Whether its runs have data sets that depend on the private salt (`labmates.tasks.salt`).
+    report
+        Makes the report that judges read, from a condition, a seed, events and bodies; None if nothing is judged.
+    judged
+        The metrics that follow from judges' scores; they are computed anew when a run is judged again.
+    design
+        What contrasts compare of its runs: the levels of factors, and what agents did and got.
+    cells
+        What models got against each other in its completed runs, for ratings; the second argument keeps models of which
+        too many decisions failed.
+    described
+        A condition's JSON data as people read it, where values that are left out have a name.
+    """
+
+    name: str
+    condition: type[C]
+    graph: Callable[[Any], CompiledStateGraph[Any, Any]]
+    outcome: Callable[[Any, Any], Outcome | Awaitable[Outcome]]
+    metrics: tuple[Metric, ...]
+    start: Callable[[Any, int], Any] = no_state
+    context: Callable[[Any, Services], Any] = _table
+    example: str = ""
+    analyses: tuple[str, ...] = ()
+    page: Callable[[RunReader, Links], Iterable[Section]] | None = None
+    match: Callable[[RunReader, Links, Mapping[str, str]], Iterable[Section]] | None = None
+    estimate: Callable[[Any], Estimate] | None = None
+    needs_sandbox: bool = False
+    shared: Callable[[SessionSettings], AbstractContextManager[Any]] | None = None
+    salted: bool = False
+    report: Callable[[Any, int, Sequence[Event], Bodies], Report] | None = None
+    judged: Callable[[Sequence[ScoreEvent]], Mapping[str, float]] | None = None
+    design: Callable[[Runs], Design] | None = None
+    cells: Callable[[Runs, bool], Sequence[Cell]] | None = None
+    described: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+
+    @classmethod
+    def plain(
+        cls,
+        name: str,
+        condition: type[C],
+        play: Callable[[Any, Services], Awaitable[Outcome]],
+        metrics: tuple[Metric, ...],
+        **more: Any,
+    ) -> Experiment[C]:
+        """An experiment whose flow is one function: a graph of a single step.
+
+        Parameters
+        ----------
+        play
+            Executes a run from its condition and services.
+        more
+            Further attributes.
+        """
+        graph, outcome, context = (
+            lazy(f"labmates.workflows.protocol.one_step:{part}") for part in ("graph", "outcome", "Step")
+        )
+        return cls(name, condition, graph, outcome, metrics, context=partial(context, play), **more)
+
+    async def execute(
+        self, condition: C, services: Services, graph: CompiledStateGraph[Any, Any] | None = None
+    ) -> Outcome:
+        """Execute a run; one whose bound can't pay its next call ends there, and keeps what it has.
+
+        Parameters
+        ----------
+        graph
+            By default that of the condition.
+
+        Raises
+        ------
+        EndpointError
+            If a model can't be reached; the run can be resumed.
+        """
+        from labmates.workflows.people.answered import invoke_answered
+
+        state = self.start(condition, services.seed)
+        try:
+            async with _entered(self.context(condition, services)) as context:
+                config = self._config(condition, services)
+                graph = graph or self.graph(condition)
+                if condition.interrupts or (condition.approvals and services.approver is not None):
+                    state = await invoke_answered(graph, state, config, context, context.approvals.answer)
+                else:
+                    state = await graph.ainvoke(state, config, context=context)
+                outcome = self.outcome(state, context)
+                return await outcome if isinstance(outcome, Awaitable) else outcome
+        except InsufficientFundsError:
+            bound = show_dollars(services.ledger.total)
+            why = (
+                f"{STOPPED} of {bound} before its end: {show_dollars(services.ledger.remaining)} can't pay another call"
+            )
+            return Outcome("exhausted", {}, why)
+
+    def _config(self, condition: C, services: Services) -> RunnableConfig:
+        """The name, tags and metadata of a run's trace."""
+        from langsmith.utils import tracing_is_enabled
+
+        # LangGraph copies metadata several times a step.
+        values = condition.model_dump(mode="json") if tracing_is_enabled() else {}
+        simple = {name: value for name, value in values.items() if isinstance(value, str | int | float | bool)}
+        named: RunnableConfig = {"run_id": services.trace} if services.trace else {}
+        return {
+            **named,
+            "run_name": " ".join((self.name, *condition.labels[:2], services.run_id)),
+            "tags": ["labmates", self.name, *condition.labels],
+            "metadata": {**simple, "run": services.run_id, "condition": services.key, "seed": services.seed},
+        }
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics that tables of runs show."""
+        chosen = tuple(metric.name for metric in self.metrics if metric.headline)
+        return chosen or tuple(metric.name for metric in self.metrics[:3])
+
+    def domains(self, condition: Mapping[str, Any]) -> Mapping[str, Domain]:
+        """The values that metrics can take in runs of a condition, given as plain data."""
+        return {metric.name: metric.domain_in(condition) for metric in self.metrics}
+
+    @property
+    def spread(self) -> Mapping[str, float]:
+        """Expected standard deviations of metrics among runs of one condition, where they are known."""
+        return {metric.name: metric.spread for metric in self.metrics if metric.spread is not None}
+
+
+@asynccontextmanager
+async def _entered(context: Any) -> AsyncIterator[Any]:
+    if isinstance(context, AbstractAsyncContextManager):
+        async with context as opened:
+            yield opened
+    else:
+        yield context
+
+
+EXPERIMENTS: Registry[Experiment[Any]] = Registry("kind", "labmates.experiments")
+"""All experiments by name."""
+
+
+def condition_of(run: RunRecord) -> Condition:
+    """The condition of a stored run.
+
+    Raises
+    ------
+    UsageError
+        If this labmates does not know such a condition.
+    """
+    try:
+        model: type[Condition] = EXPERIMENTS.get(run.kind).condition
+        return _condition(model, json.dumps(run.condition))
+    except ValidationError as error:
+        raise UsageError(
+            f"the condition of the run '{run.id}' is from another version of labmates: {explain(error)}"
+        ) from error
+
+
+@lru_cache(maxsize=64)  # the runs of a condition follow one another
+def _condition(model: type[Condition], values: str) -> Condition:
+    return model.model_validate(json.loads(values))
+
+
+def make_condition(
+    kind: str, values: Mapping[str, Any], names: Callable[[str], str] = str, *, catalog: Catalog | None = None
+) -> Condition:
+    """The condition of a kind of experiment.
+
+    Parameters
+    ----------
+    names
+        How fields are called in an error.
+    catalog
+        Resolves the models, and collects how they are reached.
+
+    Raises
+    ------
+    UsageError
+        If the kind is unknown, or a value is missing, unknown, out of bounds or without an effect.
+    """
+    model = EXPERIMENTS.get(kind).condition
+    try:
+        condition: Condition = model.model_validate(dict(values), context=catalog)
+    except ValidationError as error:
+        for fault in error.errors():
+            if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+                unknown = names(str(fault["loc"][0]))
+                raise unknown_name(f"parameter of {kind}", unknown, map(names, model.model_fields)) from error
+        raise UsageError(explain(error, names)) from error
+    for name, why in condition.without_effect(values).items():
+        raise UsageError(f"{names(name)}: {why}; leave it out")
+    return with_bill(condition, catalog)
+
+
+ConditionT = TypeVar("ConditionT", bound=Condition)
+
+
+def with_bill(condition: ConditionT, catalog: Catalog | None) -> ConditionT:
+    """A condition whose pool charges the bill with what the providers charge in its price list.
+
+    Raises
+    ------
+    UsageError
+        If the price of one of its models is unknown.
+    """
+    prices: PriceList | None = getattr(condition, "prices", None)
+    if catalog is None or prices is None or prices.credits != "bill":
+        return condition
+    from labmates.models.endpoints import known_price
+
+    # A pool doesn't depend on whether the calls go through a batch API, which would change what teams can do.
+    models = {
+        model: known_price(model, catalog.options(model).model_copy(update={"batch": False}))
+        for model in condition.models()
+    }
+    if missing := [model for model, price in models.items() if price is None]:
+        raise UsageError(
+            f"prices: the pool charges the bill, but the price of {missing[0]} is unknown; give it, for instance "
+            "MODEL?price.input=0.1&price.output=0.4"
+        )
+    filled = prices.model_copy(update={"models": {**models, **prices.models}})
+    return condition.model_copy(update={"prices": filled})

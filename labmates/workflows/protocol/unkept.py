@@ -1,0 +1,59 @@
+"""Runs that no store keeps: those of LangGraph Studio, and trials of organisations."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from labmates.models.hub import ModelHub
+from labmates.models.names import is_own_baseline
+from labmates.models.options import ModelOptions
+from labmates.records.recorder import Recorder
+from labmates.records.run import new_run_id
+from labmates.sandboxes.choose import choose_backend
+from labmates.sandboxes.folders import new_folder, remove_folder
+from labmates.sandboxes.pool import SandboxPool, default_sandboxes
+from labmates.workflows.protocol.experiment import Condition, Experiment
+from labmates.workflows.protocol.services import Services
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The settings of a session of such runs."""
+
+    processes: int | None = None
+    sandbox: str = "auto"
+    executor: str = "local"
+    ray_address: str | None = None
+
+
+@asynccontextmanager
+async def unkept_services(
+    experiment: Experiment[Any], condition: Condition, seed: int, recorder: Recorder
+) -> AsyncIterator[Services]:
+    """The services of a run that is not kept in a store."""
+    async with AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(ModelHub(ModelOptions(base_url=os.environ.get("LABMATES_BASE_URL"))))
+        folder = await asyncio.to_thread(new_folder)
+        stack.push_async_callback(asyncio.to_thread, remove_folder, folder)
+        sandbox_pool = None
+        if experiment.needs_sandbox:
+            trusted = all(map(is_own_baseline, condition.models()))
+            choice = await asyncio.to_thread(choose_backend, "auto", trusted_code=trusted)
+            stack.push_async_callback(choice.backend.close)
+            sandbox_pool = SandboxPool(choice.backend, default_sandboxes())
+        shared = stack.enter_context(experiment.shared(_Settings())) if experiment.shared else None
+        yield Services(
+            hub=hub,
+            sandbox_pool=sandbox_pool,
+            run_id=new_run_id(),
+            key=condition.key,
+            seed=seed,
+            recorder=recorder,
+            folder=lambda: folder,
+            shared=shared,
+        )
