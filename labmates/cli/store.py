@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=SuggestingGroup, epilog="Example: labmates store upgrade")
 def store() -> None:
-    """Check, copy, merge, archive, prune, repair and upgrade databases of runs."""
+    """Check, copy, merge, archive, prune and upgrade databases of runs."""
 
 
 @store.command(epilog="Example: labmates store check --deep --store labmates.db")
@@ -151,7 +151,7 @@ def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
     """Merge stores, for instance of several machines that worked on one study.
 
     If a run is in several stores, the version with the most progress is kept. Plans of a study are merged. A store with
-    a run that conflicts with the target's is refused, and nothing changes.
+    a run that ended differently in the target is refused, and nothing changes.
     """
     from labmates.studies.merging import merge as merge_all
 
@@ -244,38 +244,6 @@ def delete(
         print_json({**asdict(pruned), "dry_run": dry_run})
     else:
         out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
-
-
-@store.command(epilog="Example: labmates store repair labmates.db mended.db")
-@click.argument("source", metavar="DAMAGED.db", type=click.Path(path_type=Path))
-@click.argument("target", metavar="TARGET.db", type=click.Path(path_type=Path))
-@json_option()
-def repair(source: Path, target: Path, as_json: bool) -> int:
-    """Write the readable part of a damaged SQLite store to a new file.
-
-    The damaged file stays unchanged. Runs with damaged events keep the steps before the damage and can be resumed. The
-    exit code is 1 if any run is lost.
-    """
-    from labmates.studies.repair import repair as mend
-
-    with err().status("reading …") as shown:
-        repaired = mend(source, target, watch=lambda what, number: shown.update(f"{what}: {number:,}"))
-    if as_json:
-        print_json(asdict(repaired))
-        return 1 if repaired.lost else 0
-    for name, number in repaired.gaps.items():
-        out().print(f"table {name}: unreadable in {number} places")
-    for run in repaired.requeued:
-        out().print(f"run {run.run}: {run.kept} of {run.events} events kept; interrupted")
-    for run_id in repaired.lost:
-        out().print(f"run {run_id}: lost")
-    for name in repaired.studies_without_plan:
-        out().print(f"study {clean(name)}: its plan is lost; restore it with: labmates study run FILE")
-    out().print(
-        f"{target}: {repaired.whole} runs undamaged, {len(repaired.requeued)} interrupted at the damage, "
-        f"{len(repaired.lost)} lost. Continue with 'labmates study run STUDY' or 'labmates run KIND --resume RUN'.",
-    )
-    return 1 if repaired.lost else 0
 
 
 @store.command(epilog="Example: labmates store vacuum --store labmates.db")

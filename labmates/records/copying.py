@@ -20,14 +20,17 @@ import sqlalchemy as sa
 from labmates.errors import UsageError
 from labmates.records import schema
 from labmates.records.database import Database, portions
+from labmates.records.digests import Chain
 from labmates.records.notes import add_missing_notes, note_rows
-from labmates.records.standing import Standing, at_rest, compared, is_unbegun
+from labmates.records.run import ENDED
 
 _RUNS, _STUDIES = schema.runs, schema.studies
 ROWS: Final = 500
 """Rows per read and write."""
 _MOST_RUNS, _BEGUN_WEIGHS = 2000, 20
-_THIN = [_RUNS.c[name] for name in ("id", "study", "key", "replicate", "seed", "status", "attempt", "worker")]
+_THIN = [
+    _RUNS.c[name] for name in ("id", "study", "key", "replicate", "status", "attempt", "worker", "chain", "digest")
+]
 _SHOWN = 5
 
 Watch = Callable[[int, int], None]
@@ -86,8 +89,8 @@ def copy_store(
 def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watch | None = None) -> Copied:
     """Merge stores into one, in order; a refused store changes nothing.
 
-    Of two copies of a run, the more advanced one is kept, with the notes of both; unstarted runs give way to started
-    ones.
+    Of two copies of a run, the more advanced one is kept, with the notes of both: an ended run before one that has not
+    ended, and a longer record before a shorter one. Planned runs give way to started ones.
 
     Parameters
     ----------
@@ -97,9 +100,9 @@ def merge_stores(sources: Sequence[str], into: str, *, unite: Unite, watch: Watc
     Raises
     ------
     UsageError
-        If one of the stores can't be opened, two of them are the same, runs differ that have the same id or are the
-        same replicate of a study's condition, a run of the target that would be replaced is being worked on, or
-        plans can't be united.
+        If one of the stores can't be opened, two of them are the same, a run ended differently in two stores, a
+        replicate of a study's condition was started twice, a run of the target that would be replaced is being worked
+        on, or plans can't be united.
     """
     copied = Copied()
     for source in sources:
@@ -120,14 +123,14 @@ def archive_store(source: str, path: Path, *, watch: Watch | None = None) -> Cop
     StoreError
         If reading or writing fails; then no file is left.
     """
-    with new_file(path) as part:
+    with _new_file(path) as part:
         copied = copy_store(source, f"sqlite:///{part}", watch=watch)
     path.chmod(0o400)
     return copied
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[Path]:
+def _new_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path for a new SQLite file, which gets its name only when it is complete.
 
     Raises
@@ -256,7 +259,7 @@ def _write(
         writing.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(some)))
     for some in portions(ids):
         whole = connection.execute(sa.select(_RUNS).where(_RUNS.c.id.in_(some)))
-        goal.insert_new(writing, _RUNS, [at_rest(row._mapping) for row in whole])
+        goal.insert_new(writing, _RUNS, [_at_rest(row._mapping) for row in whole])
         for table in schema.OF_RUNS:
             query = sa.select(table).where(table.c.run.in_(some)).order_by(*table.primary_key)
             for part in _streamed(connection, query):
@@ -275,27 +278,46 @@ def _classified(
     there = {row.id: row for row in _of(other, _RUNS.c.id, ids)}
     twins = {_cell(row): row for row in _of(other, _RUNS.c.key, list(keys)) if row.study is not None}
     for row in rows:
-        standing, what = Standing.BEHIND, ""
-        mine = there.get(row.id)
-        if mine is None and row.study is not None:
-            mine = twins.get(_cell(row))
+        mine = there.get(row.id, twins.get(_cell(row)))
         if mine is None:
             copied.append(row.id)
             continue
-        if mine.id == row.id:
-            standing, what = compared(connection, other, row, mine)
-        elif is_unbegun(row):
-            standing = Standing.EQUAL
-        elif not is_unbegun(mine):
-            standing, what = Standing.DIFFERS, f"the target's run '{mine.id}' is the same replicate of its study"
-        if standing is Standing.BEHIND and mine.status == "running":
-            standing, what = Standing.DIFFERS, f"in the target, {mine.worker} works on it"
-        if standing is Standing.DIFFERS:
-            conflicts.append(f"run {row.id}: {what}")
-        elif standing is Standing.BEHIND:
+        is_ahead = _progress(row) > _progress(mine)
+        if mine.id != row.id and not _is_unbegun(mine) and not _is_unbegun(row):
+            conflicts.append(f"run {row.id}: the target's run '{mine.id}' is the same replicate of its study")
+        elif row.status in ENDED and mine.status in ENDED and row.digest != mine.digest:
+            is_ahead = mine.digest in _seals(connection, row)  # a judge added scores to the source's run later
+            if not is_ahead and row.digest not in _seals(other, mine):
+                conflicts.append(f"run {row.id}: it ended differently in the target")
+        if is_ahead:
             copied.append(row.id)
             replaced.append(mine.id)
+            if mine.status == "running":
+                conflicts.append(f"run {row.id}: in the target, {mine.worker} works on it")
     return copied, replaced, conflicts
+
+
+def _seals(connection: sa.Connection, row: Any) -> Sequence[str]:
+    """The digests that an ended run had before later scores."""
+    return connection.execute(sa.select(schema.seals.c.digest).where(schema.seals.c.run == row.id)).scalars().all()
+
+
+def _progress(row: Any) -> tuple[bool, int, int]:
+    """What orders two copies of a run by their progress: has it ended, its attempt, its number of events."""
+    return row.status in ENDED, row.attempt, Chain.parse(row.chain).events
+
+
+def _is_unbegun(row: Any) -> bool:
+    """Whether a run was never started."""
+    return bool(row.status == "planned" and row.attempt == 0)
+
+
+def _at_rest(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The columns of a run in a copy, where no worker holds it."""
+    values = dict(row)
+    if values["status"] == "running":
+        values |= {"status": "interrupted", "error": "interrupted"}
+    return {**values, "worker": None, "lease": None}
 
 
 def _cell(row: Any) -> tuple[str, str, int]:
@@ -314,7 +336,7 @@ def _batches(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> Itera
     for rows in _streamed(connection, sa.select(*_THIN).where(chosen).order_by(_RUNS.c.id)):
         for row in rows:
             batch.append(row)
-            weight += 1 if is_unbegun(row) else _BEGUN_WEIGHS
+            weight += 1 if _is_unbegun(row) else _BEGUN_WEIGHS
             if weight >= _MOST_RUNS:
                 yield batch
                 batch, weight = [], 0

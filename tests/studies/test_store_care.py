@@ -1,8 +1,7 @@
-"""Copies, merges, archives, deletions and repairs of stores of real runs, in SQLite and PostgreSQL."""
+"""Copies, merges, archives and deletions of stores of real runs, in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -22,7 +21,6 @@ from labmates.records.store import Store
 from labmates.records.studies import study_counts
 from labmates.studies.audit import audit, begun_runs
 from labmates.studies.merging import merge
-from labmates.studies.repair import repair
 from labmates.studies.spec import StudySpec, read_spec
 from labmates.studies.study import enter, stored_spec, work_on
 from labmates.util.bounded_yaml import Source
@@ -164,11 +162,12 @@ async def test_runs_that_differ_are_named_and_nothing_is_merged(lite: str, tmp_p
     await played(lite, replicates=1)
     await played(other, replicates=1)
     copy_store(lite, edited)
-    with Store(edited) as store:
-        [run, _] = store.runs()
-        store.set_metrics(run.id, {"welfare": 99.0})
+    for url, welfare in ((lite, 98.0), (edited, 99.0)):
+        with Store(url) as store:
+            run = next(store.runs())
+            store.set_metrics(run.id, {"welfare": welfare})
     before = rows(lite)
-    with pytest.raises(UsageError, match=f"run {run.id}: its metrics, digest differ"):
+    with pytest.raises(UsageError, match=f"run {run.id}: it ended differently in the target"):
         merge([edited], lite)
     with pytest.raises(UsageError, match=r"the target's run '\w+' is the same replicate"):
         merge([other], lite)
@@ -177,6 +176,19 @@ async def test_runs_that_differ_are_named_and_nothing_is_merged(lite: str, tmp_p
     with pytest.raises(UsageError, match="two studies called 's', which differ in seed"):
         merge([third], lite)
     assert rows(lite) == before
+
+
+async def test_an_ended_run_that_was_judged_later_replaces_its_copy_and_is_not_replaced_by_it(
+    store_url: str, lite: str
+) -> None:
+    await played(lite, replicates=1)
+    copy_store(lite, store_url)
+    with Store(lite) as store:
+        store.set_metrics(next(store.runs()).id, {"welfare": 99.0})
+    copy_store(store_url, lite)
+    merge([lite], store_url)
+    assert rows(store_url) == rows(lite)
+    assert not faults(store_url)
 
 
 async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_holds_it(store_url: str) -> None:
@@ -199,55 +211,3 @@ async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_hol
         assert after == size(store.database)
     left = {name: len(of_table) for name, of_table in rows(store_url).items()}
     assert {name for name, number in left.items() if number} == {"alembic_version"}
-
-
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The file of a store with twelve runs that have ended."""
-    folder = tmp_path_factory.mktemp("ended")
-    asyncio.run(played(f"sqlite:///{folder}/lite.db", replicates=6))
-    archive_store(f"sqlite:///{folder}/lite.db", folder / "ended.db")
-    return (folder / "ended.db").read_bytes()
-
-
-@pytest.fixture
-def damaged(ended: bytes, tmp_path: Path) -> Path:
-    path = tmp_path / "damaged.db"
-    path.write_bytes(ended)
-    return path
-
-
-def test_an_undamaged_store_is_whole_after_a_repair(damaged: Path, tmp_path: Path) -> None:
-    found = repair(damaged, tmp_path / "mended.db")
-    assert (found.whole, found.requeued, found.lost, found.gaps) == (12, (), (), {})
-    assert rows(f"sqlite:///{tmp_path}/mended.db") == rows(f"sqlite:///{damaged}")
-
-
-@pytest.mark.parametrize("table", ["events", "bodies", "runs", "studies"])
-async def test_a_repair_accounts_for_each_run_and_what_it_kept_can_be_continued(
-    damaged: Path, tmp_path: Path, table: str
-) -> None:
-    with closing(sqlite3.connect(damaged)) as connection:
-        pages = connection.execute("select pageno from dbstat where name = ? and pagetype = 'leaf'", [table]).fetchall()
-        page_size = connection.execute("pragma page_size").fetchone()[0]
-        ids = {row[0] for row in connection.execute("select id from runs")}
-    with damaged.open("r+b") as file:
-        for (page,) in pages[len(pages) // 3 :: 4]:
-            file.seek((page - 1) * page_size)
-            file.write(b"\xa5" * page_size)
-    mended = tmp_path / "mended.db"
-    found = repair(damaged, mended)
-    assert found.gaps[table] >= 1
-    assert found.whole + len(found.requeued) + len(found.lost) == len(ids) == 12
-    assert bool(found.lost) == (table == "runs")
-    assert bool(found.requeued) == (table in ("events", "bodies"))
-    assert found.studies_without_plan == (("s",) if table == "studies" else ())
-    url = f"sqlite:///{mended}"
-    assert not faults(url)
-    with Store(url) as store:
-        kept = {run.id for run in store.runs()}
-        assert kept == ids - set(found.lost)
-        enter(store, study(replicates=6))
-        assert await work_on(store, study(replicates=6)) == len(found.requeued) + len(found.lost)
-        assert study_counts(store.database, "s").runs == {"completed": 12}
-    assert not faults(url)
