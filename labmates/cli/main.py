@@ -34,7 +34,7 @@ OWN = {
     "report": ("labmates.cli.report:report", "Write a study's results as one self-contained HTML page."),
     "gateway": ("labmates.cli.gateway:gateway", "Share one budget among programs that call models over HTTP."),
     "models": ("labmates.cli.models:models", "List the scripted baselines and known models, or show one."),
-    "store": ("labmates.cli.store:store", "Check, copy, merge, archive, prune and upgrade databases of runs."),
+    "store": ("labmates.cli.store:store", "Check, copy, merge, archive, vacuum and upgrade databases of runs."),
     "sandbox": ("labmates.cli.sandbox:sandbox", "Build, check and clean the sandboxes for agents' code."),
 }
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from labmates.cli.common import SuggestingGroup, json_option, store_option
+from labmates.cli.common import SuggestingGroup, json_option, run_choice, store_option
 from labmates.cli.console import err, out, print_json
-from labmates.cli.store import delete as delete_runs
-from labmates.cli.store import deletion_options
+from labmates.cli.store import progress_of_runs
 from labmates.cli.summary import show_bill
 from labmates.cli.tables import print_grid
+from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.records.listing import ListedRun
+    from labmates.records.pruning import Pruned
     from labmates.records.store import Store
 
 _NUMBERS = ("seed", "seconds", "bill")
@@ -75,13 +78,56 @@ def runs(store: str | None, sort: str, limit: int, as_json: bool, **filters: Any
 
 
 @runs.command(epilog="Example: labmates runs delete --study pilot --dry-run")
-@deletion_options
-def delete(**values: Any) -> None:
+@run_choice
+@store_option
+@click.option("--status", metavar="STATUS", help="Runs with this status.")
+@click.option("--replies", is_flag=True, help="Delete the cached replies of models.")
+@click.option("--dry-run", is_flag=True, help="Count the deletions without making them.")
+@click.option("--yes", is_flag=True, help="Don't ask before deleting.")
+@json_option()
+def delete(
+    store: str | None,
+    run_ids: tuple[str, ...],
+    *,
+    replies: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    **filters: str | None,
+) -> None:
     """Delete runs with all their data, by id or by filter.
 
-    With --study as the only filter, the study and its plan are deleted too. Runs in progress can't be deleted.
+    With --study as the only filter, the study and its plan are deleted too. Runs in progress can't be deleted. To
+    return the space to the file system, use 'labmates store vacuum'.
     """
-    delete_runs(**values)
+    from labmates.records import pruning
+    from labmates.records.store import Store
+
+    choice = pruning.Choice(run_ids, **filters)
+    chosen = None if choice == pruning.Choice() else choice
+    if chosen is None and not replies:
+        raise UsageError("nothing to delete: name runs, or give --study, --kind, --task, --status or --replies")
+    with Store(store, must_exist=True) as opened:
+        database = opened.database
+        if chosen is not None:
+            chosen = replace(chosen, runs=tuple(opened.run(run_id).id for run_id in run_ids))
+        pruned = pruning.count_prunable(database, chosen, replies=replies)
+        if not dry_run and not yes:
+            if not sys.stdin.isatty():
+                raise UsageError(f"{_pruned(pruned)} would be deleted; no terminal for a confirmation, so give --yes")
+            click.confirm(f"Delete {_pruned(pruned)} from {database.shown_url}?", abort=True, err=True)
+        if not dry_run:
+            with progress_of_runs("deleting", again="The same command completes it.") as watch:
+                pruned = pruning.prune(database, chosen, replies=replies, watch=watch)
+    if as_json:
+        print_json({**asdict(pruned), "dry_run": dry_run})
+    else:
+        out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
+
+
+def _pruned(pruned: Pruned) -> str:
+    named = {"runs": pruned.runs, "studies": pruned.studies, "cached replies": pruned.replies}
+    return ", ".join(f"{number:,} {name}" for name, number in named.items() if number) or "nothing"
 
 
 def _index(store: Store) -> None:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from labmates.cli.common import F, SuggestingGroup, json_option, run_choice, store_option
+from labmates.cli.common import SuggestingGroup, json_option, store_option
 from labmates.cli.console import clean, err, out, print_json
 from labmates.cli.interrupt import run_until_stopped
-from labmates.errors import UsageError
 
 if TYPE_CHECKING:
     from labmates.records.copying import Copied
-    from labmates.records.pruning import Pruned
     from labmates.records.store import Store
     from labmates.studies.audit import Fault
 
 
 @click.group(cls=SuggestingGroup, epilog="Example: labmates store upgrade")
 def store() -> None:
-    """Check, copy, merge, archive, prune and upgrade databases of runs."""
+    """Check, copy, merge, archive, vacuum and upgrade databases of runs."""
 
 
 @store.command(epilog="Example: labmates store check --deep --store labmates.db")
@@ -138,7 +135,7 @@ def copy(source: str, target: str, study: str | None, runs: tuple[str, ...], as_
     """
     from labmates.records.copying import copy_store
 
-    with _shown("copying", again="The same command completes the copy.") as watch:
+    with progress_of_runs("copying", again="The same command completes the copy.") as watch:
         copied = copy_store(source, target, study=study, runs=runs, watch=watch)
     _tell_copied(copied, as_json)
 
@@ -155,7 +152,7 @@ def merge(sources: tuple[str, ...], into: str, as_json: bool) -> None:
     """
     from labmates.studies.merging import merge as merge_all
 
-    with _shown("merging", again="The same command completes it.") as watch:
+    with progress_of_runs("merging", again="The same command completes it.") as watch:
         copied = merge_all(sources, into, watch=watch)
     _tell_copied(copied, as_json)
 
@@ -172,78 +169,9 @@ def archive(target: Path, store: str | None, as_json: bool) -> None:
     from labmates.records.copying import archive_store
     from labmates.records.database import store_url
 
-    with _shown("archiving", again="No file was left.") as watch:
+    with progress_of_runs("archiving", again="No file was left.") as watch:
         copied = archive_store(store_url(store), target, watch=watch)
     _tell_copied(copied, as_json)
-
-
-def deletion_options(function: F) -> F:
-    """Add the options of `delete` to a verb."""
-    for decorate in (
-        json_option(),
-        click.option("--yes", is_flag=True, help="Don't ask before deleting."),
-        click.option("--dry-run", is_flag=True, help="Count the deletions without making them."),
-        click.option("--status", metavar="STATUS", help="Runs with this status."),
-        store_option,
-        run_choice,
-    ):
-        function = decorate(function)
-    return function
-
-
-@store.command(epilog="Example: labmates store prune --study pilot --dry-run")
-@deletion_options
-@click.option("--leftovers", is_flag=True, help="Delete data without a run, and checkpoints of ended runs.")
-@click.option("--replies", is_flag=True, help="Delete the cached replies of models.")
-def prune(**values: Any) -> None:
-    """Delete runs, like 'labmates runs delete', and data without a run.
-
-    To return the space to the file system, use 'labmates store vacuum'.
-    """
-    delete(**values)
-
-
-def delete(
-    store: str | None,
-    run_ids: tuple[str, ...],
-    *,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-    leftovers: bool = False,
-    replies: bool = False,
-    **filters: str | None,
-) -> None:
-    """Delete runs and unreferenced data, after a confirmation.
-
-    Raises `UsageError` if nothing is chosen, or there is no terminal for a confirmation.
-    """
-    from labmates.records import pruning
-    from labmates.records.store import Store
-
-    choice = pruning.Choice(run_ids, **filters)
-    chosen = None if choice == pruning.Choice() else choice
-    if chosen is None and not leftovers and not replies:
-        raise UsageError(
-            "nothing to delete: name runs, or give --study, --kind, --task, --status; 'labmates store prune' has "
-            "--leftovers and --replies too"
-        )
-    with Store(store, must_exist=True) as opened:
-        database = opened.database
-        if chosen is not None:
-            chosen = replace(chosen, runs=tuple(opened.run(run_id).id for run_id in run_ids))
-        pruned = pruning.count_prunable(database, chosen, leftovers=leftovers, replies=replies)
-        if not dry_run and not yes:
-            if not sys.stdin.isatty():
-                raise UsageError(f"{_pruned(pruned)} would be deleted; no terminal for a confirmation, so give --yes")
-            click.confirm(f"Delete {_pruned(pruned)} from {database.shown_url}?", abort=True, err=True)
-        if not dry_run:
-            with _shown("deleting", again="The same command completes it.") as watch:
-                pruned = pruning.prune(database, chosen, leftovers=leftovers, replies=replies, watch=watch)
-    if as_json:
-        print_json({**asdict(pruned), "dry_run": dry_run})
-    else:
-        out().print(f"{_pruned(pruned)} {'would be' if dry_run else 'were'} deleted.")
 
 
 @store.command(epilog="Example: labmates store vacuum --store labmates.db")
@@ -263,7 +191,7 @@ def vacuum(store: str | None, as_json: bool) -> None:
 
 
 @contextmanager
-def _shown(doing: str, *, again: str) -> Iterator[Callable[[int, int], None]]:
+def progress_of_runs(doing: str, *, again: str) -> Iterator[Callable[[int, int], None]]:
     """Show the number of finished runs; at Ctrl-C, the hint `again`."""
     with err().status(f"{doing} …") as status:
         try:
@@ -281,13 +209,3 @@ def _tell_copied(copied: Copied, as_json: bool) -> None:
     out().print(
         f"{copied.runs:,} runs written{present}; {copied.studies:,} studies, {copied.replies:,} cached replies.",
     )
-
-
-def _pruned(pruned: Pruned) -> str:
-    named = {
-        "runs": pruned.runs,
-        "studies": pruned.studies,
-        "other rows": pruned.rows,
-        "cached replies": pruned.replies,
-    }
-    return ", ".join(f"{number:,} {name}" for name, number in named.items() if number) or "nothing"

@@ -245,7 +245,7 @@ def _refuse(goal: Database, conflicts: Iterable[str]) -> None:
         more = f"\nand {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
         raise UsageError(
             f"the store can't be written into {goal.shown_url}; nothing was changed. Remove one of each two with "
-            "'labmates store prune RUN', or leave the stores apart:\n" + "\n".join(reasons[:_SHOWN]) + more
+            "'labmates runs delete RUN', or leave the stores apart:\n" + "\n".join(reasons[:_SHOWN]) + more
         )
 
 

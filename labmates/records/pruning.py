@@ -1,8 +1,8 @@
-"""Deletion of runs and unreferenced rows, and release of their space."""
+"""Deletion of runs and cached replies, and release of their space."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +14,9 @@ from labmates.records import schema
 from labmates.records.claims import is_lost
 from labmates.records.database import Database
 from labmates.records.listing import STATUSES
-from labmates.records.run import ENDED
 from labmates.records.search import clear_index
 
 _RUNS, _STUDIES = schema.runs, schema.studies
-_CHECKPOINTS: Final = ("writes", "checkpoint_writes", "checkpoint_blobs", "checkpoints")
-"""LangGraph's tables, in SQLite and in PostgreSQL; a thread is a run."""
 _SEARCH: Final = ("search_runs", "search_texts", "search_words")
 _BATCH = 200
 
@@ -63,19 +60,16 @@ class Pruned:
 
     Attributes
     ----------
-    rows
-        Rows of missing runs (events, texts, attempts), and checkpoints of ended runs.
     replies
         Cached replies of models.
     """
 
     runs: int = 0
     studies: int = 0
-    rows: int = 0
     replies: int = 0
 
 
-def count_prunable(database: Database, choice: Choice | None, *, leftovers: bool, replies: bool) -> Pruned:
+def count_prunable(database: Database, choice: Choice | None, *, replies: bool) -> Pruned:
     """The runs and studies that `prune` would delete.
 
     Raises
@@ -86,24 +80,19 @@ def count_prunable(database: Database, choice: Choice | None, *, leftovers: bool
 
     def read(connection: sa.Connection) -> Pruned:
         number = 0 if choice is None else _checked(database, connection, choice)
-        rows = sum(_count(connection, table, where) for table, where in _leftovers(connection)) if leftovers else 0
         kept = _count(connection, schema.calls, sa.true()) if replies else 0
-        return Pruned(number, int(choice is not None and choice.is_whole_study), rows, kept)
+        return Pruned(number, int(choice is not None and choice.is_whole_study), kept)
 
     return database.read(read)
 
 
-def prune(
-    database: Database, choice: Choice | None, *, leftovers: bool, replies: bool, watch: Watch | None = None
-) -> Pruned:
+def prune(database: Database, choice: Choice | None, *, replies: bool, watch: Watch | None = None) -> Pruned:
     """Delete runs with all their rows, a few hundred per transaction; an interrupted deletion can be repeated.
 
     Parameters
     ----------
     choice
         The runs; None for none.
-    leftovers
-        Delete rows of missing runs, and checkpoints of ended runs.
     replies
         Delete the cached replies of models.
 
@@ -112,7 +101,7 @@ def prune(
     UsageError
         If a run or the study is unknown, or a worker holds one of the runs.
     """
-    total = count_prunable(database, choice, leftovers=False, replies=False).runs
+    total = count_prunable(database, choice, replies=False).runs
     done = 0
     while choice is not None and (number := database.write(lambda connection: _delete(database, connection, choice))):
         done += number
@@ -120,15 +109,12 @@ def prune(
             watch(done, total)
 
     def rest(connection: sa.Connection) -> Pruned:
-        studies = rows = kept = 0
+        studies = kept = 0
         if choice is not None and choice.is_whole_study:
             studies = connection.execute(sa.delete(_STUDIES).where(_STUDIES.c.name == choice.study)).rowcount
-        if leftovers:
-            for table, where in _leftovers(connection):
-                rows += connection.execute(sa.delete(table).where(where)).rowcount
         if replies:
             kept = connection.execute(sa.delete(schema.calls)).rowcount
-        return Pruned(done, studies, rows, kept)
+        return Pruned(done, studies, kept)
 
     return database.write(rest)
 
@@ -199,22 +185,7 @@ def _delete(database: Database, connection: sa.Connection, choice: Choice) -> in
     query = sa.select(_RUNS.c.id).where(choice.where()).limit(_BATCH)
     ids = list(connection.execute(query.with_for_update()).scalars())
     _refuse_working(database, connection, _RUNS.c.id.in_(ids))
-    for table in _checkpoints(connection):
-        connection.execute(sa.delete(table).where(table.c.thread_id.in_(ids)))
     return connection.execute(sa.delete(_RUNS).where(_RUNS.c.id.in_(ids))).rowcount if ids else 0
-
-
-def _leftovers(connection: sa.Connection) -> Iterator[tuple[Any, sa.ColumnElement[bool]]]:
-    for table in schema.OF_RUNS:
-        yield table, table.c.run.not_in(sa.select(_RUNS.c.id))
-    unended = sa.select(_RUNS.c.id).where(_RUNS.c.status.not_in(ENDED))
-    for table in _checkpoints(connection):
-        yield table, table.c.thread_id.not_in(unended)
-
-
-def _checkpoints(connection: sa.Connection) -> Sequence[Any]:
-    there = sa.inspect(connection).get_table_names()
-    return [sa.table(name, sa.column("thread_id")) for name in _CHECKPOINTS if name in there]
 
 
 def _count(connection: sa.Connection, table: Any, where: sa.ColumnElement[bool]) -> int:

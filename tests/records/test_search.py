@@ -117,7 +117,7 @@ def test_the_runs_of_an_older_store_are_found_after_its_upgrade(store: Store) ->
 
 def test_deleted_runs_are_no_longer_found(store: Store) -> None:
     assert found(store, "noon") == {"prose", "call"}
-    prune(store.database, Choice(runs=("prose",)), leftovers=False, replies=False)
+    prune(store.database, Choice(runs=("prose",)), replies=False)
     assert found(store, "noon") == {"call"}
     enter(store, "prose", ["nothing of it"])
     assert found(store, "noon") == {"call"}

@@ -199,13 +199,13 @@ async def test_what_is_deleted_is_gone_with_all_of_it_but_not_while_a_worker_hol
         whole = Choice(study="s")
         for doing in (count_prunable, prune):
             with pytest.raises(UsageError, match=f"run {held.id} is running in"):
-                doing(store.database, whole, leftovers=False, replies=False)
+                doing(store.database, whole, replies=False)
         ended = Choice(study="s", status="completed")
-        assert count_prunable(store.database, ended, leftovers=True, replies=True) == Pruned(4)
-        assert prune(store.database, ended, leftovers=False, replies=False) == Pruned(4)
+        assert count_prunable(store.database, ended, replies=True) == Pruned(4)
+        assert prune(store.database, ended, replies=False) == Pruned(4)
         assert study_counts(store.database, "s").runs == {"running": 1, "planned": 1}
         Claims(store, this_worker()).give_back([held])
-        assert prune(store.database, whole, leftovers=True, replies=True) == Pruned(2, 1)
+        assert prune(store.database, whole, replies=True) == Pruned(2, 1)
         before, after = vacuum(store.database)
         assert after < before
         assert after == size(store.database)
