@@ -289,18 +289,28 @@ class Database:
             schema.create_search_index(connection)
             self.insert_new(connection, schema.version, [{"version_num": schema.VERSION}])
         elif version != schema.VERSION and not any_version:
-            way = f"labmates store upgrade --store {self.shown_url}"
-            older = version < schema.VERSION
-            what = f"bring it up to date with: {way}" if older else "it was made by a newer labmates"
-            raise UsageError(
-                f"the store '{self.shown_url}' is of version {version}; this labmates reads version "
-                f"{schema.VERSION}: {what}"
-            )
+            raise other_version(self.shown_url, version)
 
 
 def is_tried_again(connection: sa.Connection) -> bool:
     """Whether the current transaction of `Database.write` may have been committed already."""
     return bool(connection.get_execution_options().get("labmates_again"))
+
+
+def other_version(shown_url: str, version: str) -> UsageError:
+    """The error for a store of another version, with the remedy."""
+    if version > schema.VERSION:
+        remedy = "it was made by a newer labmates"
+    elif version < schema.OLDEST:
+        remedy = (
+            f"it is too old; make a copy, then run 'labmates store upgrade' of a checkout of labmates at commit "
+            f"{schema.UPGRADES_OLDER} on it"
+        )
+    else:
+        remedy = f"bring it up to date with: labmates store upgrade --store {shown_url}"
+    return UsageError(
+        f"the store '{shown_url}' is of version {version}; this labmates reads version {schema.VERSION}: {remedy}"
+    )
 
 
 def stored_version(connection: sa.Connection) -> str | None:

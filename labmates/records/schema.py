@@ -26,6 +26,10 @@ from sqlalchemy import (
 
 VERSION = "0009"
 """The newest migration; older stores must be upgraded."""
+OLDEST = "0009"
+"""The oldest version that can be upgraded."""
+UPGRADES_OLDER = "114e862f"
+"""The last commit of labmates that upgrades stores older than `OLDEST`."""
 
 metadata = MetaData()
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from labmates.errors import UsageError
 from labmates.records import migrations, schema
-from labmates.records.database import Database, stored_version
+from labmates.records.database import Database, other_version, stored_version
 from labmates.records.migrations import Watch
 
 
@@ -16,7 +16,7 @@ def upgrade_store(url: str | None = None, *, watch: Watch | None = None) -> tupl
     """Migrate a store, in one transaction if the database can, and return its versions before and after.
 
     `watch` receives the number of migrated runs, and of all. Raises `UsageError` if the store can't be opened or is of
-    a newer version, or the migration fails.
+    a version that this labmates can't upgrade, or the migration fails.
     """
     with Database(url, must_exist=True, any_version=True) as database:
         try:
@@ -25,16 +25,11 @@ def upgrade_store(url: str | None = None, *, watch: Watch | None = None) -> tupl
 
             with database.engine.connect().execution_options(labmates_writes=True) as connection, connection.begin():
                 version = stored_version(connection) or schema.VERSION
-                if version > schema.VERSION:
-                    raise UsageError(
-                        f"the store '{database.shown_url}' is of version {version}, made by a newer labmates; this one "
-                        f"supports versions up to {schema.VERSION}"
-                    )
+                if not schema.OLDEST <= version <= schema.VERSION:
+                    raise other_version(database.shown_url, version)
                 config = Config()
                 config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
                 config.attributes |= {"connection": connection, "watch": watch}
-                if version == "0001":
-                    command.stamp(config, version)
                 command.upgrade(config, "head")
                 return version, schema.VERSION
         except DBAPIError as error:

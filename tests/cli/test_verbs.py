@@ -163,7 +163,7 @@ def test_commands_import_nothing_heavy_that_they_do_not_need(words: list[str], n
 def test_runs_are_deleted_when_somebody_said_so(labmates: Labmates) -> None:
     labmates("run", "game", "--game", "public-goods", "--model", "scripted:random", "--rounds", "1")
     dry = labmates("runs", "delete", "--kind", "game", "--dry-run", "--json").records
-    assert dry == [{"runs": 1, "studies": 0, "rows": 0, "replies": 0, "dry_run": True}]
+    assert dry == [{"runs": 1, "studies": 0, "replies": 0, "dry_run": True}]
     unasked = labmates("runs", "delete", "--kind", "game")
     assert (unasked.code, "1 runs would be deleted" in unasked.err, "--yes" in unasked.err) == (2, True, True)
     assert labmates("runs", "delete", "--kind", "game", "--yes").out == "1 runs were deleted.\n"

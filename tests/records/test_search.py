@@ -1,4 +1,4 @@
-"""Full-text search: the same in SQLite and in PostgreSQL, over new runs and those of older stores."""
+"""Full-text search: the same in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from labmates.records.pruning import Choice, prune, vacuum
 from labmates.records.reading import events_of_bodies
 from labmates.records.search import excerpt, hits, index_texts, parse_query, unindexed
 from labmates.records.store import Store
-from labmates.records.upgrade import upgrade_store
-from tests.support.older import make_older
 from tests.support.recorded import add
 
 TEXTS: dict[str, Value] = {
@@ -106,13 +104,6 @@ def test_texts_are_indexed_once_and_those_that_come_later_too(store: Store) -> N
     index_texts(store.database)
     count = sa.select(sa.func.count()).select_from(schema.search_texts)
     assert store.database.read(lambda connection: connection.execute(count).scalar_one()) == len(TEXTS) + 1
-
-
-def test_the_runs_of_an_older_store_are_found_after_its_upgrade(store: Store) -> None:
-    make_older(store, "0007")
-    upgrade_store(store.url)
-    assert unindexed(store.database) == len(TEXTS)
-    assert found(store, "leak") == {"prose"}
 
 
 def test_deleted_runs_are_no_longer_found(store: Store) -> None:

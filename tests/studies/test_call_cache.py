@@ -16,12 +16,10 @@ from labmates.records.calls import StoredCalls
 from labmates.records.events import ChargeEvent, LLMCallEvent
 from labmates.records.run import RunRecord
 from labmates.records.store import Store
-from labmates.records.upgrade import upgrade_store
 from labmates.studies.judging import judging_usage
 from labmates.studies.replay import replay
 from labmates.studies.settings import RunSettings
 from tests.judges.conftest import answer
-from tests.support.older import make_older
 from tests.support.openai_server import Answer, Json, OpenAIServer, serve_model
 from tests.support.story import story
 
@@ -144,14 +142,3 @@ async def test_a_reply_that_is_there_already_stays(store: Store) -> None:
     await cache.put("k", {"text": "\N{SNOWMAN}"})
     await cache.put("k", {"text": "later"})
     assert await cache.get("k") == {"text": "\N{SNOWMAN}"}
-
-
-async def test_a_store_without_the_table_gets_it_by_an_upgrade(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/old.db"
-    store = Store(url)
-    make_older(store, "0002")
-    store.close()
-    assert upgrade_store(url) == ("0002", schema.VERSION)
-    store = Store(url)
-    await StoredCalls(store.database).put("k", {"text": "kept"})
-    store.close()

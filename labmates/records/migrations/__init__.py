@@ -1,4 +1,16 @@
-"""Upgrades of older stores with Alembic: one file in ``versions`` for each change."""
+"""Upgrades of older stores with Alembic: one file in ``versions`` for each change of the tables.
+
+To change the tables:
+
+1. Change `labmates.records.schema`, which creates new stores, and set its ``VERSION`` to the next number, say 0010.
+2. Add ``versions/0010_NAME.py`` with ``revision = "0010"``, ``down_revision = "0009"`` and a function ``upgrade`` that
+   makes the same change with ``alembic.op``. It states its tables and columns itself, since ``schema`` changes further.
+   If it works run by run, it loops over `watched(run_ids)`, which reports progress.
+3. If the change touches a column that digests cover (`labmates.records.digests.SEALED`), keep the value as it was: an
+   upgrade must not invalidate published digests.
+
+Stores of versions before ``schema.OLDEST`` are refused.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
