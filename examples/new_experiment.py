@@ -79,7 +79,7 @@ def guesses(runs: Runs, _params: Params) -> Result:
 
 
 METRICS = (Metric("guess", "mean guess", Domain(0, 100), "lower"), Metric("zeros", "share of guesses of 0", SHARE))
-CONTEST = Experiment.plain("contest", ContestCondition, contest, METRICS, analyses=("guesses",))
+CONTEST = Experiment.plain("contest", ContestCondition, contest, METRICS)
 GUESSES = Analysis("guesses", "Guesses", Params, guesses, kind="contest", has_figures=True)
 
 

@@ -28,6 +28,7 @@ class Fines(Mechanism):
     title: ClassVar[str] = "Fines"
     summary: ClassVar[str] = "Whoever defects pays a fine, which the others share."
     is_theorem: ClassVar[bool] = False
+    ignorable: ClassVar[bool] = False
 
     fine: int = Field(1, ge=0, le=1000, description="What defecting costs.")
 

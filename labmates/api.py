@@ -463,7 +463,7 @@ def analyze(
         raise UsageError(explain(error)) from error
     selected = Runs(store, runs, study=study, kind=kind, task=task)
     try:
-        return chosen.compute(selected, checked)
+        return chosen.result(selected, checked)
     finally:
         selected.close()
 

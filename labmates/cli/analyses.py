@@ -65,7 +65,7 @@ def _command(name: str, analysis: Analysis[Any]) -> click.Command:
 
         def results() -> Iterator[Result]:
             with closing(chosen_runs(values, watch=lambda step: err().print(step))) as runs:
-                result = analysis.compute(runs, params)
+                result = analysis.result(runs, params)
                 yield result
                 for export, path in exports.items():
                     for written in result.exports[export](path):

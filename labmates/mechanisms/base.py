@@ -277,6 +277,9 @@ class Mechanism(BaseModel, ABC):
         Whether the cooperative payoff is that of an equilibrium under it (CoopEval, theorem 1).
     burns
         Whether players can lose points after play, as by fines without a recipient.
+    ignorable
+        Whether players who do nothing that it asks for play the game as it is; not so under a rule that changes what
+        actions pay, such as a tax.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -288,6 +291,7 @@ class Mechanism(BaseModel, ABC):
     seats_itself: ClassVar[bool] = False
     is_theorem: ClassVar[bool] = True
     burns: ClassVar[bool] = False
+    ignorable: ClassVar[bool] = True
 
     @abstractmethod
     def rules(self, game: NormalForm) -> str:

@@ -33,9 +33,9 @@ def check_mechanism(
 
     Checked in each game: that fallbacks fit their forms, and that `calls` is the number of questions; that equal seeds
     give equal plays; that the weights of plays sum to 1; that payoffs of a round add up to the sum of some play of the
-    game, or less if a mechanism `burns`; that players who ignore the mechanism get the payoffs of the game without it;
-    and, if all claim it (`is_theorem`), that the strategy of theorem 1 gets the cooperative payoff, and that single
-    deviations at random places gain nothing.
+    game, or less if a mechanism `burns`; that players who ignore the mechanism get the payoffs of the game without it,
+    unless it is not `ignorable`; and, if all claim it (`is_theorem`), that the strategy of theorem 1 gets the
+    cooperative payoff, and that single deviations at random places gain nothing.
 
     Parameters
     ----------
@@ -189,6 +189,8 @@ def _keeps_points(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> It
 
 def _can_be_ignored(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:
     """Compare the game itself with play in which all take the last action, approve of nothing and sign nothing."""
+    if not all(part.ignorable for part in parts):
+        return
     last = tuple(len(labels) - 1 for labels in game.labels)
     rng = random.Random(seed)
 
@@ -203,7 +205,11 @@ def _can_be_ignored(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> 
     result, _, _ = play_with(parts, game, ignore, seed=seed)
     wanted = np.resize(game.table[last], len(result.payoffs))
     if not np.allclose(result.payoffs, wanted, rtol=0, atol=_TOLERANCE):
-        yield f"players who ignore the mechanism get {result.payoffs}, but {tuple(wanted)} without it"
+        got, without = (tuple(map(float, payoffs)) for payoffs in (result.payoffs, wanted))
+        yield (
+            f"players who ignore the mechanism get {got}, but {without} without it; set ignorable = False if it "
+            "changes what actions pay"
+        )
 
 
 def _is_equilibrium(parts: Sequence[Mechanism], game: NormalForm, seed: int) -> Iterator[str]:

@@ -18,8 +18,7 @@ from labmates.reports import runs as run_parts
 from labmates.reports.page import Part, Report, render
 from labmates.stats.figures import has_figures
 from labmates.studies.spec import StudySpec
-from labmates.workflows.protocol.analysis import ANALYSES, Analysis, TooFewRunsError
-from labmates.workflows.protocol.experiment import EXPERIMENTS
+from labmates.workflows.protocol.analysis import Analysis, TooFewRunsError, shown_analyses
 
 ENDINGS = (".html", ".htm")
 MOST_FIGURES = 12
@@ -152,13 +151,15 @@ def _analyses(kind: str, store: Store, runs: Sequence[RunRecord], warnings: list
     ended = [run for run in runs if run.status in ENDED]
     if not ended:
         return
-    for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
+    analyses, broken = shown_analyses(kind)
+    warnings += map(str, broken)
+    for analysis in analyses:
         try:
-            yield _analysed(ANALYSES.get(name), store, ended)
+            yield _analysed(analysis, store, ended)
         except TooFewRunsError:
             continue
         except LabmatesError as error:
-            warnings.append(run_parts.failure_note(f"{ANALYSES.get(name).title} ({kind})", error))
+            warnings.append(run_parts.failure_note(f"{analysis.title} ({kind})", error))
 
 
 def _analysed(analysis: Analysis[Any], store: Store, runs: Sequence[RunRecord]) -> Part:

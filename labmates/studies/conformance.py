@@ -21,7 +21,7 @@ from labmates.studies.runs import new_runs
 from labmates.studies.session import Session
 from labmates.studies.settings import RunSettings
 from labmates.util.loops import run_async
-from labmates.workflows.protocol.analysis import ANALYSES, TooFewRunsError
+from labmates.workflows.protocol.analysis import Analysis, TooFewRunsError, shown_analyses
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Condition, Experiment, make_condition
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -76,15 +76,14 @@ def _of_declarations(name: str, experiment: Experiment[Condition]) -> Iterator[s
     yield from (f"the metric '{metric.name}' has no text" for metric in experiment.metrics if not metric.text)
     if experiment.example and not experiment.example.startswith(f"labmates run {name} "):
         yield f"the example does not begin with 'labmates run {name}'"
-    for chosen in experiment.analyses:
+    analyses, broken = shown_analyses(name)
+    yield from map(str, broken)
+    for analysis in analyses:
+        yield from _undescribed(f"the analysis '{analysis.name}'", analysis.params)
         try:
-            params = ANALYSES.get(chosen).params
-            yield from _undescribed(f"the analysis '{chosen}'", params)
-            ANALYSES.get(chosen).shown_params()
+            analysis.shown_params()
         except ValidationError:
-            yield f"the analysis '{chosen}' has parameters without a default, so no report can show it"
-        except LabmatesError as error:
-            yield str(error)
+            yield f"the analysis '{analysis.name}' has parameters without a default, so no report can show it"
 
 
 def _undescribed(what: str, model: type[BaseModel]) -> Iterator[str]:
@@ -123,7 +122,8 @@ def _of_runs(
     if experiment.page is not None:
         page, reader = experiment.page, Readers(store).open(first.id)
         made.append(("the page", lambda: [section.html for section in page(reader, Links())]))
-    made += [(f"the analysis '{name}'", _analysed(store, name, [first, second])) for name in experiment.analyses]
+    analyses, _ = shown_analyses(experiment.name)
+    made += [(f"the analysis '{shown.name}'", _analysed(store, shown, [first, second])) for shown in analyses]
     for what, make in made:
         try:
             make()
@@ -142,9 +142,8 @@ def _of_metrics(experiment: Experiment[Condition], run: RunRecord) -> Iterator[s
             yield f"the metric '{name}' is {value}, outside {domains[name].low} to {domains[name].high}"
 
 
-def _analysed(store: Store, name: str, runs: list[RunRecord]) -> Callable[[], object]:
+def _analysed(store: Store, analysis: Analysis[Any], runs: list[RunRecord]) -> Callable[[], object]:
     def make() -> object:
-        analysis = ANALYSES.get(name)
         result = analysis.shown(store, runs)
         return [list(table.cells()) for table in result.tables], [drawing.draw() for drawing in result.figures]
 

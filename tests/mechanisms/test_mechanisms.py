@@ -101,6 +101,22 @@ class Gift(NoMechanism):
         return (yield from then(NormalForm(game.labels, game.payoffs + 1), seats))
 
 
+class Tax(NoMechanism):
+    """Divides half of all payoffs equally."""
+
+    name: ClassVar[str] = "tax"
+
+    def play(self, game: NormalForm, seats: Any, then: Any) -> Any:
+        shared = game.payoffs.mean(axis=-1, keepdims=True)
+        return (yield from then(NormalForm(game.labels, (game.payoffs + shared) / 2), seats))
+
+
+class StatedTax(Tax):
+    """Says that nobody can ignore it."""
+
+    ignorable: ClassVar[bool] = False
+
+
 class Mistaken(NoMechanism):
     """Claims the theorem for a mechanism under which everybody defects."""
 
@@ -127,6 +143,13 @@ class Naive(Repetition):
 )
 def test_what_is_wrong_with_a_mechanism_is_told(mechanism: Mechanism, said: str) -> None:
     assert any(said in problem for problem in check_mechanism(mechanism, {"prisoners": PRISONERS}))
+
+
+def test_a_mechanism_that_cannot_be_ignored_says_so() -> None:
+    game = {"matching-pennies": get_dilemma("matching-pennies").game()}
+    [problem] = check_mechanism(Tax(), game)
+    assert "get (0.5, -0.5), but (1.0, -1.0) without it; set ignorable = False" in problem
+    assert check_mechanism(StatedTax()) == []
 
 
 @settings(max_examples=60, deadline=None)

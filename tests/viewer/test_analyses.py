@@ -53,7 +53,7 @@ def register(monkeypatch: pytest.MonkeyPatch, result: Result | Exception) -> Non
             raise result
         return result
 
-    monkeypatch.setitem(ANALYSES._loaded, "scores", Analysis("scores", "Scores", Params, compute))
+    monkeypatch.setitem(ANALYSES._loaded, "scores", Analysis("scores", "Scores", Params, compute, kind="science"))
 
 
 def test_a_study_offers_the_analyses_of_its_experiments(store: Store) -> None:

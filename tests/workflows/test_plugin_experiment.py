@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from markupsafe import Markup
+from pydantic import Field
 
 import labmates
 from labmates.condition_types import Kind
@@ -24,7 +25,7 @@ from labmates.stats.figures import Drawing, new_figure
 from labmates.stats.tables import Table
 from labmates.studies.conformance import check_experiment
 from labmates.viewer.pages.run import overview
-from labmates.workflows.protocol.analysis import ANALYSES
+from labmates.workflows.protocol.analysis import ANALYSES, Params
 from labmates.workflows.protocol.experiment import EXPERIMENTS, Experiment, Metric, Outcome
 from tests.support.plugins import ROOT
 
@@ -92,14 +93,19 @@ def registered(monkeypatch: pytest.MonkeyPatch, experiment: Experiment[Any]) -> 
     return check_experiment("contest", model=MODEL, rounds=1)
 
 
+class Undefaulted(Params):
+    least: int = Field(description="No default.")
+
+
 def test_faults_of_declarations_are_named(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = (Metric("guess"), Metric("guess", "mean guess"))
-    problems = registered(monkeypatch, replace(example.CONTEST, name="other", metrics=metrics, analyses=("absent",)))
+    monkeypatch.setitem(ANALYSES._loaded, "guesses", replace(example.GUESSES, params=Undefaulted))
+    problems = registered(monkeypatch, replace(example.CONTEST, name="other", metrics=metrics))
     for part in (
         "called 'other'",
         "two metrics have the same name",
         "'guess' has no text",
-        "unknown analysis 'absent'",
+        "the analysis 'guesses' has parameters without a default",
     ):
         assert any(part in problem for problem in problems), part
 

@@ -23,7 +23,7 @@ from labmates.records.store import Store
 from labmates.stats.figures import FORMATS, Drawing, figure_file
 from labmates.viewer.pages.results import results_section
 from labmates.viewer.pages.runs import standing
-from labmates.workflows.protocol.analysis import ANALYSES, Analysis, Result, TooFewRunsError
+from labmates.workflows.protocol.analysis import Analysis, Result, TooFewRunsError, shown_analyses
 from labmates.workflows.protocol.experiment import EXPERIMENTS
 
 _log = logging.getLogger(__name__)
@@ -67,11 +67,11 @@ def analyses_page(
 
 
 def analyses_of(runs: Sequence[RunRecord]) -> dict[str, tuple[Any, ...]]:
-    """The analyses of the runs' experiments by name, each with the experiments that offer it."""
+    """The analyses of the runs' experiments by name, each with the experiments that show it."""
     offered: dict[str, tuple[Any, ...]] = {}
     for kind in dict.fromkeys(run.kind for run in runs):
-        for name in EXPERIMENTS.get(kind).analyses if kind in EXPERIMENTS else ():
-            offered[name] = (*offered.get(name, (ANALYSES.get(name),)), kind)
+        for analysis in shown_analyses(kind)[0]:
+            offered[analysis.name] = (*offered.get(analysis.name, (analysis,)), kind)
     return offered
 
 

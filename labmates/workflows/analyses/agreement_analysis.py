@@ -34,4 +34,5 @@ AGREEMENT = Analysis(
     example="labmates analyze agreement --kind science --task ecology",
     choices=("runs", "study", "kind", "task"),
     objects="per metric and task",
+    shown_for=("science",),
 )

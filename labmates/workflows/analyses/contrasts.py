@@ -70,4 +70,5 @@ CONTRASTS = Analysis(
     choices=("runs", "study", "kind"),
     objects="per pair of levels",
     has_figures=True,
+    shown_for=("dilemma", "tournament"),
 )

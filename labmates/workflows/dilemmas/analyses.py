@@ -239,6 +239,7 @@ RATINGS = Analysis(
     objects="per cell",
     has_figures=True,
     in_report=RatingsParams(summary=True),
+    shown_for=("dilemma", "tournament"),
 )
 
 

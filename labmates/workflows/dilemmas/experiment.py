@@ -55,7 +55,6 @@ DILEMMA = Experiment(
     start=lazy("labmates.workflows.dilemmas.graph:first_state"),
     context=lazy("labmates.workflows.dilemmas.context:DilemmaContext"),
     example="labmates run dilemma --game prisoners --mechanism contract --models scripted:equilibrium,scripted:defect",
-    analyses=("ratings", "contrasts", "dilemmas"),
     estimate=estimate,
     page=lazy("labmates.workflows.dilemmas.page:sections"),
     match=lazy("labmates.workflows.dilemmas.page:match_sections"),

@@ -74,7 +74,6 @@ GAME = Experiment(
     start=lazy("labmates.workflows.games.graph:first_state"),
     context=lazy("labmates.workflows.games.outcome:make_context"),
     example="labmates run game --game weakest-link --model scripted:random --group-size 5 --replicates 50",
-    analyses=("profiles", "convergence"),
     estimate=estimate,
     page=lazy("labmates.workflows.games.page:sections"),
 )

@@ -29,7 +29,6 @@ SELFPLAY = Experiment(
     context=lazy("labmates.workflows.populations.selfplay:context"),
     example="labmates run selfplay --game public-goods --strategies strategies --group-size 16",
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
-    analyses=("selfplay",),
     page=lazy("labmates.workflows.populations.page:selfplay_sections"),
     match=lazy("labmates.workflows.populations.page:match_sections"),
 )
@@ -55,7 +54,6 @@ EVOLUTION = Experiment(
     context=lazy("labmates.workflows.populations.evolution:context"),
     example="labmates run evolution --game collective-risk --strategies strategies --replicates 100",
     shared=lazy("labmates.workflows.populations.engine.crew:open_crew"),
-    analyses=("evolution",),
     page=lazy("labmates.workflows.populations.page:evolution_sections"),
     match=lazy("labmates.workflows.populations.page:match_sections"),
 )

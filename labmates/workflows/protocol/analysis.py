@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from labmates.errors import UsageError
+from labmates.errors import LabmatesError, UsageError
 from labmates.records.run import ENDED, RunRecord
-from labmates.registry import Registry
+from labmates.registry import PluginError, Registry
 from labmates.stats.figures import Drawing as Drawing
 from labmates.stats.tables import Table
 
@@ -295,13 +295,15 @@ class Analysis(Generic[P]):
     params
         Model of its parameters; reports show the analysis only if all have defaults.
     compute
-        Returns the result. Its docstring is the text of ``--help``.
+        Returns the result. Its docstring is the text of ``--help``. Call it through `result`.
     example
         A command, for ``--help`` and the docs.
     choices
         Ways to choose runs; empty for an analysis of files.
     kind
         Default experiment, if no runs are named; None for any.
+    shown_for
+        Experiments whose reports and pages in the viewer show it, of whatever package; by default its `kind`.
     objects
         Unit of one JSON object, as in "per cell".
     has_figures
@@ -319,10 +321,25 @@ class Analysis(Generic[P]):
     example: str = ""
     choices: tuple[Choice, ...] = ("runs", "study")
     kind: str | None = None
+    shown_for: tuple[str, ...] | None = None
     objects: str = "per row"
     has_figures: bool = False
     exports: tuple[Export, ...] = ()
     in_report: Params | None = None
+
+    def is_shown_for(self, kind: str) -> bool:
+        """Whether reports and pages of an experiment show it."""
+        return kind == self.kind if self.shown_for is None else kind in self.shown_for
+
+    def result(self, runs: Runs, params: Params) -> Result:
+        """The result of runs; a plug-in's error that is not a `LabmatesError` names the analysis and its package."""
+        try:
+            return self.compute(runs, params)
+        except LabmatesError:
+            raise
+        except Exception:
+            with ANALYSES.guarded(self.name, "failed"):
+                raise
 
     def shown_params(self) -> Params:
         """The parameters in reports and the viewer."""
@@ -336,7 +353,7 @@ class Analysis(Generic[P]):
         TooFewRunsError
             If the runs are too few to analyse.
         """
-        return self.compute(Runs.given(store, records), self.shown_params())
+        return self.result(Runs.given(store, records), self.shown_params())
 
 
 ANALYSES: Registry[Analysis[Any]] = Registry(
@@ -348,3 +365,21 @@ ANALYSES: Registry[Analysis[Any]] = Registry(
     },
 )
 """All analyses by name."""
+
+
+def shown_analyses(kind: str) -> tuple[list[Analysis[Any]], list[PluginError]]:
+    """The analyses that reports and pages of an experiment show, its own first; and why plug-ins can't be asked.
+
+    A broken plug-in must not take an experiment's report with it.
+    """
+    shown: list[Analysis[Any]] = []
+    errors: list[PluginError] = []
+    for name in ANALYSES:
+        try:
+            analysis = ANALYSES.get(name)
+        except PluginError as error:
+            errors.append(error)
+            continue
+        if analysis.is_shown_for(kind):
+            shown.append(analysis)
+    return sorted(shown, key=lambda analysis: analysis.kind != kind), errors

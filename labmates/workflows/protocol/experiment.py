@@ -176,8 +176,6 @@ class Experiment(Generic[C]):
         The numbers that a run ends with, the most important first.
     example
         A command that runs it, for ``--help`` and the docs.
-    analyses
-        Names of analyses (`labmates.workflows.protocol.analysis`) that a report and the viewer show of its runs.
     page
         Yields the sections of a run's page in the viewer; without it the page is made from the events alone.
     match
@@ -212,7 +210,6 @@ class Experiment(Generic[C]):
     start: Callable[[Any, int], Any] = no_state
     context: Callable[[Any, Services], Any] = _table
     example: str = ""
-    analyses: tuple[str, ...] = ()
     page: Callable[[RunReader, Links], Iterable[Section]] | None = None
     match: Callable[[RunReader, Links, Mapping[str, str]], Iterable[Section]] | None = None
     estimate: Callable[[Any], Estimate] | None = None

@@ -214,6 +214,7 @@ TEAMWORK = Analysis(
     example="labmates analyze teamwork --task ecology",
     choices=("runs", "study", "kind", "task"),
     objects="",
+    shown_for=("science",),
 )
 
 
@@ -312,4 +313,5 @@ ORGANISATIONS = Analysis(
     example="labmates analyze organisations --task ecology",
     choices=("runs", "study", "task"),
     kind="science",
+    shown_for=(),
 )

@@ -115,7 +115,6 @@ SCIENCE = Experiment(
     context=lazy("labmates.workflows.science.run:opened"),
     example="labmates run science --task ecology --model scripted:diligent --budget 0.50 --replicates 2",
     estimate=estimate,
-    analyses=("scores", "teamwork", "necessity", "coordination", "agreement", "usefulness"),
     needs_sandbox=True,
     salted=True,
     report=lazy("labmates.workflows.science.run:report_of"),

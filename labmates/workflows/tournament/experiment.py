@@ -57,7 +57,6 @@ TOURNAMENT = Experiment(
     start=lazy("labmates.workflows.tournament.graph:first_state"),
     context=lazy("labmates.workflows.tournament.context:TournamentContext.of"),
     example="labmates run tournament --structure sa --model scripted:tit-for-tat --model-for B=scripted:defect",
-    analyses=("tournament", "ratings", "contrasts"),
     estimate=estimate,
     page=lazy("labmates.workflows.tournament.page:sections"),
     match=lazy("labmates.workflows.tournament.page:match_sections"),

@@ -245,6 +245,7 @@ USEFULNESS = Analysis(
     usefulness,
     example="labmates analyze usefulness --study science-sample",
     choices=("study",),
+    shown_for=("science",),
 )
 CHECK_PREDICTION = Analysis(
     "check/prediction",

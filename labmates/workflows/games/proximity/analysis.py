@@ -171,6 +171,7 @@ PROXIMITY = Analysis(
     objects="",
     has_figures=True,
     exports=(ROWS,),
+    shown_for=(),
 )
 CHECK_PROXIMITY = Analysis(
     "check/proximity",
@@ -182,4 +183,5 @@ CHECK_PROXIMITY = Analysis(
     kind="game",
     objects="",
     has_figures=True,
+    shown_for=(),
 )
